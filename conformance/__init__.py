@@ -1,0 +1,15 @@
+"""Conformance suite for the Apache Kafka wire format."""
+
+__version__ = "0.1.0"
+
+
+class Reject(Exception):  # noqa: N818 - the name that module targets write
+    """Raised by a module target for input that it refuses: an error class of the contract, and a message."""
+
+    def __init__(self, error: str, message: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class Unsupported(Exception):  # noqa: N818 - the name that module targets write
+    """Raised by a module target for what it cannot do, with the reason."""

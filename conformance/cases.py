@@ -1,0 +1,350 @@
+"""The words all else speaks: a case, what is expected, what a target did, and what we think of it.
+
+What a target did is data (`Outcome`); what we think of it is another function (`judge`), total and pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from conformance import codec
+from conformance.codec.notation import UNSHOWN, NotationError, unshown_paths
+
+Op = Literal["decode", "encode", "size"]
+LEVELS = ("must", "should", "may", "informative")
+ERRORS = ("malformed", "corrupt", "unsupported-codec", "invalid-value", "other")
+ROBUSTNESS = "robustness.answers"
+
+# --- what is expected ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The bytes decode to a value (possibly partial), from so many bytes."""
+
+    value: Any
+    consumed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuses:
+    """The input is refused; the class of the error is judged, at level should, only where `error` is given."""
+
+    error: str | None = None
+    said: str = "malformed"
+    """The class as the vector words it, for display."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """An open place: one of these readings, or, with none listed, whatever the target makes of it."""
+
+    readings: tuple[Reads | Refuses, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """The value encodes to exactly these bytes, but for those in `ignoring` (from, to)."""
+
+    data: bytes
+    ignoring: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class WritesAs:
+    """The value encodes to bytes that the reference reads as this value (compression leaves encoders free)."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The value takes so many bytes."""
+
+    size: int
+
+
+Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question to a target, and the answer that a requirement calls for."""
+
+    id: str
+    op: Op
+    type: str
+    requirement: str
+    level: str
+    request: dict[str, Any]
+    """What is sent, but for the id."""
+    expect: Expectation
+    data: bytes | None = None
+    """The bytes that the case is about: input of a decode, expected output of an encode."""
+    about: tuple[str, ...] = ()
+    """Dotted paths the case is about; a target that shows none of one is not judged."""
+    disputed: bool = False
+    """The requirement is one that Apache Kafka itself does not meet."""
+    codecs: frozenset[str] = frozenset()
+    magics: frozenset[int] = frozenset()
+    note: str = ""
+    source: str = ""
+    since: str = ""
+    found_in: str = ""
+    origin: str = ""
+    """The folder given with --vectors that it came from, if any."""
+    kind: Literal["vector", "generated"] = "vector"
+
+
+# --- what a target did --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """`ok: true`, with the answer's further fields as they came."""
+
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """`ok: false`: the target rejects the input."""
+
+    error: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """The target cannot do it (or did not claim it)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """No answer in the protocol's sense: how, and what was seen."""
+
+    how: Literal["crash", "timeout", "protocol", "memory"]
+    detail: str
+    flaky: bool = False
+    """It did not happen again when the question was put alone."""
+
+
+Outcome = Accepted | Refused | Unsupported | Broke
+
+
+# --- what we think of it ------------------------------------------------------------------------------
+
+
+class Kind(StrEnum):
+    """The verdicts of the contract, section 5."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, no password
+    FAIL = "fail"
+    SKIP = "skip"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    EITHER = "either"
+    PROTOCOL = "protocol"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What we think of an outcome. Requirement and level stand only where they differ from the case's."""
+
+    kind: Kind
+    detail: str = ""
+    path: str = ""
+    """The field at which expected and actual part, where one is known."""
+    requirement: str = ""
+    level: str = ""
+    unobserved: tuple[str, ...] = field(default=())
+    flaky: bool = False
+
+
+PASSED = Verdict(Kind.PASS)
+
+
+def judge(case: Case, outcome: Outcome) -> Verdict:
+    """Judge one outcome in layers: did it answer, accepted or refused, value, bytes consumed or written, class."""
+    match outcome:
+        case Unsupported(reason):
+            return Verdict(Kind.SKIP, f"unsupported: {reason}")
+        case Broke():
+            return _broken(case, outcome)
+        case Refused():
+            return _refused(case.expect, outcome)
+        case Accepted(answer):
+            try:
+                return _accepted(case, answer)
+            except NotationError as error:
+                return Verdict(Kind.PROTOCOL, f"the answer is not in the notation of {case.type}: {error}")
+
+
+def _broken(case: Case, broke: Broke) -> Verdict:
+    if broke.how == "memory":
+        rule = _memory_rule(case)
+        return Verdict(Kind.FAIL, broke.detail, requirement=rule, level="should", flaky=broke.flaky)
+    level = case.level if broke.how == "protocol" else "must"
+    return Verdict(Kind(broke.how), broke.detail, level=level, flaky=broke.flaky)
+
+
+def _memory_rule(case: Case) -> str:
+    if case.requirement.startswith("memory."):
+        return case.requirement
+    if "ARRAY" in case.type:
+        return "memory.array-count-bounded"
+    return "memory.string-length-bounded" if "STRING" in case.type else "memory.message-size-limit"
+
+
+def _refused(expect: Expectation, outcome: Refused) -> Verdict:
+    said = f"refused as {outcome.error}" + (f": {outcome.message}" if outcome.message else "")
+    match expect:
+        case Refuses(error):
+            if error is None or outcome.error == error:
+                return PASSED
+            return Verdict(Kind.FAIL, f"{said}, but the class should be {error}", level="should")
+        case AnyOf(readings):
+            if not readings or any(isinstance(reading, Refuses) for reading in readings):
+                return Verdict(Kind.EITHER, "refused")
+            return Verdict(Kind.FAIL, f"{said}, which agrees with no reading")
+        case _:
+            return Verdict(Kind.FAIL, said)
+
+
+def _accepted(case: Case, answer: dict[str, Any]) -> Verdict:
+    match case.expect:
+        case Reads() as reading:
+            return _compare(case, reading, answer)
+        case Refuses():
+            _shown(case, answer)
+            return Verdict(Kind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
+        case AnyOf(readings):
+            return _among(case, readings, answer)
+        case Writes() as writes:
+            return _compare_bytes(case, writes, _written(answer))
+        case WritesAs(value):
+            return _compare_meaning(case, value, _written(answer))
+        case Measures(size):
+            found = _count(answer, "size")
+            return PASSED if found == size else Verdict(Kind.FAIL, f"size {found} instead of {size}")
+
+
+def _shown(case: Case, answer: dict[str, Any]) -> tuple[Any, int | None]:
+    """The value and the bytes consumed as the answer shows them; raises NotationError."""
+    if case.op != "decode":
+        return UNSHOWN, None
+    value = codec.wire(case.type).notation.parse(answer["value"]) if "value" in answer else UNSHOWN
+    return value, _count(answer, "consumed") if "consumed" in answer else None
+
+
+def _count(answer: dict[str, Any], name: str) -> int:
+    found = answer.get(name)
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise NotationError(f"{name}: expected a number from 0, found {found!r}")
+    return found
+
+
+def _written(answer: dict[str, Any]) -> bytes:
+    written = answer.get("hex")
+    try:
+        if isinstance(written, str):
+            return bytes.fromhex(written)
+    except ValueError:
+        pass
+    raise NotationError(f"hex: expected hex digits, found {written!r:.60}")
+
+
+def _compare(case: Case, reading: Reads, answer: dict[str, Any]) -> Verdict:
+    value, consumed = _shown(case, answer)
+    differs = _difference(case, reading, value, consumed)
+    if differs is not None:
+        return differs
+    unobserved = _unobserved(case, reading, value, consumed)
+    about = [path for path in case.about if _touches(path, unobserved)]
+    if about:
+        return Verdict(Kind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
+    notation = codec.wire(case.type).notation
+    if not case.about and not notation.observed(value):
+        return Verdict(Kind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
+    return Verdict(Kind.PASS, unobserved=unobserved) if unobserved else PASSED
+
+
+def _difference(case: Case, reading: Reads, value: Any, consumed: int | None) -> Verdict | None:
+    notation = codec.wire(case.type).notation
+    if value is not UNSHOWN and reading.value is not UNSHOWN:
+        path = notation.mismatch(reading.value, value)
+        if path:
+            return Verdict(Kind.FAIL, f"{path} differs" if path != "value" else "the value differs", path=path)
+    if None not in (consumed, reading.consumed) and consumed != reading.consumed:
+        return Verdict(Kind.FAIL, f"{consumed} bytes consumed instead of {reading.consumed}", path="consumed")
+    return None
+
+
+def _unobserved(case: Case, reading: Reads, value: Any, consumed: int | None) -> tuple[str, ...]:
+    missing = [] if consumed is not None else ["consumed"]
+    if value is UNSHOWN:
+        return ("value", *missing)
+    if reading.value is UNSHOWN:
+        return tuple(missing)
+    return (*unshown_paths(codec.wire(case.type).notation, reading.value, value), *missing)
+
+
+def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
+    """Whether a path, or something around it, was left out."""
+    if path == "consumed":
+        return "consumed" in unobserved
+    return any(hidden == "value" or path == hidden or path.startswith(hidden + ".") for hidden in unobserved)
+
+
+def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: dict[str, Any]) -> Verdict:
+    value, consumed = _shown(case, answer)
+    if not readings:
+        return Verdict(Kind.EITHER, "accepted")
+    for reading in readings:
+        if isinstance(reading, Reads) and _difference(case, reading, value, consumed) is None:
+            if value is UNSHOWN:
+                return Verdict(Kind.SKIP, "unobserved: the target shows no value")
+            return Verdict(Kind.EITHER, f"accepted, {_short(case, value)}")
+    return Verdict(Kind.FAIL, "accepted with an outcome that agrees with no reading")
+
+
+def _short(case: Case, value: Any) -> str:
+    shown = str(codec.wire(case.type).notation.render(value))
+    return shown if len(shown) < 80 else shown[:77] + "..."
+
+
+def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
+    start, stop = writes.ignoring
+    if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
+        return PASSED
+    at = next(
+        (
+            i
+            for i, (one, other) in enumerate(zip(writes.data, written, strict=False))
+            if one != other and not start <= i < stop
+        ),
+        min(len(writes.data), len(written)),
+    )
+    read = codec.decode(case.type, written)
+    same = "" if read.ok and read.consumed == len(written) else ", and cannot be read"
+    return Verdict(Kind.FAIL, f"the bytes differ from byte {at}{same}", path=f"@{at}")
+
+
+_FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
+"""What an encoder does not choose, or is not judged on."""
+
+
+def _compare_meaning(case: Case, value: dict[str, Any], written: bytes) -> Verdict:
+    read = codec.decode(case.type, written)
+    if not read.ok:
+        broken = read.violations[0]
+        return Verdict(Kind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)
+    if read.consumed != len(written):
+        return Verdict(Kind.FAIL, f"{len(written) - read.consumed} bytes stand after what was written")
+    found = {name: entry for name, entry in read.value.items() if name not in _FREE}
+    path = codec.wire(case.type).notation.mismatch(value, found)
+    return Verdict(Kind.FAIL, f"{path} differs in what was written", path=path) if path else PASSED

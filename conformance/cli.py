@@ -1,0 +1,287 @@
+"""The command line: parses, calls, and turns outcomes into exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformance.cases import Case
+    from conformance.catalog import Catalog
+    from conformance.run import Plan, TargetRun
+
+OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def _one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn what is wrong with files, names and cases into one line and exit status 2."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from conformance.codec import UnknownType
+        from conformance.targets.resolve import UnknownTarget
+        from conformance.yaml_files import FileError
+
+        try:
+            return command(*args, **kwargs)
+        except (FileError, UnknownTarget, UnknownType) as error:
+            click.echo(f"conformance: {error}", err=True)
+        except BrokenPipeError:
+            # Whoever read our output is gone; that is no failure of ours.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            click.echo(f"conformance: {error.filename or 'i/o'}: {error.strerror}", err=True)
+        sys.exit(WRONG)
+
+    return wrapped
+
+
+def _console(*, err: bool = False) -> Console:
+    from rich.console import Console
+
+    console = Console(stderr=err, highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = 140
+    return console
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="conformance")
+def main() -> None:
+    """Judge decoders and encoders of the Apache Kafka wire format, requirement by requirement."""
+
+
+# --- run ----------------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option("--select", multiple=True, metavar="PATTERN", help="Glob over case ids, or type:…, requirement:…, level:….")
+@click.option("--case", "ad_hoc", metavar="TYPE:HEX|TYPE:@FILE", help="One case of your own; the reference says what to expect.")
+@click.option("--op", type=click.Choice(["decode", "encode"]), default="decode", help="What to do with --case.")
+@click.option("--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors.")
+@click.option("--as-of", metavar="VERSION", help="Only the cases that this release of the suite had.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=min(4, os.cpu_count() or 1), show_default=True, help="Processes of a target at once.")
+@click.option("--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer.")
+@click.option("--memory", type=click.IntRange(16), default=1024, show_default=True, help="MiB for a target and its children.")
+@click.option("--python", metavar="PATH", help="Interpreter for module targets.")
+@click.option("--known-failures", type=click.Path(path_type=Path), metavar="FILE", help="YAML list of {id, reason} that do not count.")
+@click.option("--update-known-failures", is_flag=True, help="Write new failures to that file, drop stale entries.")
+@click.option("--fail-on", type=click.Choice(["must", "should"]), default="must", show_default=True, help="Lowest level that counts.")
+@click.option("--strict", is_flag=True, help="Disputed failures count too.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every result as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+@_one_line_errors
+def run(targets: tuple[str, ...], **options: Any) -> None:
+    """Judge one or several targets.
+
+    TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py or command:COMMAND LINE.
+    Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
+    """
+    from conformance.running import judge_all
+
+    sys.exit(judge_all(targets, options, _console(), _console(err=True)))
+
+
+@main.command()
+@click.argument("target")
+@click.option("--python", metavar="PATH", help="Interpreter for a module target.")
+@_one_line_errors
+def serve(target: str, python: str | None) -> None:
+    """Speak the target protocol on standard input and output for the reference or a Python module."""
+    from conformance.targets.resolve import UnknownTarget, resolve
+    from conformance.targets.serving import serve_reference
+
+    if target == "reference":
+        serve_reference(sys.stdin.buffer, sys.stdout.buffer)
+        return
+    launch = resolve(target, python)
+    if target.startswith("command:"):
+        raise UnknownTarget(f"{target} speaks the protocol already")
+    os.execvpe(launch.command[0], launch.command, {**os.environ, **launch.env})  # noqa: S606 - becomes the target
+
+
+@main.command()
+@click.argument("target")
+@click.option("--python", metavar="PATH", help="Interpreter for a module target.")
+@_one_line_errors
+def doctor(target: str, python: str | None) -> None:
+    """Check an adapter before it judges its target."""
+    from conformance.doctor import examine
+    from conformance.targets.resolve import resolve
+
+    healthy = True
+    for finding in examine(None if target == "reference" else resolve(target, python)):
+        healthy &= finding.good
+        click.echo(f"{'ok  ' if finding.good else 'FAIL'}  {finding.what}{': ' + finding.detail if finding.detail else ''}")
+    sys.exit(OK if healthy else NOT_STARTED)
+
+
+@main.command(name="targets")
+@click.option("--setup", metavar="NAME", help="Set an adapter up: build what it needs.")
+@_one_line_errors
+def list_targets(setup: str | None) -> None:
+    """List the bundled adapters, and what is missing where one cannot run."""
+    import subprocess
+
+    from rich.table import Table
+
+    from conformance.targets.resolve import UnknownTarget, adapters, set_up
+
+    known = adapters()
+    if setup is not None:
+        if setup not in known:
+            raise UnknownTarget(f"there is no adapter {setup!r}: there are {', '.join(known)}")
+        try:
+            for step in set_up(known[setup]):
+                click.echo(step)
+        except subprocess.CalledProcessError as error:
+            click.echo(f"conformance: setting up {setup} failed: {error}", err=True)
+            sys.exit(NOT_STARTED)
+        return
+    table = Table("target", "language", "state", "judges", box=None, header_style="dim")
+    table.add_row("reference", "python", "ready", "the suite's own codec")
+    for adapter in known.values():
+        lacking = adapter.missing()
+        table.add_row(adapter.name, adapter.language, "lacks " + ", ".join(lacking) if lacking else "ready", adapter.about)
+    _console().print(table)
+
+
+# --- looking things up --------------------------------------------------------------------------------
+
+
+@main.command(name="list")
+@click.option("--requirements", is_flag=True, help="List requirements, and the cases that cover each.")
+@click.option("--select", multiple=True, metavar="PATTERN", help="As in run.")
+@click.option("--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors.")
+@_one_line_errors
+def list_cases(*, requirements: bool, select: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
+    """List cases, or requirements with level, document section and cases."""
+    from conformance.catalog import read_catalog
+    from conformance.catalog import select as selected
+
+    catalog = read_catalog(vectors)
+    chosen = selected(catalog.cases.values(), select)
+    if not chosen:
+        _no_case(select)
+    if requirements:
+        _list_requirements(catalog, chosen, narrowed=bool(select))
+        return
+    for case in chosen:
+        click.echo(f"{case.id}\t{case.op}\t{case.type}\t{case.level}\t{case.requirement}")
+
+
+def _list_requirements(catalog: Catalog, chosen: Sequence[Case], *, narrowed: bool) -> None:
+    covering = catalog.covering()
+    ids = {case.id for case in chosen}
+    for name, requirement in catalog.requirements.items():
+        cases = [case for case in covering[name] if case in ids]
+        if narrowed and not cases:
+            continue
+        state = f"{len(cases)} cases" if cases else "no case yet" if requirement.testable else f"not testable: {requirement.why}"
+        click.echo(f"{name}\t{requirement.level}\t{', '.join(requirement.source)}\t{state}\t{' '.join(cases)}")
+
+
+def _no_case(select: Sequence[str]) -> None:
+    click.echo(f"conformance: no case matches {' or '.join(map(repr, select))} (see `conformance list`)", err=True)
+    sys.exit(WRONG)
+
+
+@main.command()
+@click.argument("case_id", metavar="CASE")
+@click.option("--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors.")
+@_one_line_errors
+def show(case_id: str, vectors: tuple[Path, ...]) -> None:
+    """Show one case: its bytes field by field, what is expected, and why."""
+    from conformance.catalog import read_catalog
+    from conformance.codec.dump import annotate
+    from conformance.reports.explain import expected_text
+    from conformance.reports.text import case_report
+
+    catalog = read_catalog(vectors)
+    if case_id not in catalog.cases:
+        _no_case([case_id])
+    case = catalog.cases[case_id]
+    lines = annotate(case.type, case.data)[1] if case.data is not None else []
+    expected = expected_text(case)
+    _console().print(case_report(case, catalog.requirements[case.requirement], lines, expected))
+
+
+@main.command()
+@click.option("--type", "name", required=True, metavar="T", help="A type, such as RECORD_BATCH or ARRAY<INT32>.")
+@click.argument("given", metavar="HEX|@FILE|-")
+@_one_line_errors
+def explain(name: str, given: str) -> None:
+    """Annotate any bytes by the reference codec, with every violation and remark."""
+    from conformance.codec.dump import annotate
+    from conformance.reports.text import dump
+
+    data = _given_bytes(given)
+    read, lines = annotate(name, data)
+    console = _console()
+    console.print(dump(lines))
+    if read.ok:
+        console.print(f"a value of {read.consumed} bytes" + (f", {len(read.remarks)} open places" if read.remarks else ""))
+    else:
+        console.print(f"no value: {read.violations[0]}", markup=False)
+
+
+def _given_bytes(given: str) -> bytes:
+    """Bytes from hex digits, from a file (`@FILE`, raw), or from standard input (`-`, raw)."""
+    from conformance.running import parse_hex
+
+    if given == "-":
+        return sys.stdin.buffer.read()
+    return Path(given[1:]).read_bytes() if given.startswith("@") else parse_hex(given)
+
+
+# --- vectors ------------------------------------------------------------------------------------------
+
+
+@main.group(name="vectors")
+def vector_files() -> None:
+    """Check and format vector files."""
+
+
+def _files(files: tuple[Path, ...]) -> list[Path]:
+    from conformance.catalog import VECTORS
+    from conformance.catalog import vector_files as find
+
+    return [file for root in files or (VECTORS,) for file in find(root)]
+
+
+@vector_files.command(name="check")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@_one_line_errors
+def check_vectors(files: tuple[Path, ...]) -> None:
+    """Hold vector files against the reference codec and their own rules."""
+    from conformance.vector_tool import check
+
+    problems = [problem for file in _files(files) for problem in check(file)]
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    click.echo(f"{len(problems)} problems" if problems else "all in order")
+    sys.exit(WRONG if problems else OK)
+
+
+@vector_files.command(name="fix")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@_one_line_errors
+def fix_vectors(files: tuple[Path, ...]) -> None:
+    """Format vector files; quote what YAML would misread; recompute lengths and checksums where asked."""
+    from conformance.vector_tool import fix
+
+    for file in _files(files):
+        if fix(file):
+            click.echo(f"{file}: rewritten")

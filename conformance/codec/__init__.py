@@ -1,0 +1,101 @@
+"""The reference codec: bytes to values and back, strictly, with every violation named. Pure: no I/O anywhere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Span, Unencodable, Violation
+from conformance.codec.log import LOG
+from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire, array_of
+from conformance.codec.record_batch import CONTROL_RECORD, RECORD, RECORD_BATCH, encode_built
+
+__all__ = [
+    "TYPES",
+    "Decoded",
+    "Limits",
+    "Span",
+    "Unencodable",
+    "UnknownType",
+    "Violation",
+    "Wire",
+    "decode",
+    "encode",
+    "wire",
+]
+
+TYPES: dict[str, Wire] = PRIMITIVES | {row.name: row for row in (RECORD, RECORD_BATCH, CONTROL_RECORD, LOG)}
+"""Every type that takes no parameter, by name."""
+
+
+class UnknownType(ValueError):
+    """A type name that the codec does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What strict decoding made of bytes: a value, or violations (the first is the one to report); and remarks."""
+
+    value: Any
+    consumed: int
+    violations: tuple[Violation, ...]
+    remarks: tuple[Violation, ...]
+    spans: tuple[Span, ...] = ()
+    layers: tuple[bytes, ...] = ()
+    """The decompressed streams, layer 1 first."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a value."""
+        return not self.violations
+
+
+_PARAMETRISED = re.compile(r"([A-Z_]+)<(.+)>\Z")
+
+
+@lru_cache(maxsize=512)
+def wire(name: str) -> Wire:
+    """The type called `name`, arrays of any element included (`ARRAY<INT32>`). Raises UnknownType."""
+    found = TYPES.get(name)
+    if found is not None:
+        return found
+    match = _PARAMETRISED.match(name)
+    if match and match[1] in ARRAYS and len(name) < 200:
+        return array_of(match[1], wire(match[2]))
+    known = ", ".join([*TYPES, *(f"{form}<T>" for form in ARRAYS)])
+    raise UnknownType(f"there is no type {name!r}; there are {known}")
+
+
+def decode(name: str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> Decoded:
+    """Decode one value of type `name` from the front of `data`; with `trail`, spans are kept. Raises UnknownType."""
+    findings = Findings(spans=[] if trail else None, limits=limits or Limits())
+    cursor = Cursor(data, findings)
+    value: Any = None
+    try:
+        value = wire(name).decode(cursor)
+        if trail and not findings.spans:
+            cursor.span("", 0, value)
+    except Malformed as stop:
+        findings.violations.append(stop.violation)
+    if findings.violations:
+        value = None
+    return Decoded(
+        value,
+        cursor.pos,
+        tuple(findings.violations),
+        tuple(findings.remarks),
+        tuple(findings.spans or ()),
+        tuple(findings.layers),
+    )
+
+
+def encode(name: str, value: Any) -> bytes:
+    """Encode a wire value. A RECORD_BATCH is made from an application's choices (see record_batch.build).
+
+    Raises UnknownType, or Unencodable for a value that has no encoding.
+    """
+    if name == "RECORD_BATCH":
+        return encode_built(value)
+    return wire(name).encode(value)

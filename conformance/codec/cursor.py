@@ -1,0 +1,137 @@
+"""A position in bytes, with bounds, findings and (when asked for) a trail of spans.
+
+A violation is a value: which requirement, where, and a hint. A *definite* one is a fault whoever reads; an *open* one
+stands at a place that the documents leave undecided: the codec goes on with Apache Kafka's reading and remembers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A requirement that the bytes break (or, when open, may be held to break)."""
+
+    requirement: str
+    at: int
+    """Position in bytes within its layer."""
+    hint: str
+    layer: int = 0
+    """0 is the input, n the n-th decompressed stream."""
+    path: str = ""
+    open: bool = False
+    any_value: bool = False
+    """Open places only: the other readings cannot be listed, any outcome but a crash will do."""
+
+    def __str__(self) -> str:
+        where = f"byte {self.at}" + (f" of decompressed stream {self.layer}" if self.layer else "")
+        return f"{self.requirement} at {where}" + (f" ({self.path})" if self.path else "") + f": {self.hint}"
+
+
+class Malformed(Exception):  # noqa: N818 - named for what the bytes are
+    """Raised inside the codec at a definite violation that leaves nothing to read on from."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(str(violation))
+        self.violation = violation
+
+
+class Unencodable(Exception):  # noqa: N818 - named for what the value is
+    """A value that has no encoding: the requirement it would break, and why."""
+
+    def __init__(self, requirement: str, hint: str) -> None:
+        super().__init__(f"{requirement}: {hint}")
+        self.requirement = requirement
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a field lies: bytes start to stop of a layer. `value` is what was read there."""
+
+    layer: int
+    path: str
+    start: int
+    stop: int
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of decompression: bytes in all, and bytes out per byte in once more than a mebibyte has come out."""
+
+    total: int = 256 * 2**20
+    ratio: int = 200_000
+
+
+@dataclass(slots=True)
+class Findings:
+    """What one decode gathers: definite violations that let it go on, open ones, spans, decompressed streams."""
+
+    violations: list[Violation] = field(default_factory=list)
+    remarks: list[Violation] = field(default_factory=list)
+    spans: list[Span] | None = None
+    layers: list[bytes] = field(default_factory=list)
+    limits: Limits = field(default_factory=Limits)
+
+
+class Cursor:
+    """Reads forward through `data[pos:end]`; everything found goes to `findings`."""
+
+    __slots__ = ("data", "end", "findings", "layer", "path", "pos")
+
+    def __init__(self, data: bytes, findings: Findings, *, layer: int = 0, path: str = "") -> None:
+        self.data = data
+        self.pos = 0
+        self.end = len(data)
+        self.findings = findings
+        self.layer = layer
+        self.path = path
+
+    @property
+    def left(self) -> int:
+        """Bytes between the position and the bound."""
+        return self.end - self.pos
+
+    @property
+    def tracing(self) -> bool:
+        """Whether the caller wants spans."""
+        return self.findings.spans is not None
+
+    def take(self, count: int, requirement: str, what: str) -> bytes:
+        """The next `count` bytes; fails with `requirement` when fewer are left. Nothing is allocated before the check."""
+        start, stop = self.pos, self.pos + count
+        if stop > self.end:
+            self.fail(requirement, f"{what} needs {count} bytes, {self.left} are left")
+        self.pos = stop
+        return self.data[start:stop]
+
+    def fail(self, requirement: str, hint: str, *, at: int | None = None) -> NoReturn:
+        """Stop at a definite violation."""
+        raise Malformed(self._violation(requirement, hint, at))
+
+    def fail_open(self, requirement: str, hint: str, *, at: int | None = None) -> NoReturn:
+        """Stop at an open place where Apache Kafka refuses: other readers may go on, so any outcome will do."""
+        found = self._violation(requirement, hint, at)
+        raise Malformed(replace(found, open=True, any_value=True))
+
+    def blame(self, requirement: str, hint: str, *, at: int | None = None) -> None:
+        """Note a definite violation that does not hinder reading on (a wrong checksum)."""
+        self.findings.violations.append(self._violation(requirement, hint, at))
+
+    def remark(self, requirement: str, hint: str, *, at: int | None = None, any_value: bool = False) -> None:
+        """Note an open place; reading goes on as Apache Kafka's does."""
+        found = self._violation(requirement, hint, at)
+        self.findings.remarks.append(replace(found, open=True, any_value=any_value))
+
+    def span(self, name: str, start: int, value: object = None) -> None:
+        """Record that `name`, below the current path, lies from `start` to the position."""
+        if self.findings.spans is not None:
+            joint = "" if name.startswith("#") else "."
+            path = f"{self.path}{joint}{name}" if self.path and name else self.path or name
+            self.findings.spans.append(Span(self.layer, path, start, self.pos, value))
+
+    def _violation(self, requirement: str, hint: str, at: int | None) -> Violation:
+        return Violation(requirement, self.pos if at is None else at, hint, self.layer, self.path)

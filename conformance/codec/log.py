@@ -1,0 +1,62 @@
+"""A log: record batches end to end, possibly with a last one cut off (message-format#record-batch)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.primitives import Wire
+from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, RECORD_BATCH
+
+_MAGIC_AT = 16
+_FIT = (1 << 31) - 1 - OVERHEAD
+"""A batchLength above this overflows a signed 32-bit size once the 12 bytes before it are added."""
+
+
+def _decode(cursor: Cursor) -> dict[str, Any]:
+    batches: list[Any] = []
+    base = cursor.path
+    while cursor.left:
+        if _is_partial(cursor):
+            break
+        if cursor.tracing:
+            cursor.path = f"{base}batches[{len(batches)}]"
+        start = cursor.pos
+        batches.append(RECORD_BATCH.decode(cursor))
+        cursor.span("", start)
+    cursor.path = base
+    partial, cursor.pos = cursor.left, cursor.end
+    return {"batches": tuple(batches), "partial": partial}
+
+
+def _is_partial(cursor: Cursor) -> bool:
+    """Whether the rest is an entry cut off at the end; a size too small is refused wherever it stands."""
+    start, rest = cursor.pos, cursor.left
+    if rest < OVERHEAD:
+        return True
+    size = int.from_bytes(cursor.data[start + 8 : start + OVERHEAD], "big", signed=True)
+    if size < HEADER_SIZE - OVERHEAD:
+        cursor.fail("batch.length-wrong-rejected", f"batchLength {size} is below 49", at=start + 8)
+    if size <= rest - OVERHEAD:
+        return False
+    if size > _FIT:
+        cursor.remark("batch.length-wrong-rejected", f"batchLength {size} overflows a 32-bit size", at=start + 8)
+    if rest > _MAGIC_AT and cursor.data[start + _MAGIC_AT] != 2:
+        cursor.remark("batch.magic", "the cut batch has no known magic", at=start + _MAGIC_AT)
+    return True
+
+
+def _encode(value: Any) -> bytes:
+    if value.get("partial"):
+        raise Unencodable("batch.length-wrong-rejected", "a cut batch is not written")
+    return b"".join(map(RECORD_BATCH.encode, value["batches"]))
+
+
+LOG = Wire(
+    "LOG",
+    _decode,
+    _encode,
+    n.Fields({"batches": n.ListOf(RECORD_BATCH.notation, nullable=False), "partial": n.NUMBER}),
+    0,
+)

@@ -1,0 +1,316 @@
+"""How wire values are written in JSON and YAML (the value notation of the outside contract), one row per kind.
+
+`parse` takes what a person or a target wrote and gives the wire value, or raises `NotationError`; `render` is its
+opposite; `same` says whether two wire values count as one observation.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+UNSHOWN = object()
+"""Stands for a value that a target left out."""
+
+
+class NotationError(ValueError):
+    """A value that is not in the notation of its type; the message says where and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """One kind of value: what it looks like, both directions, and when two of them are the same."""
+
+    describes: str
+    parse: Callable[[Any], Any]
+    render: Callable[[Any], Any]
+    same: Callable[[Any, Any], bool] = operator.eq
+
+    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
+        """The path of the first place where `actual` differs from `expected`; None when it does not."""
+        return None if self.same(expected, actual) else path or "value"
+
+    def observed(self, actual: Any) -> bool:
+        """Whether the target showed anything of the value."""
+        return actual is not UNSHOWN
+
+
+def _refuse(expected: str, given: Any) -> NotationError:
+    shown = repr(given)
+    return NotationError(f"expected {expected}, found {shown if len(shown) < 60 else shown[:57] + '...'}")
+
+
+def _number(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise _refuse("a number", given)
+    return given
+
+
+_DECIMAL = re.compile(r"-?[0-9]{1,30}\Z")
+
+
+def _decimal(given: Any) -> int:
+    if isinstance(given, str) and _DECIMAL.match(given):
+        return int(given)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise _refuse("a decimal string", given)
+    return given
+
+
+def _bits(given: Any) -> int:
+    if not isinstance(given, str) or not re.fullmatch(r"[0-9a-fA-F]{16}", given):
+        raise _refuse("16 hex digits", given)
+    return int(given, 16)
+
+
+def is_nan(bits: int) -> bool:
+    """Whether 64 bits are a NaN: all exponent bits set and a fraction other than zero (primitive-types#float64)."""
+    return bits & 0x7FF0_0000_0000_0000 == 0x7FF0_0000_0000_0000 and bits & 0x000F_FFFF_FFFF_FFFF != 0
+
+
+def _same_float(one: int, other: int) -> bool:
+    return one == other or (is_nan(one) and is_nan(other))
+
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
+
+
+def _uuid(given: Any) -> bytes:
+    if given is None:
+        return bytes(16)
+    if not isinstance(given, str) or not _UUID.match(given):
+        raise _refuse("a dashed UUID", given)
+    return bytes.fromhex(given.replace("-", ""))
+
+
+def _render_uuid(value: bytes) -> str:
+    digits = value.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _boolean(given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise _refuse("true or false", given)
+    return given
+
+
+def _text(given: Any) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise _refuse("a string or null", given)
+    return given
+
+
+def _plain_text(value: str | None) -> str | None:
+    """Bytes that are no UTF-8 are held as lone surrogates inside; shown they are U+FFFD."""
+    if value is None or value.isascii():
+        return value
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+_REPLACED = re.compile("[\ufffd\ud800-\udfff]+")
+
+
+def _same_text(one: str | None, other: str | None) -> bool:
+    if one == other:
+        return True
+    if one is None or other is None:
+        return False
+    # Readers differ in how many U+FFFD they put for one run of bad bytes (Kafka's Java and Python do).
+    return _REPLACED.sub("\ufffd", one) == _REPLACED.sub("\ufffd", other)
+
+
+def _octets(given: Any) -> bytes | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        try:
+            if not any(c.isspace() for c in given):
+                return bytes.fromhex(given)
+        except ValueError:
+            pass
+    raise _refuse("hex digits or null", given)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+NUMBER = Notation("a number", _number, _same)
+DECIMAL = Notation("a decimal string", _decimal, str)
+FLOAT_BITS = Notation("the 16 hex digits of its bits", _bits, lambda bits: f"{bits:016x}", _same_float)
+DASHED = Notation("a dashed UUID", _uuid, _render_uuid)
+TRUTH = Notation("true or false", _boolean, _same)
+TEXT = Notation("a string or null", _text, _plain_text, _same_text)
+HEX = Notation("hex digits or null", _octets, lambda value: None if value is None else value.hex())
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A number that is written by its name where it has one (codecs, timestamp types, control types)."""
+
+    names: Sequence[str]
+    further: tuple[str, ...] = ()
+    """Names without a number of their own, held equal to any number that has no name."""
+    describes: str = "a name or a number"
+
+    def parse(self, given: Any) -> Any:
+        """The number that a name stands for; a further name stays itself."""
+        if isinstance(given, str):
+            if given in self.names:
+                return self.names.index(given)
+            if given in self.further:
+                return given
+            raise _refuse("one of " + ", ".join((*self.names, *self.further)) + ", or a number", given)
+        return _number(given)
+
+    def render(self, value: Any) -> Any:
+        """The name, or the number when no name fits."""
+        return self.names[value] if isinstance(value, int) and 0 <= value < len(self.names) else value
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Equal numbers, or a further name against a number without a name."""
+        if one == other:
+            return True
+        unnamed = [value for value in (one, other) if isinstance(value, int) and not 0 <= value < len(self.names)]
+        return bool(unnamed) and any(value in self.further for value in (one, other))
+
+    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
+        """The path when the two differ."""
+        return None if self.same(expected, actual) else path or "value"
+
+    def observed(self, actual: Any) -> bool:
+        """Whether the target showed it."""
+        return actual is not UNSHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of values, or null."""
+
+    element: Any
+    nullable: bool = True
+    describes: str = "a list or null"
+
+    def parse(self, given: Any) -> Any:
+        """A tuple of parsed elements."""
+        if given is None and self.nullable:
+            return None
+        if not isinstance(given, list):
+            raise _refuse("a list", given)
+        out = []
+        for index, entry in enumerate(given):
+            try:
+                out.append(self.element.parse(entry))
+            except NotationError as error:
+                raise NotationError(f"[{index}] {error}") from None
+        return tuple(out)
+
+    def render(self, value: Any) -> Any:
+        """A list of rendered elements."""
+        return None if value is None else [self.element.render(entry) for entry in value]
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Element by element."""
+        return self.mismatch(one, other) is None
+
+    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
+        """The first element that differs, or the list itself when lengths do."""
+        if expected is None or actual is None:
+            return None if expected is actual else path or "value"
+        for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
+            found: str | None = self.element.mismatch(one, other, f"{path}[{index}]")
+            if found:
+                return found
+        if len(expected) != len(actual):
+            return f"{path}[{min(len(expected), len(actual))}]"
+        return None
+
+    def observed(self, actual: Any) -> bool:
+        """A list shows its length at least, so an empty one counts; elements that show nothing do not."""
+        return actual is not UNSHOWN and (not actual or any(self.element.observed(entry) for entry in actual))
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An object of named fields; any of them may be missing, which leaves it unobserved."""
+
+    fields: dict[str, Any]
+    describes: str = "an object"
+
+    def parse(self, given: Any) -> Any:
+        """A dict of the fields that are there; names that are no fields are passed over (see `unknown_fields`)."""
+        if not isinstance(given, dict):
+            raise _refuse("an object", given)
+        out = {}
+        for name, entry in given.items():
+            notation = self.fields.get(name)
+            if notation is None:
+                continue
+            try:
+                out[name] = notation.parse(entry)
+            except NotationError as error:
+                raise NotationError(f"{name}: {error}") from None
+        return out
+
+    def render(self, value: Any) -> Any:
+        """An object of the fields that the notation names, in its order."""
+        return {name: notation.render(value[name]) for name, notation in self.fields.items() if name in value}
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Field by field, over the fields that both have."""
+        return self.mismatch(one, other) is None
+
+    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
+        """The first field that both have and in which they differ."""
+        for name, notation in self.fields.items():
+            if name in expected and name in actual:
+                inner = f"{path}.{name}" if path else name
+                found: str | None = notation.mismatch(expected[name], actual[name], inner)
+                if found:
+                    return found
+        return None
+
+    def observed(self, actual: Any) -> bool:
+        """Whether any field is shown."""
+        return actual is not UNSHOWN and any(
+            notation.observed(actual[name]) for name, notation in self.fields.items() if name in actual
+        )
+
+
+def unshown_paths(notation: Any, expected: Any, actual: Any, path: str = "") -> list[str]:
+    """Dotted paths (without indexes) of what `expected` has and `actual` leaves out, each once."""
+    missing: dict[str, None] = {}
+    _collect_unshown(notation, expected, actual, path, missing)
+    return list(missing)
+
+
+def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missing: dict[str, None]) -> None:
+    if isinstance(notation, Fields):
+        for name, inner in notation.fields.items():
+            if name not in expected:
+                continue
+            deeper = f"{path}.{name}" if path else name
+            if name not in actual:
+                missing[deeper] = None
+            else:
+                _collect_unshown(inner, expected[name], actual[name], deeper, missing)
+    elif isinstance(notation, ListOf) and expected and actual:
+        for one, other in zip(expected, actual, strict=False):
+            _collect_unshown(notation.element, one, other, path, missing)
+
+
+def unknown_fields(notation: Any, given: Any, path: str = "") -> list[str]:
+    """Dotted paths of names in `given` (JSON) that the notation does not know, each once."""
+    unknown: dict[str, None] = {}
+    if isinstance(notation, Fields) and isinstance(given, dict):
+        for name, entry in given.items():
+            deeper = f"{path}.{name}" if path else str(name)
+            inner = notation.fields.get(name)
+            unknown.update(dict.fromkeys([deeper] if inner is None else unknown_fields(inner, entry, deeper)))
+    elif isinstance(notation, ListOf) and isinstance(given, list):
+        for entry in given:
+            unknown.update(dict.fromkeys(unknown_fields(notation.element, entry, path)))
+    return list(unknown)

@@ -1,0 +1,472 @@
+"""The table of primitive types (primitive-types.md): a row per type, both directions side by side.
+
+A wire type reads itself from a cursor and writes itself as bytes. Everything else (size, notation, edges for
+strategies and mutations) hangs on the same row, so a new primitive is one row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.cursor import Cursor, Unencodable
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A type on the wire.
+
+    `decode` reads one value (raising Malformed inside the codec), `encode` writes one or raises Unencodable,
+    `notation` is its JSON form, `smallest` its least size in bytes, `edges` the values at which its encoding changes.
+    """
+
+    name: str
+    decode: Callable[[Cursor], Any]
+    encode: Callable[[Any], bytes]
+    notation: Any
+    smallest: int
+    edges: tuple[Any, ...] = ()
+
+
+# --- numbers of fixed width ---------------------------------------------------------------------------
+
+
+def _integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMBER) -> Wire:
+    """A big-endian integer of `size` bytes (primitive-types#fixed-width-signed-integers and -unsigned-integers)."""
+    low, high = (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1) if signed else (0, (1 << 8 * size) - 1)
+
+    def decode(cursor: Cursor) -> int:
+        return int.from_bytes(cursor.take(size, "int.truncated-rejected", name), "big", signed=signed)
+
+    def encode(value: Any) -> bytes:
+        if type(value) is not int or not low <= value <= high:
+            raise Unencodable("int.out-of-range-unencodable", f"{value!r} is no {name} ({low} to {high})")
+        return value.to_bytes(size, "big", signed=signed)
+
+    return Wire(name, decode, encode, notation, size, (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high))
+
+
+def _fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> Wire:
+    """Raw bytes of a fixed size with a pair of conversions (bytes to value, value to bytes)."""
+    read, write = convert
+
+    def decode(cursor: Cursor) -> Any:
+        return read(cursor.take(size, rule, name))
+
+    return Wire(name, decode, write, notation, size, edges)
+
+
+def _write_float(bits: int) -> bytes:
+    return (0x7FF8_0000_0000_0000 if n.is_nan(bits) else bits).to_bytes(8, "big")
+
+
+def _write_uuid(value: Any) -> bytes:
+    if not isinstance(value, bytes) or len(value) != 16:
+        raise Unencodable("uuid.layout", f"{value!r} is no UUID of 16 bytes")
+    return value
+
+
+INT8 = _integer("INT8", 1, signed=True)
+INT16 = _integer("INT16", 2, signed=True)
+INT32 = _integer("INT32", 4, signed=True)
+INT64 = _integer("INT64", 8, signed=True, notation=n.DECIMAL)
+UINT16 = _integer("UINT16", 2, signed=False)
+UINT32 = _integer("UINT32", 4, signed=False)
+FLOAT64 = _fixed(
+    "FLOAT64",
+    8,
+    "float64.layout",
+    notation=n.FLOAT_BITS,
+    convert=(lambda raw: int.from_bytes(raw, "big"), _write_float),
+    edges=(0, 1 << 63, 1, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0_0000_0000_0000, 0x7FF8_0000_0000_0000),
+)
+UUID = _fixed(
+    "UUID", 16, "uuid.layout", notation=n.DASHED, convert=(bytes, _write_uuid), edges=(bytes(16), bytes(range(16)))
+)
+BOOLEAN = _fixed(
+    "BOOLEAN",
+    1,
+    "boolean.size",
+    notation=n.TRUTH,
+    convert=(lambda raw: raw != b"\0", lambda value: b"\1" if value else b"\0"),
+    edges=(False, True),
+)
+
+
+# --- numbers of variable width ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Numbers in 7-bit groups, low group first: width in bits, bytes at most, and the requirements at each edge."""
+
+    bits: int
+    limit: int
+    too_long: str
+    excess: str
+    padded: str
+
+    def read(self, cursor: Cursor) -> int:
+        data, start, end = cursor.data, cursor.pos, cursor.end
+        raw = shift = 0
+        at = start
+        while True:
+            if at >= end:
+                cursor.fail("varint.truncated-rejected", "the bytes end while the continuation bit is set", at=at)
+            byte = data[at]
+            at += 1
+            raw |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            if at - start == self.limit:
+                cursor.fail(self.too_long, f"byte {self.limit} has its continuation bit set", at=at - 1)
+            shift += 7
+        if raw >> self.bits:
+            cursor.remark(self.excess, f"bits beyond {self.bits} are set in byte {self.limit}", at=at - 1)
+            raw &= (1 << self.bits) - 1
+        elif byte == 0 and at - start > 1:
+            cursor.remark(self.padded, "not the shortest form", at=at - 1)
+        cursor.pos = at
+        return raw
+
+    @staticmethod
+    def write(raw: int) -> bytes:
+        out = bytearray()
+        while raw > 0x7F:
+            out.append(raw & 0x7F | 0x80)
+            raw >>= 7
+        out.append(raw)
+        return bytes(out)
+
+
+def _zigzag(name: str, groups: _Groups, rule: str, notation: n.Notation) -> Wire:
+    """A signed number, zig-zag mapped and then written in groups (primitive-types#varint, #varlong)."""
+    low, high = -(1 << groups.bits - 1), (1 << groups.bits - 1) - 1
+
+    def decode(cursor: Cursor) -> int:
+        raw = groups.read(cursor)
+        return raw >> 1 ^ -(raw & 1)
+
+    def encode(value: Any) -> bytes:
+        if type(value) is not int or not low <= value <= high:
+            raise Unencodable(rule, f"{value!r} is no {name} ({low} to {high})")
+        return groups.write((value << 1) ^ (value >> groups.bits - 1))
+
+    steps = [sign * (1 << 7 * k - 1) + nudge for k in range(1, groups.limit) for sign in (1, -1) for nudge in (-1, 0)]
+    return Wire(name, decode, encode, notation, 1, (0, -1, 1, *steps, low, high))
+
+
+_32 = _Groups(32, 5, "varint.max-five-bytes", "varint.fifth-byte-excess-bits", "varint.non-minimal")
+_64 = _Groups(64, 10, "varlong.max-ten-bytes", "varlong.tenth-byte-excess-bits", "varlong.non-minimal")
+_U32 = _Groups(32, 5, "uvarint.max-five-bytes", "uvarint.fifth-byte-excess-bits", "uvarint.non-minimal")
+
+
+def _encode_uvarint(value: Any) -> bytes:
+    if type(value) is not int or not 0 <= value < 1 << 32:
+        raise Unencodable("uvarint.range", f"{value!r} is no UNSIGNED_VARINT (0 to 4294967295)")
+    return _U32.write(value)
+
+
+VARINT = _zigzag("VARINT", _32, "varint.range", n.NUMBER)
+VARLONG = _zigzag("VARLONG", _64, "varlong.range", n.DECIMAL)
+UNSIGNED_VARINT = Wire(
+    "UNSIGNED_VARINT",
+    _U32.read,
+    _encode_uvarint,
+    n.NUMBER,
+    1,
+    tuple((1 << 7 * k) + nudge for k in range(5) for nudge in (-1, 0)) + ((1 << 31) - 1, 1 << 31, (1 << 32) - 1),
+)
+
+
+# --- lengths and counts -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """How a length or count stands before its content: in which type, how much is added, whether null exists."""
+
+    wire: Wire
+    plus: int = 0
+    """1 in the compact forms, where the number on the wire is one higher and 0 stands for null."""
+    limit: int = (1 << 31) - 1
+    nullable: bool = False
+    null_rule: str = ""
+    """Broken by null where there is none."""
+    negative_rule: str = ""
+    """Broken by a number below the null form, or open where the type is nullable."""
+    negative_open: bool = False
+
+    def read(self, cursor: Cursor) -> int | None:
+        """The length in bytes or elements, or None for null."""
+        start = cursor.pos
+        number: int = self.wire.decode(cursor) - self.plus
+        if number >= 0:
+            if self.plus and self.negative_open and number >= 1 << 31:
+                # Java reads such a length as a negative int; the bytes for it are never there.
+                cursor.remark(self.negative_rule, f"length {number} is below null for a signed reader", at=start)
+                return None
+            return number
+        if number == -1 and self.nullable:
+            return None
+        if number == -1:
+            cursor.fail(self.null_rule, "null where the type has none", at=start)
+        if not self.negative_open:
+            cursor.fail(self.negative_rule, f"length or count {number}", at=start)
+        cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
+        return None
+
+    def write(self, number: int | None) -> bytes:
+        """The bytes of a length or count; raises Unencodable for a null that does not exist or one too large."""
+        if number is None:
+            if not self.nullable:
+                raise Unencodable(self.null_rule, "null has no encoding in this type")
+            return self.wire.encode(-1 + self.plus)
+        if number > self.limit:
+            raise Unencodable(self.negative_rule, f"{number} is above the limit of {self.limit}")
+        return self.wire.encode(number + self.plus)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a length-prefixed type holds: bytes to value and back."""
+
+    notation: n.Notation
+    read: Callable[[Cursor, bytes], Any]
+    write: Callable[[Any], bytes]
+
+
+def _read_text(cursor: Cursor, raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = cursor.pos - len(raw) + error.start
+        cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, any_value=True)
+        return raw.decode("utf-8", "surrogateescape")
+
+
+def _write_text(value: Any) -> bytes:
+    try:
+        return str(value).encode("utf-8")
+    except UnicodeEncodeError:
+        raise Unencodable("utf8.encoded-valid", "a lone surrogate has no UTF-8 form") from None
+
+
+def _same_bytes(_: Cursor, raw: bytes) -> bytes:
+    return raw
+
+
+CHARACTERS = Content(n.TEXT, _read_text, _write_text)
+OCTETS = Content(n.HEX, _same_bytes, bytes)
+
+
+def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
+    """A type made of a length and as many bytes; `truncated` is broken when they are not all there."""
+
+    def decode(cursor: Cursor) -> Any:
+        start = cursor.pos
+        length = prefix.read(cursor)
+        if cursor.tracing:
+            cursor.span("#length", start, length)
+        if length is None:
+            return None
+        if length > cursor.left:
+            cursor.fail(truncated, f"length {length}, but {cursor.left} bytes are left", at=start)
+        start = cursor.pos
+        found = content.read(cursor, cursor.take(length, truncated, name))
+        if cursor.tracing:
+            cursor.span("", start, found)
+        return found
+
+    def encode(value: Any) -> bytes:
+        if value is None:
+            return prefix.write(None)
+        raw = content.write(value)
+        return prefix.write(len(raw)) + raw
+
+    smallest = prefix.wire.smallest
+    empty: Any = "" if content is CHARACTERS else b""
+    return Wire(name, decode, encode, content.notation, smallest, (empty, None) if prefix.nullable else (empty,))
+
+
+def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
+    """A count and as many elements; the count is held against the bytes left before anything is made of it."""
+
+    def decode(cursor: Cursor) -> Any:
+        start = cursor.pos
+        count = prefix.read(cursor)
+        cursor.span("#count", start, count)
+        if count is None:
+            return None
+        if count * element.smallest > cursor.left:
+            cursor.fail(truncated, f"count {count}, but {cursor.left} bytes are left", at=start)
+        return tuple(_elements(cursor, element, count))
+
+    def encode(value: Any) -> bytes:
+        if value is None:
+            return prefix.write(None)
+        return prefix.write(len(value)) + b"".join(map(element.encode, value))
+
+    return Wire(name, decode, encode, n.ListOf(element.notation), prefix.wire.smallest, ((), None))
+
+
+def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
+    if not cursor.tracing:
+        return [element.decode(cursor) for _ in range(count)]
+    base, out = cursor.path, []
+    for index in range(count):
+        cursor.path, start = f"{base}[{index}]", cursor.pos
+        out.append(element.decode(cursor))
+        cursor.span("", start, out[-1])
+    cursor.path = base
+    return out
+
+
+def _sized_rows() -> list[Wire]:
+    """The four strings, the four bytes and the two record fields (primitive-types#string to #compact-records)."""
+    rows = []
+    for compact in (False, True):
+        for nullable in (False, True):
+            stem = ("compact-" if compact else "") + ("nullable-" if nullable else "")
+            upper = stem.upper().replace("-", "_")
+            cut = "compact-string.truncated-rejected" if compact else "string.truncated-rejected"
+            layout = f"{stem}string"
+            prefix = Prefix(
+                UNSIGNED_VARINT if compact else INT16,
+                plus=int(compact),
+                limit=(1 << 32) - 2 if compact else 32767,
+                nullable=nullable,
+                null_rule=f"{layout}.null-rejected",
+                negative_rule="string.negative-length" if nullable else f"{layout}.layout",
+                negative_open=nullable,
+            )
+            rows.append(sized(f"{upper}STRING", prefix, CHARACTERS, cut))
+            rows.append(sized(f"{upper}BYTES", _bytes_prefix(f"{stem}bytes", compact, nullable), OCTETS, _CUT_BYTES))
+        records = "compact-records" if compact else "records"
+        rows.append(
+            sized(records.upper().replace("-", "_"), _bytes_prefix(records, compact, nullable=True), OCTETS, _CUT_BYTES)
+        )
+    return rows
+
+
+_CUT_BYTES = "bytes.truncated-rejected"
+
+
+def _bytes_prefix(layout: str, compact: bool, nullable: bool) -> Prefix:  # noqa: FBT001 - two independent facts of a row
+    return Prefix(
+        UNSIGNED_VARINT if compact else INT32,
+        plus=int(compact),
+        limit=(1 << 32) - 2 if compact else (1 << 31) - 1,
+        nullable=nullable,
+        null_rule=f"{layout}.null-rejected",
+        negative_rule="bytes.negative-length" if nullable else f"{layout}.layout",
+        negative_open=nullable,
+    )
+
+
+# --- tagged fields ------------------------------------------------------------------------------------
+
+
+def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
+    """A tagged-field section with every field raw (primitive-types#structure, #behavioral-requirements)."""
+    start, base = cursor.pos, cursor.path
+    count = UNSIGNED_VARINT.decode(cursor)
+    cursor.span("#count", start, count)
+    if count >= 1 << 31 and cursor.left < 2 * count:
+        # A signed loop bound: Kafka's Java sees no field at all (decisions: tagged fields, count 2^32-1).
+        cursor.remark("tagged.section-layout", f"{count} fields is a negative number for a signed reader", at=start)
+        return ()
+    if 2 * count > cursor.left:
+        cursor.fail("tagged.section-layout", f"{count} fields, but {cursor.left} bytes are left", at=start)
+    fields: list[dict[str, Any]] = []
+    last = -1
+    for index in range(count):
+        if cursor.tracing:
+            cursor.path = f"{base}[{index}]"
+        last = _read_tag(cursor, last, fields)
+    cursor.path = base
+    return tuple(fields)
+
+
+def _read_tag(cursor: Cursor, last: int, fields: list[dict[str, Any]]) -> int:
+    start = cursor.pos
+    tag: int = UNSIGNED_VARINT.decode(cursor)
+    cursor.span("tag", start, tag)
+    if tag == last:
+        cursor.fail("tagged.duplicate-rejected", f"tag {tag} stands twice", at=start)
+    if tag < last:
+        duplicate = any(field["tag"] == tag for field in fields)
+        rule = "tagged.duplicate-rejected" if duplicate else "tagged.strictly-ascending"
+        cursor.fail(rule, f"tag {tag} after tag {last}", at=start)
+    if tag >= 1 << 31:
+        cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start)
+    start = cursor.pos
+    size = UNSIGNED_VARINT.decode(cursor)
+    cursor.span("size", start, size)
+    if size > cursor.left:
+        cursor.fail("tagged.size-bounds-data", f"size {size}, but {cursor.left} bytes are left", at=start)
+    start = cursor.pos
+    data = cursor.take(size, "tagged.size-bounds-data", "tagged field")
+    cursor.span("data", start, data)
+    fields.append({"tag": tag, "data": data})
+    return tag
+
+
+def _write_tagged(value: Any) -> bytes:
+    out, last = [_encode_uvarint(len(value))], -1
+    for entry in value:
+        tag, data = entry.get("tag"), entry.get("data")
+        if type(tag) is not int or tag < 0:
+            raise Unencodable("tagged.non-negative", f"tag {tag!r}")
+        if tag <= last:
+            rule = "tagged.duplicate-rejected" if tag == last else "tagged.strictly-ascending"
+            raise Unencodable(rule, f"tag {tag} after tag {last}")
+        if not isinstance(data, bytes):
+            raise Unencodable("tagged.field-layout", f"tag {tag} has no data")
+        out += _encode_uvarint(tag), _encode_uvarint(len(data)), data
+        last = tag
+    return b"".join(out)
+
+
+TAGGED_FIELDS = Wire(
+    "TAGGED_FIELDS",
+    _read_tagged,
+    _write_tagged,
+    n.ListOf(n.Fields({"tag": n.NUMBER, "data": n.HEX}), nullable=False),
+    1,
+    ((),),
+)
+
+
+# --- the table ----------------------------------------------------------------------------------------
+
+PRIMITIVES: dict[str, Wire] = {
+    row.name: row
+    for row in (
+        *(INT8, INT16, INT32, INT64, UINT16, UINT32, VARINT, VARLONG, UNSIGNED_VARINT, FLOAT64, UUID, BOOLEAN),
+        *_sized_rows(),
+        TAGGED_FIELDS,
+    )
+}
+
+_COUNT = "array.too-few-elements-rejected"
+_NEGATIVE = "array.negative-count"
+
+ARRAYS: dict[str, tuple[Prefix, str]] = {
+    "ARRAY": (Prefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
+    "NULLABLE_ARRAY": (Prefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
+    "COMPACT_ARRAY": (Prefix(UNSIGNED_VARINT, plus=1, limit=(1 << 32) - 2, nullable=True, negative_rule=_NEGATIVE), _COUNT),
+    "COMPACT_NULLABLE_ARRAY": (
+        Prefix(UNSIGNED_VARINT, plus=1, limit=(1 << 32) - 2, nullable=True, negative_rule=_NEGATIVE),
+        _COUNT,
+    ),
+}
+"""The array types: how the count stands, and what too few elements break (primitive-types#array, #compact-array)."""
+
+
+def array_of(form: str, element: Wire) -> Wire:
+    """The array type `form` (a key of ARRAYS) of any element type."""
+    prefix, truncated = ARRAYS[form]
+    return array(f"{form}<{element.name}>", prefix, element, truncated)

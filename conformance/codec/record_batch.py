@@ -1,0 +1,373 @@
+"""Record batch v2 (record-batch.md): header, record, batch and control record, as tables.
+
+      0        8       12      16     17   21          23                27             35            43
+      baseOffset batchLength leaderEpoch magic crc attributes lastOffsetDelta baseTimestamp maxTimestamp producerId
+      51            53           57          61
+      producerEpoch baseSequence recordCount records...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.checksums import CRC32C
+from conformance.codec.compression import CODEC_NAMES, CODECS
+from conformance.codec.cursor import Cursor, Malformed, Unencodable
+from conformance.codec.primitives import (
+    CHARACTERS,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    OCTETS,
+    UINT32,
+    VARINT,
+    VARLONG,
+    Prefix,
+    Wire,
+    array,
+    sized,
+)
+from conformance.codec.structure import Bits, ByteLength, ChecksumOf, Constant, CountOf, Field, Layout, Values, wire_of
+
+HEADER_SIZE = 61
+"""Bytes of a batch before its records (record-batch#overview)."""
+
+OVERHEAD = 12
+"""Bytes of baseOffset and batchLength, which batchLength does not count (record-batch#size-calculation)."""
+
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+# --- header -------------------------------------------------------------------------------------------
+
+_HEADER_KEY = sized(
+    "header key",
+    Prefix(VARINT, null_rule="header.key-not-nullable", negative_rule="header.key-not-nullable"),
+    CHARACTERS,
+    "header.key-length",
+)
+
+
+def _nullable_bytes(rule: str, truncated: str) -> Wire:
+    prefix = Prefix(VARINT, nullable=True, negative_rule=rule, negative_open=True)
+    return sized("bytes", prefix, OCTETS, truncated)
+
+
+HEADER = wire_of(
+    Layout(
+        "Header",
+        (
+            Field("key", _HEADER_KEY),
+            Field("value", _nullable_bytes("header.value-absent-when-negative", "header.value-length")),
+        ),
+    )
+)
+
+# --- record -------------------------------------------------------------------------------------------
+
+
+def _unused_attributes(cursor: Cursor, found: int, start: int) -> None:
+    if found:
+        cursor.remark("record.attributes-zero", f"attributes {found}, no bit is in use", at=start)
+
+
+def _refuse_attributes(value: Any) -> None:
+    if value != 0:
+        raise Unencodable("record.attributes-zero", f"attributes {value!r}, a writer puts 0")
+
+
+RECORD_LAYOUT = Layout(
+    "RECORD",
+    (
+        Field("length", VARINT, derive=ByteLength("record.length-mismatch-rejected")),
+        Field("attributes", INT8, check=_unused_attributes, refuse=_refuse_attributes),
+        Field("timestampDelta", VARLONG),
+        Field("offsetDelta", VARINT),
+        Field("key", _nullable_bytes("record.key-absent-when-negative", "record.key-length")),
+        Field("value", _nullable_bytes("record.value-absent-when-negative", "record.value-length")),
+        Field(
+            "headers",
+            array(
+                "headers",
+                Prefix(VARINT, null_rule="record.headers-count", negative_rule="record.headers-count"),
+                HEADER,
+                "record.headers-follow-count",
+            ),
+        ),
+    ),
+    hidden=("length",),
+)
+RECORD = wire_of(RECORD_LAYOUT)
+
+# --- records region -----------------------------------------------------------------------------------
+
+_BATCHED = n.ListOf(
+    n.Fields({**RECORD.notation.fields, "offset": n.DECIMAL, "timestamp": n.DECIMAL}), nullable=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The records of a batch: as many as recordCount says, in the codec that the attributes name."""
+
+    notation: Any = _BATCHED
+
+    def read(self, cursor: Cursor, values: Values) -> tuple[Values, ...]:
+        """Opens the payload, reads the records, and expects nothing after them."""
+        count, codec = values["recordCount"], values["compression"]
+        if codec >= len(CODECS):
+            cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=cursor.pos - HEADER_SIZE + 22)
+        if count < 0:
+            cursor.fail("batch.record-count-mismatch", f"recordCount {count}", at=cursor.pos - 4)
+        inner = self._open(cursor, codec, count)
+        if inner is None:
+            return ()
+        if count * RECORD.smallest > inner.left:
+            cursor.fail(
+                "batch.record-count-mismatch", f"{count} records, but {inner.left} bytes hold them", at=cursor.pos - 4
+            )
+        records = [self._record(inner, index) for index in range(count)]
+        if inner.left:
+            inner.fail("batch.record-count-mismatch", f"{inner.left} bytes are left after {count} records")
+        cursor.pos = cursor.end
+        return tuple(records)
+
+    def write(self, values: Values) -> bytes:
+        """The records one after another, compressed as a whole."""
+        plain = b"".join(map(RECORD.encode, values["records"]))
+        codec = values.get("compression", 0)
+        if not isinstance(codec, int) or not 0 <= codec < len(CODECS):
+            raise Unencodable("codec.unassigned-values", f"there is no codec {codec!r}")
+        return CODECS[codec].write(plain)
+
+    def _open(self, cursor: Cursor, codec: int, count: int) -> Cursor | None:
+        """A cursor over the plain records; None for a batch without records whose bytes nobody need look at."""
+        payload = cursor.data[cursor.pos : cursor.end]
+        if count == 0:
+            self._pass_over(cursor, codec, payload)
+            return None
+        if codec == 0:
+            return cursor
+        plain = CODECS[codec].open(cursor, payload)
+        layers = cursor.findings.layers
+        layers.append(plain)
+        return Cursor(plain, cursor.findings, layer=len(layers), path=cursor.path)
+
+    def _pass_over(self, cursor: Cursor, codec: int, payload: bytes) -> None:
+        """A batch without records: empty, or an empty stream; anything else is open."""
+        try:
+            plain = CODECS[codec].open(cursor, payload)
+        except Malformed as stop:
+            cursor.remark("compression.empty-batch", f"no records, and {stop.violation.hint}")
+        else:
+            if plain:
+                cursor.remark("batch.record-count-mismatch", f"{len(plain)} bytes in a batch without records")
+        cursor.pos = cursor.end
+
+    def _record(self, cursor: Cursor, index: int) -> Values:
+        if not cursor.tracing:
+            return RECORD.decode(cursor)  # type: ignore[no-any-return]
+        base, start = cursor.path, cursor.pos
+        cursor.path = f"{base}[{index}]"
+        record: Values = RECORD.decode(cursor)
+        cursor.span("", start)
+        cursor.path = base
+        return record
+
+
+# --- batch --------------------------------------------------------------------------------------------
+
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+
+ATTRIBUTES = (
+    Bits("compression", 0, 3, n.Names(CODEC_NAMES)),
+    Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES)),
+    Bits("isTransactional", 4, 1, n.TRUTH),
+    Bits("isControlBatch", 5, 1, n.TRUTH),
+    Bits("hasDeleteHorizonMs", 6, 1, n.TRUTH),
+)
+"""record-batch#batch-attributes; bits 7 to 15 are in reserve."""
+
+
+def _reserved_bits(cursor: Cursor, found: int, start: int) -> None:
+    if found >> 7:
+        cursor.remark("attributes.reserved-bits", f"attributes {found & 0xFFFF:04x} has reserved bits set", at=start)
+
+
+def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
+    """Give each record its absolute offset and timestamp (record-batch#offset-calculation, #timestamp-calculation)."""
+    base, origin, append_time = batch["baseOffset"], batch["baseTimestamp"], batch["timestampType"]
+    for record in batch["records"]:
+        offset, timestamp = base + record["offsetDelta"], origin + record["timestampDelta"]
+        if not _INT64_MIN <= offset <= _INT64_MAX:
+            cursor.remark("offset.record-formula", f"offset {offset} is no INT64", at=start, any_value=True)
+        if not append_time and not _INT64_MIN <= timestamp <= _INT64_MAX:
+            cursor.remark("timestamp.record-formula", f"timestamp {timestamp} is no INT64", at=start, any_value=True)
+        record["offset"] = _wrap(offset)
+        record["timestamp"] = batch["maxTimestamp"] if append_time else _wrap(timestamp)
+
+
+def _wrap(number: int) -> int:
+    return (number - _INT64_MIN) % (1 << 64) + _INT64_MIN
+
+
+def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
+    deltas = [record["offsetDelta"] for record in batch["records"]]
+    if any(later <= earlier for earlier, later in zip([-1, *deltas], deltas, strict=False)):
+        cursor.remark("record.offset-delta", "offset deltas are negative or do not rise", at=start + HEADER_SIZE)
+    last = batch["lastOffsetDelta"]
+    if last < 0 or (deltas and last < max(deltas)):
+        cursor.remark("batch.last-offset-delta", f"lastOffsetDelta {last} is below a record's", at=start + 23)
+
+
+def _open_timestamps(cursor: Cursor, batch: Values, start: int) -> None:
+    if any(record["timestamp"] < -1 for record in batch["records"]):
+        cursor.remark("timestamp.record-formula", "a timestamp below -1", at=start + 27)
+
+
+def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
+    known = [batch[name] >= 0 for name in ("producerId", "producerEpoch", "baseSequence")]
+    control = batch["isControlBatch"]
+    mixed = known[0] != known[1] or (known[0] != known[2] and not (control and known[0]))
+    lowest = min(batch[name] for name in ("producerId", "producerEpoch", "baseSequence"))
+    if mixed or lowest < -1 or (batch["isTransactional"] and not known[0]):
+        cursor.remark("non-idempotent.producer-id", "producer id, epoch and sequence do not fit together", at=start + 43)
+
+
+def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
+    if batch["isControlBatch"] and batch["recordCount"] != 1:
+        cursor.remark("control.single-record", f"a control batch of {batch['recordCount']} records", at=start + 57)
+
+
+BATCH_LAYOUT = Layout(
+    "RECORD_BATCH",
+    (
+        Field("baseOffset", INT64),
+        Field("batchLength", INT32, derive=ByteLength("batch.length-wrong-rejected", HEADER_SIZE - OVERHEAD)),
+        Field("partitionLeaderEpoch", INT32),
+        Field("magic", INT8, derive=Constant(2, "batch.magic")),
+        Field("crc", UINT32, derive=ChecksumOf(CRC32C, "crc.mismatch-corrupt")),
+        Field("attributes", INT16, bits=ATTRIBUTES, check=_reserved_bits),
+        Field("lastOffsetDelta", INT32),
+        Field("baseTimestamp", INT64),
+        Field("maxTimestamp", INT64),
+        Field("producerId", INT64),
+        Field("producerEpoch", INT16),
+        Field("baseSequence", INT32),
+        Field("recordCount", INT32, derive=CountOf("records")),
+        Field("records", _Records()),
+    ),
+    rules=(_place_records, _open_offsets, _open_timestamps, _open_producer, _open_control),
+)
+RECORD_BATCH = wire_of(BATCH_LAYOUT)
+
+ENCODE_FIELDS = (
+    "baseOffset",
+    "partitionLeaderEpoch",
+    "compression",
+    "timestampType",
+    "isTransactional",
+    "isControlBatch",
+    "producerId",
+    "producerEpoch",
+    "baseSequence",
+    "records",
+)
+"""What an encoder is told of a batch; it derives the rest."""
+
+RECORD_ENCODE_FIELDS = ("offset", "timestamp", "key", "value", "headers")
+
+
+def build(request: Values) -> Values:
+    """All fields of the batch that an application's choices make (ENCODE_FIELDS, records with RECORD_ENCODE_FIELDS).
+
+    baseTimestamp is the first record's timestamp, maxTimestamp the largest, lastOffsetDelta the last record's offset
+    relative to baseOffset. Raises Unencodable for a batch without records or a field that is missing.
+    """
+    for name in ENCODE_FIELDS:
+        if name not in request:
+            raise Unencodable("general.exact-encoding", f"{name} is missing")
+    records = request["records"]
+    if not records:
+        raise Unencodable("batch.one-or-more-records", "a producer's batch has at least one record")
+    for index, record in enumerate(records):
+        for name in RECORD_ENCODE_FIELDS:
+            if name not in record:
+                raise Unencodable("general.exact-encoding", f"records[{index}].{name} is missing")
+    base, origin = request["baseOffset"], records[0]["timestamp"]
+    return {
+        **{name: request[name] for name in ENCODE_FIELDS},
+        "lastOffsetDelta": records[-1]["offset"] - base,
+        "baseTimestamp": origin,
+        "maxTimestamp": max(record["timestamp"] for record in records),
+        "records": tuple(
+            {
+                **record,
+                "attributes": 0,
+                "offsetDelta": record["offset"] - base,
+                "timestampDelta": record["timestamp"] - origin,
+            }
+            for record in records
+        ),
+    }
+
+
+def encode_built(request: Values) -> bytes:
+    """The bytes of the batch that `build` makes."""
+    return RECORD_BATCH.encode(build(request))
+
+
+# --- control record -----------------------------------------------------------------------------------
+
+CONTROL_TYPES = (
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+)
+"""Markers of transactions and the others that Apache Kafka's code knows (record-batch#control-record-types)."""
+
+
+def _open_version(cursor: Cursor, found: int, start: int) -> None:
+    if found:
+        cursor.remark("control.version-zero", f"version {found}, the current one is 0", at=start, any_value=found > 0)
+
+
+def _open_type(cursor: Cursor, found: int, start: int) -> None:
+    if not 0 <= found <= 1:
+        cursor.remark("control.type-unknown", f"type {found}", at=start)
+
+
+def _truncated(wire: Wire, rule: str) -> Wire:
+    """The same number, with its own requirement for bytes that are not there."""
+
+    def decode(cursor: Cursor) -> Any:
+        if cursor.left < wire.smallest:
+            cursor.fail(rule, f"{wire.smallest} bytes are needed, {cursor.left} are left")
+        return wire.decode(cursor)
+
+    return Wire(wire.name, decode, wire.encode, wire.notation, wire.smallest, wire.edges)
+
+
+_CONTROL_INT16 = _truncated(INT16, "control.key-layout")
+_TYPE = Wire(
+    "INT16",
+    _CONTROL_INT16.decode,
+    INT16.encode,
+    n.Names(CONTROL_TYPES, further=("UNKNOWN",)),
+    INT16.smallest,
+    (0, 1),
+)
+
+CONTROL_RECORD = wire_of(
+    Layout(
+        "CONTROL_RECORD",
+        (Field("version", _CONTROL_INT16, check=_open_version), Field("type", _TYPE, check=_open_type)),
+    )
+)
+"""The key of a control record (record-batch#control-record-format, message-format#control-batches)."""

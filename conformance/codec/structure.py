@@ -1,0 +1,266 @@
+"""The interpreter of layouts: fields in order, and how lengths, counts and checksums follow from the rest.
+
+A layout is data. Reading runs from the first field to the last; writing runs from the last to the first, because a
+length or checksum depends only on the bytes that follow it in its own structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from conformance.codec import notation as n
+from conformance.codec.checksums import Checksum
+from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.primitives import Wire
+
+Values = dict[str, Any]
+
+
+class Derivation(Protocol):
+    """How a field follows from the others: checked on reading, computed on writing."""
+
+    def check(self, cursor: Cursor, start: int, found: Any) -> None:
+        """Hold what was read (from `start` to the position) against the rest."""
+
+    def compute(self, values: Values, tail: bytes) -> Any:
+        """What to write, from the structure's values and the bytes that follow the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLength:
+    """The number of bytes that follow in the structure; on reading it bounds them."""
+
+    rule: str
+    least: int = 0
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Fails when fewer bytes are left, or the structure cannot be so short."""
+        if found < self.least:
+            cursor.fail(self.rule, f"length {found}, at least {self.least} bytes follow", at=start)
+        if found > cursor.left:
+            cursor.fail(self.rule, f"length {found}, but {cursor.left} bytes are left", at=start)
+        cursor.end = cursor.pos + found
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The length of what follows."""
+        del values
+        return len(tail)
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksumOf:
+    """A checksum over the bytes that follow in the structure."""
+
+    checksum: Checksum
+    rule: str
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Notes a mismatch and lets reading go on."""
+        computed = self.checksum.compute(cursor.data[cursor.pos : cursor.end])
+        if computed != found:
+            cursor.blame(self.rule, f"{self.checksum.name} is {computed:08x}, the bytes say {found:08x}", at=start)
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The checksum of what follows."""
+        del values
+        return self.checksum.compute(tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A field with one value only."""
+
+    value: int
+    rule: str
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Fails on any other value."""
+        if found != self.value:
+            cursor.fail(self.rule, f"{found} where only {self.value} may stand", at=start)
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The value."""
+        del values, tail
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class CountOf:
+    """The number of elements of a later field; that field holds it against what it finds."""
+
+    field: str
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Nothing: the counted field does."""
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The number of elements."""
+        del tail
+        return len(values[self.field])
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """A named part of a number: `width` bits from `shift` upwards."""
+
+    name: str
+    shift: int
+    width: int
+    notation: Any
+
+    def read(self, number: int) -> Any:
+        """The part: a bool for a single flag, else a number."""
+        part = number >> self.shift & (1 << self.width) - 1
+        return bool(part) if self.notation is n.TRUTH else part
+
+    def write(self, part: Any, rule: str) -> int:
+        """The part at its place; raises Unencodable (breaking `rule`) when it does not fit."""
+        if not isinstance(part, int) or not 0 <= int(part) < 1 << self.width:
+            raise Unencodable(rule, f"{self.name} {part!r} does not fit in {self.width} bits")
+        return int(part) << self.shift
+
+
+class Region(Protocol):
+    """A field that needs earlier fields to be read or written (how many, in which codec)."""
+
+    @property
+    def notation(self) -> Any:
+        """How its value is written in JSON."""
+
+    def read(self, cursor: Cursor, values: Values) -> Any:
+        """Read it, given the fields before it."""
+
+    def write(self, values: Values) -> bytes:
+        """Write it, given all fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One row of a layout."""
+
+    name: str
+    wire: Wire | Region
+    derive: Derivation | None = None
+    bits: tuple[Bits, ...] = ()
+    check: Callable[[Cursor, Any, int], None] | None = None
+    """Called with the cursor, the value and where it starts."""
+    refuse: Callable[[Any], None] | None = None
+    """Called with the value before it is written; raises Unencodable for what a writer must not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A structure: its fields in order, and rules over the whole of it."""
+
+    name: str
+    fields: tuple[Field, ...]
+    rules: tuple[Callable[[Cursor, Values, int], None], ...] = ()
+    """Called after reading with the cursor, the values and where the structure starts."""
+    hidden: tuple[str, ...] = ()
+    """Fields that the notation does not show."""
+    shown: tuple[tuple[str, Any], ...] = ()
+    """Further names of the notation, which rules add to the values."""
+
+    def notation(self) -> n.Fields:
+        """The value notation that follows from the fields."""
+        rows: dict[str, Any] = {}
+        for field in self.fields:
+            if field.name not in self.hidden:
+                rows[field.name] = field.wire.notation
+            rows.update((bits.name, bits.notation) for bits in field.bits)
+        rows.update(self.shown)
+        return n.Fields(rows)
+
+    def smallest(self) -> int:
+        """The least size of the structure in bytes."""
+        return sum(field.wire.smallest for field in self.fields if isinstance(field.wire, Wire))
+
+
+def wire_of(layout: Layout) -> Wire:
+    """A layout as a type like any other."""
+
+    def decode(cursor: Cursor) -> Values:
+        return read(layout, cursor)
+
+    def encode(value: Any) -> bytes:
+        return write(layout, value)
+
+    return Wire(layout.name, decode, encode, layout.notation(), layout.smallest())
+
+
+def read(layout: Layout, cursor: Cursor) -> Values:
+    """Read a structure; a field that gives its byte length bounds the rest, which must fill it exactly."""
+    base, outer, begin = cursor.path, cursor.end, cursor.pos
+    values: Values = {}
+    for field in layout.fields:
+        start = cursor.pos
+        if cursor.tracing:
+            cursor.path = f"{base}.{field.name}" if base else field.name
+        wire = field.wire
+        found = wire.decode(cursor) if isinstance(wire, Wire) else wire.read(cursor, values)
+        values[field.name] = found
+        if field.derive is not None:
+            _checked(field, cursor, start, found)
+        if cursor.tracing:
+            cursor.span("", start, found)
+        if field.bits:
+            _split_bits(field, cursor, base, start=start, values=values)
+        if field.check is not None:
+            field.check(cursor, found, start)
+    cursor.path = base
+    _expect_end(layout, cursor, outer)
+    cursor.end = outer
+    for rule in layout.rules:
+        rule(cursor, values, begin)
+    return values
+
+
+def _checked(field: Field, cursor: Cursor, start: int, found: Any) -> None:
+    """Check a derived field, leaving its span behind even when the check ends the reading."""
+    assert field.derive is not None
+    try:
+        field.derive.check(cursor, start, found)
+    except Exception:
+        if cursor.tracing:
+            cursor.span("", start, found)
+        raise
+
+
+def _split_bits(field: Field, cursor: Cursor, base: str, *, start: int, values: Values) -> None:
+    for bits in field.bits:
+        values[bits.name] = bits.read(values[field.name])
+        if cursor.tracing:
+            cursor.path = f"{base}.{bits.name}" if base else bits.name
+            cursor.span("", start, bits.notation.render(values[bits.name]))
+
+
+def _expect_end(layout: Layout, cursor: Cursor, outer: int) -> None:
+    bounds = [field.derive.rule for field in layout.fields if isinstance(field.derive, ByteLength)]
+    if bounds and cursor.pos != cursor.end:
+        left, cursor.end = cursor.left, outer
+        cursor.fail(bounds[0], f"{left} bytes are left over inside {layout.name}")
+
+
+def write(layout: Layout, values: Values) -> bytes:
+    """Write a structure from its last field to its first; derived fields in `values` are not looked at."""
+    tail = b""
+    for field in reversed(layout.fields):
+        if isinstance(field.wire, Wire):
+            tail = field.wire.encode(_to_write(field, values, tail)) + tail
+        else:
+            tail = field.wire.write(values) + tail
+    return tail
+
+
+def _to_write(field: Field, values: Values, tail: bytes) -> Any:
+    if field.derive is not None:
+        return field.derive.compute(values, tail)
+    if field.bits and any(bits.name in values for bits in field.bits):
+        return sum(bits.write(values.get(bits.name, 0), "attributes.compression-bits") for bits in field.bits)
+    if field.name not in values:
+        raise Unencodable("general.exact-encoding", f"{field.name} is missing")
+    if field.refuse is not None:
+        field.refuse(values[field.name])
+    return values[field.name]

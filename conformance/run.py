@@ -1,0 +1,295 @@
+"""Cases × targets → results, in case order, as an iterator."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from conformance import codec
+from conformance.cases import ROBUSTNESS, Case, Kind, Outcome, Reads, Unsupported, Verdict, judge
+from conformance.catalog import Catalog, encode_request
+from conformance.known import Known
+from conformance.targets import protocol, reference
+from conformance.targets.process import Launch
+from conformance.targets.session import CannotStart, Session, Terms
+
+_SHARE = 128
+"""Cases that a process takes from the queue at a time."""
+
+FAIL_ON = {"must": ("must",), "should": ("must", "should")}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A case, what the target did, and what we think of it."""
+
+    target: str
+    case: Case
+    outcome: Outcome
+    verdict: Verdict
+    level: str
+    known: bool = False
+    counts: bool = False
+    """It fails at the level asked for and is not disputed (known or not)."""
+
+    @property
+    def requirement(self) -> str:
+        """The requirement that the verdict is about."""
+        return self.verdict.requirement or self.case.requirement
+
+    @property
+    def disputed(self) -> bool:
+        """It goes against a requirement that Apache Kafka itself does not meet."""
+        return self.case.disputed and self.verdict.kind is Kind.FAIL
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Further requirements that the result speaks of: whatever the bytes, a target answers."""
+        return (ROBUSTNESS,) if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the target went wrong, at whatever level."""
+        return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+
+
+@dataclass(slots=True)
+class TargetRun:
+    """One target's part of a run: what it said of itself, and what ended the run early, if anything."""
+
+    name: str
+    description: protocol.Description | None = None
+    problem: str = ""
+    """Why it could not be started, or not be asked further."""
+    results: list[Result] = field(default_factory=list)
+
+    @property
+    def judged(self) -> bool:
+        """Whether any case was judged."""
+        return any(result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL) for result in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to run: what counts, what is known, how many processes, on which terms."""
+
+    jobs: int = 2
+    terms: Terms = field(default_factory=Terms)
+    fail_on: str = "must"
+    strict: bool = False
+    known: tuple[Known, ...] = ()
+
+
+def run_target(name: str, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan) -> tuple[TargetRun, Iterator[Result]]:
+    """Start judging one target (`launch` None: the reference, in process): its record, and its results as they come.
+
+    Results are appended to the record too, so that nothing gathered is lost when the caller stops half-way.
+    """
+    record = TargetRun(name)
+    return record, _results(record, launch, cases, catalog, plan)
+
+
+def _results(record: TargetRun, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan) -> Iterator[Result]:
+    asker: _Asker = _InProcess() if launch is None else _Processes(launch, plan)
+    try:
+        record.description = asker.describe()
+        probed = list(_probe(record.description, cases, asker))
+        refuted = {(case.op, case.type.partition("<")[0]) for case, _, verdict in probed if verdict.kind is Kind.PROTOCOL}
+        judged = [(case, outcome, verdict) for case, outcome, verdict in probed if verdict.kind is Kind.PROTOCOL]
+        for case, outcome, verdict in judged:
+            yield _file(record, _result(record.name, case, outcome, verdict, catalog, plan))
+        for case, outcome in _asked(record.description, cases, refuted, asker):
+            yield _file(record, _result(record.name, case, outcome, judge(case, outcome), catalog, plan))
+    except CannotStart as error:
+        record.problem = str(error)
+    finally:
+        asker.close()
+
+
+def _file(record: TargetRun, result: Result) -> Result:
+    record.results.append(result)
+    return result
+
+
+def _result(target: str, case: Case, outcome: Outcome, verdict: Verdict, catalog: Catalog, plan: Plan) -> Result:
+    level = verdict.level or case.level
+    if verdict.requirement and not verdict.level and verdict.requirement in catalog.requirements:
+        level = catalog.requirements[verdict.requirement].level
+    result = Result(target, case, outcome, verdict, level)
+    if not result.failed:
+        return result
+    counts = level in FAIL_ON[plan.fail_on] and (plan.strict or not result.disputed)
+    known = any(entry.excuses(result) for entry in plan.known)
+    return replace(result, counts=counts, known=known)
+
+
+# --- asking -------------------------------------------------------------------------------------------
+
+
+def _asked(
+    description: protocol.Description, cases: Sequence[Case], refuted: set[tuple[str, str]], asker: _Asker
+) -> Iterator[tuple[Case, Outcome]]:
+    """Every case with its outcome, in order; only what the target claims is put to it."""
+    lacking = [_why_not(description, case, refuted) for case in cases]
+    outcomes = asker.ask([case for case, reason in zip(cases, lacking, strict=True) if not reason])
+    for case, reason in zip(cases, lacking, strict=True):
+        yield case, Unsupported(reason) if reason else next(outcomes)
+
+
+def _why_not(description: protocol.Description, case: Case, refuted: set[tuple[str, str]]) -> str:
+    if (case.op, case.type.partition("<")[0]) in refuted:
+        return f"the claim to {case.op} {case.type} was disproved at the start"
+    return description.lacks(case)
+
+
+def _probe(description: protocol.Description, cases: Sequence[Case], asker: _Asker) -> Iterator[tuple[Case, Outcome, Verdict]]:
+    """One plain value per claimed type and operation that the cases need: is the claim true?"""
+    wanted: dict[tuple[str, str], Case] = {}
+    for case in cases:
+        key = (case.op, case.type.partition("<")[0])
+        if key not in wanted and description.claims(case.op, case.type):
+            probe = probe_case(case.op, case.type)
+            if probe is not None:
+                wanted[key] = probe
+    for case, outcome in zip(wanted.values(), asker.ask(list(wanted.values())), strict=True):
+        yield case, outcome, _claim(case, outcome)
+
+
+def _claim(case: Case, outcome: Outcome) -> Verdict:
+    """A claim is disproved by `unsupported` or an answer of the wrong shape, by nothing else."""
+    if isinstance(outcome, Unsupported):
+        return Verdict(Kind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})")
+    verdict = judge(case, outcome)
+    return verdict if verdict.kind is Kind.PROTOCOL else Verdict(Kind.PASS)
+
+
+def probe_case(op: str, name: str) -> Case | None:
+    """A question about a plain value of a type, to which any right-minded target has an answer."""
+    wire = codec.wire(name)
+    value = _plain_value(name)
+    data = codec.encode(name, value) if name != "LOG" else codec.encode("RECORD_BATCH", _plain_value("RECORD_BATCH"))
+    if op == "decode":
+        request = {"hex": data.hex()}
+    elif name == "LOG":
+        return None
+    else:
+        request = {"value": encode_request(value) if name == "RECORD_BATCH" else wire.notation.render(value)}
+    return Case(
+        f"probe/{name}:{op}",
+        op,  # type: ignore[arg-type]
+        name,
+        "general.exact-encoding",
+        "must",
+        {"op": op, "type": name, **request},
+        Reads(value, None),
+        data,
+    )
+
+
+def _plain_value(name: str) -> object:
+    record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
+    batch = {
+        **{"baseOffset": 0, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0, "isTransactional": False},
+        **{"isControlBatch": False, "producerId": -1, "producerEpoch": -1, "baseSequence": -1},
+        "records": ({**record, "offset": 0, "timestamp": 1000},),
+    }
+    plain = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
+    if name in plain:
+        return plain[name]
+    if name == "LOG":
+        return {"batches": (), "partial": 0}
+    edges = codec.wire(name).edges
+    return 1 if 1 in edges else edges[0]
+
+
+class _Asker:
+    """Where questions are put."""
+
+    def describe(self) -> protocol.Description:
+        """What the target says of itself."""
+        raise NotImplementedError
+
+    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
+        """The outcomes of cases, in order."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End whatever runs."""
+
+
+class _InProcess(_Asker):
+    """The reference, without a process between."""
+
+    def describe(self) -> protocol.Description:
+        return protocol.description(reference.describe())
+
+    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
+        for case in cases:
+            yield protocol.outcome(reference.answer(case.request))
+
+
+class _Processes(_Asker):
+    """One or several processes of a target, each with a share of the questions."""
+
+    def __init__(self, launch: Launch, plan: Plan) -> None:
+        self._launch, self._plan = launch, plan
+        self._first = Session(launch, plan.terms)
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._sessions = [self._first]
+
+    def describe(self) -> protocol.Description:
+        return self._first.describe()
+
+    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
+        requests = [protocol.body(case.request) for case in cases]
+        shares = [requests[at : at + _SHARE] for at in range(0, len(requests), _SHARE)]
+        workers = min(self._plan.jobs, len(shares))
+        if workers <= 1:
+            yield from self._first.ask(requests)
+            return
+        yield from self._spread(shares, workers)
+
+    def _spread(self, shares: list[list[bytes]], workers: int) -> Iterator[Outcome]:
+        """Shares are taken in order by whoever is free, and handed on in order."""
+        todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in range(len(shares)):
+            todo.put(number)
+        done: list[queue.SimpleQueue[list[Outcome] | Exception]] = [queue.SimpleQueue() for _ in shares]
+        self._sessions += [Session(self._launch, self._plan.terms) for _ in range(workers - 1)]
+        for session in self._sessions:
+            thread = threading.Thread(target=self._work, args=(session, todo, shares, done), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        for finished in done:
+            outcomes = finished.get()
+            if isinstance(outcomes, Exception):
+                raise outcomes
+            yield from outcomes
+
+    def _work(
+        self,
+        session: Session,
+        todo: queue.SimpleQueue[int],
+        shares: list[list[bytes]],
+        done: list[queue.SimpleQueue[list[Outcome] | Exception]],
+    ) -> None:
+        with session, suppress(queue.Empty):
+            while not self._stop.is_set():
+                number = todo.get_nowait()
+                try:
+                    done[number].put(list(session.ask(shares[number])))
+                except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
+                    done[number].put(error)
+
+    def close(self) -> None:
+        self._stop.set()
+        for session in self._sessions:
+            if any(thread.is_alive() for thread in self._threads):
+                session.abort()
+        for thread in self._threads:
+            thread.join()
+        self._first.__exit__()

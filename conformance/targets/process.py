@@ -1,0 +1,261 @@
+"""One process of a target: started in a session of its own, watched for memory, talked to without blocking, ended whole.
+
+POSIX only: sessions, process groups and non-blocking pipes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import psutil
+
+from conformance.targets.protocol import LONGEST_ANSWER
+
+_SAMPLE = 0.01
+"""Seconds between two looks at a target's memory."""
+_FAMILY = 0.1
+"""Seconds between two looks for its children."""
+_TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
+_ERRORS_KEPT = 8192
+_CHUNK = 1 << 16
+_FAREWELL = 1.0
+"""Seconds a target has to exit after the end of its input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a target is started."""
+
+    name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+
+
+class Gone(Exception):  # noqa: N818 - named for what the target is
+    """The target ended, closed its output, or was ended for its memory; says how."""
+
+    def __init__(self, detail: str, *, memory: bool = False) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.memory = memory
+
+
+class Silent(Exception):  # noqa: N818
+    """No answer came in time."""
+
+
+class Flood(Exception):  # noqa: N818
+    """A line longer than any answer may be."""
+
+
+class TargetProcess:
+    """A running target. Write lines, read lines; `close` always, and nothing of it is left."""
+
+    def __init__(self, launch: Launch, memory: int) -> None:
+        """Start it; `memory` is the most resident memory of the whole family in bytes. Raises OSError."""
+        self._token = uuid.uuid4().hex
+        self._memory_limit = memory
+        self._over = 0
+        self._popen = subprocess.Popen(  # noqa: S603 - running targets is what we do
+            launch.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=launch.cwd,
+            env={**os.environ, **launch.env, _TOKEN: self._token},
+            start_new_session=True,
+        )
+        assert self._popen.stdin and self._popen.stdout and self._popen.stderr  # noqa: PT018 - for the type checker
+        self._in, self._out, self._err = (pipe.fileno() for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr))
+        for descriptor in (self._in, self._out, self._err):
+            os.set_blocking(descriptor, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._out, selectors.EVENT_READ)
+        self._selector.register(self._err, selectors.EVENT_READ)
+        self._unsent = bytearray()
+        self._partial: list[bytes] = []
+        self._partial_size = 0
+        self._lines: deque[bytes] = deque()
+        self._errors: deque[bytes] = deque(maxlen=_ERRORS_KEPT // 64)
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    # --- talking ------------------------------------------------------------------------------------
+
+    def send(self, line: bytes) -> None:
+        """Queue a line; it goes out as the pipe takes it, at once or while lines are awaited."""
+        if not self._unsent:
+            self._selector.register(self._in, selectors.EVENT_WRITE)
+        self._unsent += line
+        self._write()
+
+    def line(self, deadline: float) -> bytes:
+        """The next line, by `time.monotonic()` deadline. Raises Gone, Silent or Flood."""
+        while not self._lines:
+            # A look before the clock: what came while we were busy elsewhere is not late.
+            if not self._turn(0):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise Silent
+                self._turn(min(left, 0.5))
+        return self._lines.popleft()
+
+    def _turn(self, wait: float) -> bool:
+        """Move bytes both ways once; whether anything moved. Raises Gone or Flood."""
+        events = self._selector.select(wait)
+        moved = False
+        for key, _ in events:
+            if key.fd == self._in:
+                moved |= self._write()
+            elif key.fd == self._err:
+                moved |= self._read_errors()
+            else:
+                self._read()
+                moved = True
+        return moved
+
+    def _write(self) -> bool:
+        try:
+            sent = os.write(self._in, memoryview(self._unsent)[:_CHUNK])
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            # It reads no more; whether it dies of it shows on its output.
+            sent = len(self._unsent)
+        del self._unsent[:sent]
+        if not self._unsent:
+            self._selector.unregister(self._in)
+        return True
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._out, _CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            raise self._gone()
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            first, *rest = head.split(b"\n")
+            self._lines.append(b"".join((*self._partial, first)))
+            self._lines.extend(rest)
+            self._partial, self._partial_size = [], 0
+        self._partial.append(tail)
+        self._partial_size += len(tail)
+        if self._partial_size > LONGEST_ANSWER:
+            raise Flood(f"more than {LONGEST_ANSWER >> 20} MB without the end of a line")
+
+    def _read_errors(self) -> bool:
+        try:
+            chunk = os.read(self._err, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._selector.unregister(self._err)
+            return False
+        for at in range(0, len(chunk[-_ERRORS_KEPT:]), 64):
+            self._errors.append(chunk[-_ERRORS_KEPT:][at : at + 64])
+        return True
+
+    def _gone(self) -> Gone:
+        if self._over:
+            used, limit = self._over >> 20, self._memory_limit >> 20
+            return Gone(f"used {used} MiB of memory, {limit} MiB are allowed", memory=True)
+        try:
+            status = self._popen.wait(_FAREWELL)
+        except subprocess.TimeoutExpired:
+            return Gone("closed its output and went on")
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            while self._read_errors():
+                pass
+        how = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+        return Gone(f"{how}{self._last_words()}")
+
+    def _last_words(self) -> str:
+        text = b"".join(self._errors).decode("utf-8", "replace").strip()
+        last = text.rsplit("\n", 1)[-1][:300]
+        return f"; standard error ends: {last}" if last else ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._popen.poll() is None
+
+    @property
+    def errors(self) -> str:
+        """The end of what it wrote to standard error."""
+        return b"".join(self._errors).decode("utf-8", "replace")
+
+    # --- memory -------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Sample the resident memory of the process and its children, and end them when it is too much."""
+        try:
+            main = psutil.Process(self._popen.pid)
+        except psutil.NoSuchProcess:
+            return
+        family: list[psutil.Process] = [main]
+        looked = 0.0
+        while not self._ended.wait(_SAMPLE):
+            if time.monotonic() - looked > _FAMILY:
+                with contextlib.suppress(psutil.Error):
+                    family = [main, *main.children(recursive=True)]
+                looked = time.monotonic()
+            used = sum(map(_resident, family))
+            if used > self._memory_limit:
+                self._over = used
+                self.kill()
+                return
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """End its session at once."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def close(self, *, kindly: bool = False) -> None:
+        """End the target and all that it started, wherever they hid; kindly, by the end of its input first."""
+        self._ended.set()
+        assert self._popen.stdin is not None
+        with contextlib.suppress(OSError):
+            self._popen.stdin.close()
+        if kindly:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(_FAREWELL)
+        self.kill()
+        self._sweep()
+        self._popen.wait()
+        self._selector.close()
+        for pipe in (self._popen.stdout, self._popen.stderr):
+            assert pipe is not None
+            pipe.close()
+        self._watcher.join()
+
+    def _sweep(self) -> None:
+        """Kill what left the session: every process that carries our token in its environment."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.pid != os.getpid() and process.environ().get(_TOKEN) == self._token:
+                    process.kill()
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+

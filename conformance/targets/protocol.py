@@ -1,0 +1,132 @@
+"""The target protocol, version 1: requests out, answers in, as lines of JSON."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from conformance.cases import ERRORS, Accepted, Broke, Case, Outcome, Refused, Unsupported
+
+PROTOCOL = 1
+OPS = ("decode", "encode", "size")
+LONGEST_ANSWER = 32 * 2**20
+"""Bytes of one answer's line."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+class ProtocolError(Exception):
+    """A line that is no answer to the request it stands for; what was said is in the message."""
+
+
+def body(request: dict[str, Any]) -> bytes:
+    """A request without its id, ready for `with_id`."""
+    return _encode(request)
+
+
+def with_id(number: int, request: bytes) -> bytes:
+    """The line of a request."""
+    return b'{"id":%d,%b\n' % (number, request[1:])
+
+
+def shown(line: bytes) -> str:
+    """A line that a target wrote, cut for display; control characters are escaped."""
+    text = line[:200].decode("utf-8", "backslashreplace") + ("…" if len(line) > 200 else "")
+    return text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
+
+
+def fields(line: bytes, number: int) -> dict[str, Any]:
+    """The fields of an answer to request `number`. Raises ProtocolError."""
+    try:
+        found = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"not a line of JSON ({error}): {shown(line)}") from None
+    if not isinstance(found, dict):
+        raise ProtocolError(f"not a JSON object: {shown(line)}")
+    if found.get("id") != number or isinstance(found.get("id"), bool):
+        raise ProtocolError(f"an answer to request {number} is due, but this came: {shown(line)}")
+    return found
+
+
+def outcome(found: dict[str, Any]) -> Outcome:
+    """What an answer says; one that says nothing of the protocol is a `protocol` fault."""
+    if "unsupported" in found:
+        return Unsupported(str(found["unsupported"]))
+    if "crash" in found:
+        return Broke("crash", str(found["crash"]))
+    if found.get("ok") is True:
+        return Accepted({name: entry for name, entry in found.items() if name not in ("id", "ok")})
+    if found.get("ok") is False:
+        error = found.get("error")
+        if error in ERRORS:
+            return Refused(error, str(found.get("message", "")))
+        return Broke("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
+    return Broke("protocol", f"neither ok, unsupported nor crash: {shown(_encode(found))}")
+
+
+# --- describe -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a target says of itself."""
+
+    name: str
+    version: str = ""
+    language: str = ""
+    supports: dict[str, frozenset[str]] = field(default_factory=dict)
+    codecs: frozenset[str] | None = None
+    magics: frozenset[int] | None = None
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    def claims(self, op: str, name: str) -> bool:
+        """Whether it says that it can do `op` on a type; an array form stands for every element it supports."""
+        types = self.supports.get(op, frozenset())
+        if name in types:
+            return True
+        form, bracket, rest = name.partition("<")
+        return bool(bracket) and form in types and self.claims(op, rest[:-1])
+
+    def lacks(self, case: Case) -> str:
+        """Why a case is not put to it; empty when it is."""
+        if not self.claims(case.op, case.type):
+            return f"{case.op} of {case.type} is not claimed"
+        if self.codecs is not None and not case.codecs <= self.codecs:
+            return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
+        if self.magics is not None and not case.magics <= self.magics:
+            return "magic not claimed: " + ", ".join(map(str, sorted(case.magics - self.magics)))
+        return ""
+
+
+def description(found: dict[str, Any]) -> Description:
+    """The answer to `describe`. Raises ProtocolError naming the field that is wrong."""
+    if found.get("ok") is not True:
+        raise ProtocolError(f"describe was not answered with ok: {shown(_encode(found))}")
+    if found.get("protocol", PROTOCOL) != PROTOCOL:
+        raise ProtocolError(f"protocol {found['protocol']!r}, the suite speaks {PROTOCOL}")
+    supports = found.get("supports", {})
+    if not isinstance(supports, dict):
+        raise ProtocolError("describe: supports is an object of operations and types")
+    claimed = {op: _names(supports.get(op, []), f"supports.{op}") for op in OPS}
+    magics = found.get("magics")
+    if magics is not None and not (isinstance(magics, list) and all(type(magic) is int for magic in magics)):
+        raise ProtocolError("describe: magics is a list of numbers")
+    return Description(
+        *(str(found.get(name, "")) for name in ("name", "version", "language")),
+        supports=claimed,
+        codecs=_names(found["codecs"], "codecs") if "codecs" in found else None,
+        magics=None if magics is None else frozenset(magics),
+        raw={name: entry for name, entry in found.items() if name not in ("id", "ok")},
+    )
+
+
+def _names(given: Any, where: str) -> frozenset[str]:
+    if given is False or given is None:
+        return frozenset()
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise ProtocolError(f"describe: {where} is a list of names")
+    return frozenset(re.sub(r"\s", "", name) for name in given)

@@ -1,0 +1,165 @@
+"""From a target's name on the command line to the way it is started."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance import __version__
+from conformance.targets.process import Launch
+from conformance.yaml_files import FileError, load
+
+ADAPTERS = Path(__file__).parent.parent / "adapters"
+"""The bundled adapters: a folder each, with target.yaml."""
+
+SHIM = Path(__file__).with_name("shim.py")
+
+
+class UnknownTarget(ValueError):
+    """A target's name that means nothing; the message lists what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A bundled adapter, from its target.yaml."""
+
+    name: str
+    about: str
+    language: str
+    folder: Path
+    module: str = ""
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    setup: tuple[tuple[str, ...], ...] = ()
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> Path:
+        """Where it runs: its own folder, or the built copy of one that needs setting up."""
+        if not self.setup:
+            return self.folder
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return cache / "kafka-conformance" / __version__ / self.name
+
+    def missing(self, python: str | None = None) -> list[str]:
+        """What it lacks to run here, a phrase each; with another interpreter its packages are not looked for."""
+        lacking = [f"{tool} on the PATH" for tool in self.tools if not shutil.which(tool)]
+        if python is None:
+            lacking += [requirement for requirement in self.requires if not _installed(requirement)]
+        if self.setup and not (self.home / _STAMP).exists():
+            lacking.append(f"its set-up (conformance targets --setup {self.name})")
+        return lacking
+
+    def launch(self, python: str) -> Launch:
+        """How it is started."""
+        if self.module:
+            command = (python, str(SHIM), str(self.home / self.module))
+        else:
+            command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
+        return Launch(self.name, command, self.env)
+
+
+_STAMP = ".set-up"
+
+
+def _installed(requirement: str) -> bool:
+    name, _, version = requirement.partition("==")
+    try:
+        return importlib.metadata.version(name) == version
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def adapters() -> dict[str, Adapter]:
+    """The bundled adapters by name. Raises FileError for a target.yaml that cannot be used."""
+    return {path.parent.name: _adapter(path) for path in sorted(ADAPTERS.glob("*/target.yaml"))}
+
+
+_SHAPE: dict[str, type] = {
+    **{"name": str, "about": str, "language": str, "module": str, "command": list, "env": dict},
+    **{"requires": list, "tools": list, "setup": list, "gaps": list},
+}
+
+
+def _adapter(path: Path) -> Adapter:
+    row: Any = load(path)
+    if not isinstance(row, dict):
+        raise FileError(path, "a mapping is expected")
+    for key, given in row.items():
+        if not isinstance(given, _SHAPE.get(key, object)) or key not in _SHAPE:
+            raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
+    if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
+        raise FileError(path, "name is the folder's, and there is either module or command")
+    return Adapter(
+        row["name"],
+        row.get("about", ""),
+        row.get("language", ""),
+        path.parent,
+        row.get("module", ""),
+        tuple(row.get("command", ())),
+        dict(row.get("env", {})),
+        tuple(row.get("requires", ())),
+        tuple(row.get("tools", ())),
+        tuple(tuple(step) for step in row.get("setup", ())),
+        tuple(row.get("gaps", ())),
+    )
+
+
+def set_up(adapter: Adapter) -> Iterator[str]:
+    """Build an adapter in its cache folder, step by step; yields what is done. Raises subprocess.CalledProcessError."""
+    if not adapter.setup:
+        lacking = adapter.missing()
+        yield "nothing to build" + (f"; install {' '.join(map(shlex.quote, lacking))}" if lacking else "")
+        return
+    home = adapter.home
+    shutil.rmtree(home, ignore_errors=True)
+    shutil.copytree(adapter.folder, home)
+    for step in adapter.setup:
+        command = [part.replace("{dir}", str(home)) for part in step]
+        yield f"{shlex.join(command)} (in {home})"
+        subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - the adapter's own steps
+    (home / _STAMP).touch()
+
+
+def resolve(target: str, python: str | None = None) -> Launch:
+    """How a target other than `reference` is started. Raises UnknownTarget with what to mend."""
+    kind, colon, rest = target.partition(":")
+    interpreter = python or sys.executable
+    if colon and kind == "command":
+        return Launch(target, _command(target, rest))
+    if colon and kind == "module":
+        if rest.endswith(".py") and not Path(rest).is_file():
+            raise UnknownTarget(f"{target}: there is no file {rest}")
+        if not rest:
+            raise UnknownTarget(f"{target}: name a module, module:dotted.name or module:./file.py")
+        return Launch(target, (interpreter, str(SHIM), rest))
+    known = adapters()
+    if target not in known:
+        raise UnknownTarget(
+            f"there is no target {target!r}: it is reference, {', '.join(known)}, module:NAME, module:./FILE.py or "
+            "command:COMMAND LINE"
+        )
+    lacking = known[target].missing(python)
+    if lacking:
+        raise UnknownTarget(f"{target} cannot run here, it lacks {', '.join(lacking)}")
+    return known[target].launch(interpreter)
+
+
+def _command(target: str, line: str) -> tuple[str, ...]:
+    try:
+        command = tuple(shlex.split(line))
+    except ValueError as error:
+        raise UnknownTarget(f"{target}: {error}") from None
+    if not command or not shutil.which(command[0]):
+        raise UnknownTarget(f"{target}: there is no program {command[0] if command else ''!r}")
+    return command

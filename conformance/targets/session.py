@@ -1,0 +1,209 @@
+"""Puts questions to a target and attributes every answer, death and silence to the question that caused it.
+
+Questions are pipelined. When the target dies or falls silent it is started again and the unanswered questions are put
+one at a time: the one that brings it down again is to blame. If none does alone, the window is replayed once and the
+last one sent is to blame, with that remark. No question is put again after that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from conformance.cases import Broke, Outcome, Unsupported
+from conformance.targets import protocol
+from conformance.targets.process import Flood, Gone, Launch, Silent, TargetProcess
+from conformance.targets.protocol import Description, ProtocolError
+
+WINDOW = 64
+"""Requests in flight at most."""
+WINDOW_BYTES = 48_000
+"""Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
+_STARTS = 3
+_PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25}
+"""Faults of a kind after which the rest is not asked any more: a target that is broken throughout must not cost hours."""
+
+
+class CannotStart(Exception):
+    """A target that could not be started or described; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a target is allowed: seconds per answer and for the start, bytes of memory."""
+
+    timeout: float = 5.0
+    startup: float = 30.0
+    memory: int = 1024 * 2**20
+
+
+@dataclass(slots=True)
+class Session:
+    """A conversation with one target over as many processes as it takes."""
+
+    launch: Launch
+    terms: Terms = field(default_factory=Terms)
+    _process: TargetProcess | None = None
+    _description: Description | None = None
+    _number: int = 0
+    _faults: Counter[str] = field(default_factory=Counter)
+    _aborted: bool = False
+    gave_up: str = ""
+    """Why the rest was not asked, if so."""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end(kindly=True)
+
+    def describe(self) -> Description:
+        """What the target says of itself. Raises CannotStart."""
+        self._ensure()
+        assert self._description is not None
+        return self._description
+
+    def ask(self, requests: Sequence[bytes]) -> Iterator[Outcome]:
+        """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
+        queue = deque(requests)
+        while queue:
+            if self.gave_up:
+                yield Unsupported(self.gave_up)
+                queue.popleft()
+                continue
+            window: list[bytes] = []
+            try:
+                yield from self._pipeline(queue, window)
+            except (Gone, Silent, Flood, ProtocolError) as fault:
+                yield from self._settle(window, fault)
+
+    def abort(self) -> None:
+        """End it from another thread: whoever waits for an answer is told so at once."""
+        self._aborted = True
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    # --- a process ----------------------------------------------------------------------------------
+
+    def _ensure(self, *, alive: bool = False) -> TargetProcess:
+        if alive and self._process is not None and not self._process.alive:
+            # It ended after its last answer: no question is to blame, and the next one must not be.
+            self._end()
+        if self._process is None:
+            self._start()
+        assert self._process is not None
+        return self._process
+
+    def _start(self) -> None:
+        problem = ""
+        for _ in range(_STARTS):
+            if self._aborted:
+                raise CannotStart(f"{self.launch.name}: stopped")
+            try:
+                self._process = TargetProcess(self.launch, self.terms.memory)
+            except OSError as error:
+                raise CannotStart(f"{self.launch.name}: {self.launch.command[0]}: {error.strerror}") from None
+            try:
+                self._description = protocol.description(self._exchange({"op": "describe", "protocol": 1}))
+            except ProtocolError as error:
+                self._end()
+                raise CannotStart(f"{self.launch.name} was not described: {error}") from None
+            except Gone as gone:
+                problem = gone.detail
+            except Silent:
+                problem = f"no answer to describe within {self.terms.startup:g} s"
+            except Flood as flood:
+                problem = f"describe: {flood}"
+            else:
+                return
+            self._end()
+        raise CannotStart(f"{self.launch.name} could not be started in {_STARTS} attempts: {problem}")
+
+    def _exchange(self, request: dict[str, object]) -> dict[str, object]:
+        assert self._process is not None
+        self._number += 1
+        self._process.send(protocol.with_id(self._number, protocol.body(request)))
+        line = self._process.line(time.monotonic() + self.terms.startup)
+        return protocol.fields(line, self._number)
+
+    def _end(self, *, kindly: bool = False) -> None:
+        if self._process is not None:
+            self._process.close(kindly=kindly)
+            self._process = None
+
+    # --- asking -------------------------------------------------------------------------------------
+
+    def _pipeline(self, queue: deque[bytes], window: list[bytes]) -> Iterator[Outcome]:
+        """Ask until the queue is empty; `window` always holds what is unanswered."""
+        numbers: deque[int] = deque()
+        in_flight = 0
+        while queue or window:
+            process = self._ensure(alive=not window)
+            while queue and (not window or (len(window) < WINDOW and in_flight + len(queue[0]) <= WINDOW_BYTES)):
+                request = queue.popleft()
+                window.append(request)
+                in_flight += len(request)
+                self._number += 1
+                numbers.append(self._number)
+                process.send(protocol.with_id(self._number, request))
+            line = process.line(time.monotonic() + self.terms.timeout)
+            found = protocol.outcome(protocol.fields(line, numbers.popleft()))
+            in_flight -= len(window.pop(0))
+            yield found
+
+    def _settle(self, window: list[bytes], fault: Exception) -> Iterator[Outcome]:
+        """The outcomes of a window in which the target broke down."""
+        self._end()
+        if not window:
+            return
+        outcomes: list[Outcome] = []
+        repeated = False
+        for request in window:
+            found = Unsupported(self.gave_up) if self.gave_up else self._alone(request)
+            repeated |= self._process is None
+            outcomes.append(found)
+        if not repeated:
+            outcomes[-1] = self._blame(fault, last=True, again=self._replay(window))
+        yield from outcomes
+
+    def _alone(self, request: bytes) -> Outcome:
+        try:
+            return next(self._pipeline(deque([request]), []))
+        except (Gone, Silent, Flood, ProtocolError) as fault:
+            self._end()
+            return self._blame(fault)
+
+    def _replay(self, window: list[bytes]) -> bool:
+        """Whether the window brings a fresh process down again."""
+        self._end()
+        try:
+            for _ in self._pipeline(deque(window), []):
+                pass
+        except (Gone, Silent, Flood, ProtocolError):
+            self._end()
+            return True
+        return False
+
+    def _blame(self, fault: Exception, *, last: bool = False, again: bool = True) -> Broke:
+        broke = _as_outcome(fault, self.terms)
+        self._faults[broke.how] += 1
+        if self._faults[broke.how] >= _PATIENCE[broke.how]:
+            self.gave_up = f"not asked: the target was given up after {self._faults[broke.how]} faults ({broke.how})"
+        if not last:
+            return broke
+        remark = " (no question does this alone: blamed on the last one sent"
+        remark += ", and again when all were replayed)" if again else "; it did not happen again)"
+        return replace(broke, detail=broke.detail + remark, flaky=not again)
+
+
+def _as_outcome(fault: Exception, terms: Terms) -> Broke:
+    match fault:
+        case Gone(detail=detail, memory=memory):
+            return Broke("memory" if memory else "crash", detail)
+        case Silent():
+            return Broke("timeout", f"no answer within {terms.timeout:g} s")
+        case _:
+            return Broke("protocol", str(fault))

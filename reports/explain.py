@@ -1,0 +1,204 @@
+"""One failure as data for people: expected beside actual, the bytes around the place, the command that reproduces it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from conformance import codec
+from conformance.cases import (
+    Accepted,
+    AnyOf,
+    Broke,
+    Case,
+    Expectation,
+    Measures,
+    Reads,
+    Refused,
+    Refuses,
+    Unsupported,
+    Writes,
+    WritesAs,
+)
+from conformance.codec.dump import Line, annotate, line_at, line_of
+from conformance.codec.notation import UNSHOWN
+from conformance.run import Result
+
+_AROUND = 3
+"""Lines of the dump shown before and after the place."""
+_LONGEST = 1024
+"""Bytes that a reproduction command carries in itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a person needs to see of one failure."""
+
+    expected: str
+    actual: str
+    lines: tuple[Line, ...]
+    """The part of the annotated bytes that matters."""
+    place: int
+    """Which of them is the place; -1 when there is none."""
+    reproduce: str
+
+
+def explain(result: Result) -> Explanation:
+    """Explain a failing result."""
+    case, path = result.case, result.verdict.path
+    lines, place = around(case, path)
+    expected, actual = expected_text(case, path), actual_text(result, path)
+    return Explanation(expected, actual, tuple(lines), place, reproduce(result.target, case))
+
+
+def around(case: Case, path: str) -> tuple[list[Line], int]:
+    """The lines of the dump near the place where a case matters, and the index of that place among them."""
+    if case.data is None:
+        return [], -1
+    read, lines = annotate(case.type, case.data)
+    place = _place(case, path, read, lines)
+    first = max(0, place - _AROUND)
+    return lines[first : max(place, 0) + _AROUND + 1], place - first if place >= 0 else -1
+
+
+def _place(case: Case, path: str, read: codec.Decoded, lines: list[Line]) -> int:
+    if path.startswith("@"):
+        return line_at(lines, 0, int(path[1:]))
+    if path and path not in ("value", "consumed"):
+        return line_of(lines, path)
+    if path == "consumed":
+        return line_at(lines, 0, max(read.consumed - 1, 0))
+    marks = [*read.violations, *read.remarks]
+    if marks:
+        return line_at(lines, marks[0].layer, marks[0].at)
+    return line_of(lines, case.about[0]) if case.about else -1
+
+
+# --- expected and actual ------------------------------------------------------------------------------
+
+
+def expected_json(case: Case) -> Any:
+    """The expectation in notation, as the JSON report holds it."""
+    return _expectation(case, case.expect)
+
+
+def _expectation(case: Case, expect: Expectation) -> Any:
+    render = codec.wire(case.type).notation.render
+    match expect:
+        case Reads(value, consumed):
+            shown = {} if value is UNSHOWN else {"value": render(value)}
+            return shown if consumed is None else {**shown, "consumed": consumed}
+        case Refuses(_, said):
+            return {"reject": said}
+        case AnyOf(readings):
+            return {"either": [_expectation(case, reading) for reading in readings] or "any"}
+        case Writes(data):
+            return {"hex": data.hex()}
+        case WritesAs(value):
+            return {"decodes-to": render(value)}
+        case Measures(size):
+            return {"size": size}
+
+
+def actual_json(result: Result) -> Any:
+    """What the target did, as the JSON report holds it."""
+    match result.outcome:
+        case Accepted(answer):
+            return answer
+        case Refused(error, message):
+            return {"error": error, "message": message}
+        case Unsupported(reason):
+            return {"unsupported": reason}
+        case Broke(how, detail):
+            return {how: detail}
+
+
+def expected_text(case: Case, path: str = "") -> str:
+    """The expectation in a line, narrowed to the field at `path` where the values part."""
+    match case.expect:
+        case Refuses(_, said):
+            return f"refused ({said})"
+        case AnyOf(readings):
+            return " or ".join("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
+        case Reads() | WritesAs():
+            return _narrowed(expected_json(case), path)
+        case Writes(data):
+            return _hex_near(data, path)
+        case Measures(size):
+            return str(size)
+
+
+def actual_text(result: Result, path: str = "") -> str:
+    """What the target did in a line, narrowed likewise."""
+    match result.outcome:
+        case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
+            return _hex_near(bytes.fromhex(answer["hex"]), path)
+        case Accepted(answer) if isinstance(result.case.expect, WritesAs):
+            return "wrote " + _json(answer.get("hex"))
+        case Accepted(answer):
+            shown = answer.get("size") if isinstance(result.case.expect, Measures) else None
+            return _json(shown) if shown is not None else _narrowed(answer, path, said="accepted")
+        case Refused(error, message):
+            return f"refused ({error}{': ' + message if message else ''})"
+        case Unsupported(reason):
+            return f"unsupported: {reason}"
+        case Broke(how, detail):
+            return f"{how}: {detail}"
+
+
+def _hex_near(data: bytes, path: str) -> str:
+    at = int(path[1:]) if path.startswith("@") else 0
+    first = max(0, at - 4)
+    window = data[first : at + 8].hex(" ")
+    return f"{'… ' if first else ''}{window}{' …' if at + 8 < len(data) else ''} ({len(data)} bytes)"
+
+
+def _narrowed(answer: Any, path: str, *, said: str = "") -> str:
+    if path == "consumed":
+        return f"consumed {answer.get('consumed')}"
+    if path and path != "value":
+        value = answer.get("value", answer.get("decodes-to"))
+        return f"{path} = {_json(_at(value, path))}"
+    if "value" in answer:
+        return f"{said + ': ' if said else ''}{_json(answer['value'])}"
+    return said or _json(answer)
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def _at(value: Any, path: str) -> Any:
+    """The part of a value in notation at a path of names and indexes; what is not there is shown as such."""
+    for name, index in _STEP.findall(path):
+        try:
+            value = value[int(index)] if index else value[name]
+        except (KeyError, IndexError, TypeError):
+            return "(nothing)"
+    return value
+
+
+def _json(value: Any) -> str:
+    shown = json.dumps(value, ensure_ascii=False)
+    shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
+    return shown if len(shown) <= 160 else f"{shown[:150]}… ({len(shown)} characters)"  # noqa: PLR2004 - a line or two
+
+
+# --- reproduction -------------------------------------------------------------------------------------
+
+
+def reproduce(target: str, case: Case) -> str:
+    """One command that puts this case to this target again."""
+    command = ["conformance", "run", target]
+    if case.id.startswith("probe/"):
+        return shlex.join(["conformance", "doctor", target])
+    if not case.id.startswith("bytes/"):
+        further = ["--vectors", case.origin] if case.origin else []
+        return shlex.join([*command, *further, "--select", case.id])
+    if case.op == "encode":
+        return shlex.join([*command, "--op", "encode", "--case", f"{case.type}:{json.dumps(case.request['value'])}"])
+    assert case.data is not None
+    given = case.data.hex() if len(case.data) <= _LONGEST else f"@{case.origin}"
+    return shlex.join([*command, "--case", f"{case.type}:{given}"])

@@ -1,0 +1,59 @@
+"""Results as the JSON file of the outside contract (section 6)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from conformance import __version__
+from conformance.cases import Kind
+from conformance.reports.explain import actual_json, expected_json, reproduce
+from conformance.run import Result, TargetRun
+
+
+def as_json(runs: Sequence[TargetRun]) -> dict[str, Any]:
+    """The whole report as plain data."""
+    return {
+        "suite": {"name": "kafka-conformance", "version": __version__, "seed": 0},
+        "targets": [_target(run) for run in runs],
+        "summary": {run.name: summary(run.results) for run in runs},
+        "results": [_result(result) for run in runs for result in run.results],
+    }
+
+
+def _target(run: TargetRun) -> dict[str, Any]:
+    described = run.description.raw if run.description else None
+    status = "not started" if described is None else "stopped early" if run.problem else "judged" if run.judged else "not judged"
+    return {"target": run.name, "describe": described, "status": status, "problem": run.problem}
+
+
+def summary(results: Sequence[Result]) -> dict[str, int]:
+    """How many results of each verdict, and how many are disputed."""
+    counts = Counter(str(result.verdict.kind) for result in results)
+    return {**{str(kind): counts[kind] for kind in Kind}, "disputed": sum(result.disputed for result in results)}
+
+
+def _result(result: Result) -> dict[str, Any]:
+    case = result.case
+    shown: dict[str, Any] = {
+        "target": result.target,
+        "id": case.id,
+        "kind": case.kind,
+        "op": case.op,
+        "type": case.type,
+        "requirement": result.requirement,
+        "level": result.level,
+        "upstream": "differs" if case.disputed else None,
+        "verdict": str(result.verdict.kind),
+        "known": result.known,
+        "flaky": result.verdict.flaky,
+        "hex": case.data.hex() if case.data is not None else None,
+        "expected": expected_json(case),
+        "actual": actual_json(result),
+        "detail": result.verdict.detail,
+        "reproduce": reproduce(result.target, case),
+    }
+    if result.also:
+        shown["also"] = list(result.also)
+    return shown

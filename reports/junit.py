@@ -1,0 +1,64 @@
+"""Results as JUnit XML: a suite per target and type, a case per case id; red exactly when the exit status is not 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from conformance.cases import Kind
+from conformance.reports.explain import explain
+from conformance.run import Result, TargetRun
+
+
+def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -> str:
+    """The XML text; `stale` are known-failure entries that fail the run, with the reason."""
+    xml = JUnitXml("kafka-conformance")
+    for run in runs:
+        for kind in dict.fromkeys(result.case.type for result in run.results):
+            suite = TestSuite(f"{run.name}: {kind}")
+            for result in run.results:
+                if result.case.type == kind:
+                    suite.add_testcase(_case(result))
+            xml.add_testsuite(suite)
+        if run.problem or not run.judged:
+            xml.add_testsuite(_broken(run))
+    entries = list(stale)
+    if entries:
+        suite = TestSuite("known failures")
+        for name, reason in entries:
+            case = TestCase(clean(name), "known failures")
+            case.result = [Failure(clean(f"stale: {reason}"), "stale")]
+            suite.add_testcase(case)
+        xml.add_testsuite(suite)
+    return str(xml.tostring().decode("utf-8"))
+
+
+def _broken(run: TargetRun) -> TestSuite:
+    suite = TestSuite(f"{run.name}: target")
+    case = TestCase("start", run.name)
+    case.result = [Error(clean(run.problem or "judged on no case"), "target")]
+    suite.add_testcase(case)
+    return suite
+
+
+def _case(result: Result) -> TestCase:
+    case = TestCase(result.case.id, result.target)
+    verdict = result.verdict
+    message = clean(f"{result.requirement} ({result.level}): {verdict.detail}")
+    if verdict.kind is Kind.PROTOCOL:
+        case.result = [Error(message, "protocol")]
+    elif result.counts and not result.known:
+        shown = explain(result)
+        text = f"expected: {shown.expected}\nactual: {shown.actual}\nreproduce: {shown.reproduce}"
+        entry = Failure(message, "fail") if verdict.kind is Kind.FAIL else Error(message, str(verdict.kind))
+        entry.text = clean(text)
+        case.result = [entry]
+    elif verdict.kind is not Kind.PASS:
+        case.result = [Skipped(clean(f"{'known ' if result.known else ''}{verdict.kind}: {verdict.detail}"))]
+    return case
+
+
+def clean(text: str) -> str:
+    """Text without the characters that XML cannot hold."""
+    return "".join(c if c in "\t\n" or (c.isprintable() and c not in "\ufffe\uffff") else f"\\x{ord(c):02x}" for c in text)

@@ -1,0 +1,1 @@
+"""Vectors and the requirements register: data, read by conformance.catalog."""
