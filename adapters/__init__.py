@@ -1,0 +1,1 @@
+"""Adapters of foreign targets: a folder each, found by conformance.targets.resolve."""
