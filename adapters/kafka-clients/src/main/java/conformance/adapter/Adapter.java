@@ -1,0 +1,147 @@
+package conformance.adapter;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.json.JsonWriteFeature;
+import com.fasterxml.jackson.jr.ob.JSON;
+// AppInfoParser is in `utils` up to Kafka 4.3 and in `utils.internals` from 4.4 on: the wildcards find it in either
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
+
+import java.io.BufferedOutputStream;
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Speaks the target protocol: a JSON object a line in, one a line out, in order. */
+public final class Adapter {
+
+    private static final int LONGEST_MESSAGE = 500;
+
+    private final Types types = new Types();
+    // a string that is no text (a lone surrogate) can only be written escaped
+    private final JSON json = JSON.builder(JsonFactory.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build())
+        .enable(JSON.Feature.WRITE_NULL_PROPERTIES)
+        .build();
+
+    public static void main(String[] args) throws IOException {
+        OutputStream out = new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 1 << 16);
+        System.setOut(System.err); // the protocol's stream is ours alone
+        Adapter adapter = new Adapter();
+        // answers go out when there is nothing left to read, just before the reader would wait
+        Lines lines = new Lines(new FileInputStream(FileDescriptor.in), out::flush);
+        for (byte[] line = lines.next(); line != null; line = lines.next()) {
+            if (line.length == 0)
+                continue;
+            out.write(adapter.answer(line));
+            out.write('\n');
+        }
+        out.flush();
+    }
+
+    /** The answer to one line; never throws. */
+    private byte[] answer(byte[] line) throws IOException {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        Object id = null;
+        try {
+            Map<String, Object> request = json.mapFrom(line);
+            id = request.get("id");
+            answer.put("id", id);
+            fill(request, answer);
+            return json.asBytes(answer);
+        } catch (Exception | OutOfMemoryError | StackOverflowError e) {
+            // a fault of this program, or a line that is no request: nothing that Kafka said
+            e.printStackTrace();
+            answer.clear();
+            answer.put("id", id);
+            answer.put("unsupported", "adapter: " + describe(e));
+            return json.asBytes(answer);
+        }
+    }
+
+    private void fill(Map<String, Object> request, Map<String, Object> answer) {
+        String op = String.valueOf(request.get("op"));
+        boolean decoding = op.equals("decode");
+        try {
+            switch (op) {
+                case "describe" -> describe(answer);
+                case "decode" -> {
+                    ByteBuffer bytes = Notation.bytes(Notation.get(request, "hex"));
+                    if (bytes == null)
+                        throw Unsupported.badRequest("hex is null");
+                    Codec.Decoded decoded = codec(request).decode(bytes);
+                    answer.put("ok", true);
+                    answer.put("value", decoded.value());
+                    if (decoded.consumed() != null)
+                        answer.put("consumed", decoded.consumed());
+                }
+                case "encode" -> {
+                    ByteBuffer bytes = codec(request).encode(Notation.get(request, "value"));
+                    answer.put("ok", true);
+                    answer.put("hex", Notation.hex(bytes));
+                }
+                case "size" -> {
+                    int size = codec(request).size(Notation.get(request, "value"));
+                    answer.put("ok", true);
+                    answer.put("size", size);
+                }
+                default -> throw new Unsupported("no such operation");
+            }
+        } catch (Unsupported e) {
+            answer.put("unsupported", e.getMessage());
+        } catch (Library.Failure e) {
+            Throwable thrown = e.getCause();
+            if (Library.isRefusal(thrown)) {
+                answer.put("ok", false);
+                answer.put("error", Library.errorClass(thrown, decoding));
+                answer.put("message", describe(thrown));
+            } else {
+                answer.put("crash", describe(thrown));
+            }
+        }
+    }
+
+    private Codec codec(Map<String, Object> request) {
+        return types.codec(String.valueOf(request.get("type")));
+    }
+
+    private void describe(Map<String, Object> answer) {
+        List<String> names = types.names();
+        List<String> writable = names.stream().filter(name -> !name.equals("LOG")).toList();
+        Map<String, Object> supports = new LinkedHashMap<>();
+        supports.put("decode", names);
+        supports.put("encode", writable);
+        supports.put("size", writable);
+        supports.put("read", false);
+        supports.put("convert", false);
+        supports.put("sequence", false);
+        answer.put("ok", true);
+        answer.put("protocol", 1);
+        answer.put("name", "kafka-clients");
+        answer.put("version", AppInfoParser.getVersion());
+        answer.put("language", "java");
+        answer.put("supports", supports);
+        answer.put("codecs", List.of("none", "gzip", "snappy", "lz4", "zstd"));
+        answer.put("magics", List.of(2));
+    }
+
+    /** Class and message, with the cause, as Kafka often wraps what happened; messages may quote a whole value. */
+    private static String describe(Throwable thrown) {
+        StringBuilder text = new StringBuilder();
+        int depth = 0;
+        for (Throwable t = thrown; t != null && depth++ < 3; t = t.getCause()) {
+            if (!text.isEmpty())
+                text.append("; caused by ");
+            text.append(t.getClass().getSimpleName());
+            String message = t.getMessage();
+            if (message != null)
+                text.append(": ").append(message, 0, Math.min(message.length(), LONGEST_MESSAGE));
+        }
+        return text.toString();
+    }
+}

@@ -1,0 +1,95 @@
+package conformance.adapter;
+
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.record.internal.DefaultRecordBatch;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.record.internal.Records;
+// BufferSupplier is in `utils` up to Kafka 4.3 and in `utils.internals` from 4.4 on: the wildcards find it in either
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Reads one batch to its end: the checksum first, then every record with key, value and headers. */
+final class BatchReader {
+
+    /** About what an answer may hold (32 MB); past it the records are read and counted, and not kept. */
+    private static final long MOST_SHOWN = 30_000_000;
+    private static final long ROOM_PER_RECORD = 150;
+    private static final long ROOM_PER_HEADER = 25;
+
+    private BatchReader() {}
+
+    /** What Kafka read; `records` is null where they are too much to show. */
+    record Batch(DefaultRecordBatch header, List<Record> records) {
+
+        Map<String, Object> show() {
+            Map<String, Object> shown = new LinkedHashMap<>();
+            shown.put("baseOffset", Long.toString(header.baseOffset()));
+            shown.put("batchLength", header.sizeInBytes() - Records.LOG_OVERHEAD);
+            shown.put("partitionLeaderEpoch", header.partitionLeaderEpoch());
+            shown.put("magic", header.magic());
+            shown.put("crc", header.checksum());
+            shown.put("compression", header.compressionType().name);
+            shown.put("timestampType", header.timestampType().name);
+            shown.put("isTransactional", header.isTransactional());
+            shown.put("isControlBatch", header.isControlBatch());
+            shown.put("hasDeleteHorizonMs", header.deleteHorizonMs().isPresent());
+            shown.put("lastOffsetDelta", header.lastOffset() - header.baseOffset());
+            shown.put("baseTimestamp", Long.toString(header.baseTimestamp()));
+            shown.put("maxTimestamp", Long.toString(header.maxTimestamp()));
+            shown.put("producerId", Long.toString(header.producerId()));
+            shown.put("producerEpoch", header.producerEpoch());
+            shown.put("baseSequence", header.baseSequence());
+            shown.put("recordCount", header.countOrNull());
+            if (records != null)
+                shown.put("records", records.stream().map(Batch::show).toList());
+            return shown;
+        }
+
+        private static Map<String, Object> show(Record record) {
+            Map<String, Object> shown = new LinkedHashMap<>();
+            shown.put("offset", Long.toString(record.offset()));
+            shown.put("timestamp", Long.toString(record.timestamp()));
+            RecordParts.showAttributes(record, shown);
+            RecordParts.showContent(record, shown);
+            return shown;
+        }
+    }
+
+    /** To be called inside {@link Library#call}. */
+    static Batch read(RecordBatch batch) {
+        if (!(batch instanceof DefaultRecordBatch header))
+            throw new Unsupported("magic " + batch.magic() + " is not asked yet");
+        header.ensureValid();
+        List<Record> records = new ArrayList<>();
+        long room = 0;
+        // as a consumer reads: the plain iterator would allocate by the recordCount of a compressed batch
+        try (var iterator = header.streamingIterator(BufferSupplier.NO_CACHING)) {
+            while (iterator.hasNext()) {
+                Record record = iterator.next();
+                RecordParts.readAll(record);
+                room += room(record);
+                if (room > MOST_SHOWN)
+                    records = null;
+                if (records != null)
+                    records.add(record);
+            }
+        }
+        return new Batch(header, records);
+    }
+
+    private static long room(Record record) {
+        long room = ROOM_PER_RECORD + 2L * Math.max(0, record.keySize()) + 2L * Math.max(0, record.valueSize());
+        for (Header header : record.headers()) {
+            // a character may take six to write
+            room += ROOM_PER_HEADER + 6L * header.key().length();
+            room += header.value() == null ? 0 : 2L * header.value().length;
+        }
+        return room;
+    }
+}

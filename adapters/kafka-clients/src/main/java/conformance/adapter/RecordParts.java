@@ -1,0 +1,56 @@
+package conformance.adapter;
+
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.record.internal.DefaultRecord;
+import org.apache.kafka.common.record.internal.Record;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** What records have in common, alone and in a batch. */
+final class RecordParts {
+
+    /** A header that may hold a null key, so that the writer's own check can be asked. */
+    private record PlainHeader(String key, byte[] value) implements Header {}
+
+    private RecordParts() {}
+
+    static Header[] headers(Map<?, ?> record) {
+        List<?> list = Notation.list(Notation.get(record, "headers"));
+        Header[] headers = new Header[list.size()];
+        for (int i = 0; i < headers.length; i++) {
+            Map<?, ?> header = Notation.object(list.get(i));
+            headers[i] = new PlainHeader(Notation.text(header, "key"), Notation.array(Notation.get(header, "value")));
+        }
+        return headers;
+    }
+
+    /** Reads what Kafka only reads when it is asked for: header keys are turned into strings late. */
+    static void readAll(Record record) {
+        for (Header header : record.headers()) {
+            header.key();
+            header.value();
+        }
+    }
+
+    /** The end of a record's notation: key, value, headers. */
+    static void showContent(Record record, Map<String, Object> shown) {
+        shown.put("key", Notation.hex(record.key()));
+        shown.put("value", Notation.hex(record.value()));
+        List<Object> headers = new ArrayList<>();
+        for (Header header : record.headers()) {
+            Map<String, Object> entry = new LinkedHashMap<>();
+            entry.put("key", header.key());
+            entry.put("value", Notation.hex(header.value()));
+            headers.add(entry);
+        }
+        shown.put("headers", headers);
+    }
+
+    static void showAttributes(Record record, Map<String, Object> shown) {
+        if (record instanceof DefaultRecord withAttributes)
+            shown.put("attributes", withAttributes.attributes());
+    }
+}
