@@ -85,8 +85,8 @@ class Case:
     """The bytes that the case is about: input of a decode, expected output of an encode."""
     about: tuple[str, ...] = ()
     """Dotted paths the case is about; a target that shows none of one is not judged."""
-    disputed: bool = False
-    """The requirement is one that Apache Kafka itself does not meet."""
+    disputed: frozenset[str] = frozenset()
+    """Verdicts that are disputed, because Apache Kafka itself does not meet the requirement."""
     codecs: frozenset[str] = frozenset()
     magics: frozenset[int] = frozenset()
     note: str = ""

@@ -188,7 +188,7 @@ def _open_lz4(cursor: Cursor, payload: bytes) -> bytes:
     flags, most, at = _lz4_header(cursor, payload)
     sink = _Sink(cursor, payload)
     while True:
-        if at == len(payload):
+        if at == len(payload) and sink.size:
             cursor.fail_open(_LZ4, "the LZ4 frame has no end mark")
         if len(payload) - at < 4:
             cursor.fail(_LZ4, "the LZ4 frame is cut off")

@@ -10,6 +10,8 @@ from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, RECORD_BATCH
 
 _MAGIC_AT = 16
+_SMALLEST = 14
+"""Bytes of the smallest entry of any magic after its offset and size; Apache Kafka refuses less before it looks further."""
 _FIT = (1 << 31) - 1 - OVERHEAD
 """A batchLength above this overflows a signed 32-bit size once the 12 bytes before it are added."""
 
@@ -23,8 +25,11 @@ def _decode(cursor: Cursor) -> dict[str, Any]:
         if cursor.tracing:
             cursor.path = f"{base}batches[{len(batches)}]"
         start = cursor.pos
-        batches.append(RECORD_BATCH.decode(cursor))
+        batch = RECORD_BATCH.decode(cursor)
         cursor.span("", start)
+        if batches and batch["baseOffset"] <= batches[-1]["baseOffset"] + batches[-1]["lastOffsetDelta"]:
+            cursor.remark("offset.record-formula", "a batch does not begin after the one before it", at=start)
+        batches.append(batch)
     cursor.path = base
     partial, cursor.pos = cursor.left, cursor.end
     return {"batches": tuple(batches), "partial": partial}
@@ -36,10 +41,12 @@ def _is_partial(cursor: Cursor) -> bool:
     if rest < OVERHEAD:
         return True
     size = int.from_bytes(cursor.data[start + 8 : start + OVERHEAD], "big", signed=True)
-    if size < HEADER_SIZE - OVERHEAD:
-        cursor.fail("batch.length-wrong-rejected", f"batchLength {size} is below 49", at=start + 8)
+    if size < _SMALLEST:
+        cursor.fail("batch.length-wrong-rejected", f"size {size} is below that of any entry", at=start + 8)
     if size <= rest - OVERHEAD:
         return False
+    if size < HEADER_SIZE - OVERHEAD:
+        cursor.remark("batch.length-wrong-rejected", f"size {size} of the cut entry is below a batch's", at=start + 8)
     if size > _FIT:
         cursor.remark("batch.length-wrong-rejected", f"batchLength {size} overflows a 32-bit size", at=start + 8)
     if rest > _MAGIC_AT and cursor.data[start + _MAGIC_AT] != 2:

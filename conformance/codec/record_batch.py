@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from conformance.codec import notation as n
@@ -55,11 +56,16 @@ def _nullable_bytes(rule: str, truncated: str) -> Wire:
     return sized("bytes", prefix, OCTETS, truncated)
 
 
+def _nul_in_key(cursor: Cursor, found: str, start: int) -> None:
+    if "\0" in found:
+        cursor.remark("header.key-no-nul", "U+0000 in a header key", at=start)
+
+
 HEADER = wire_of(
     Layout(
         "Header",
         (
-            Field("key", _HEADER_KEY),
+            Field("key", _HEADER_KEY, check=_nul_in_key),
             Field("value", _nullable_bytes("header.value-absent-when-negative", "header.value-length")),
         ),
     )
@@ -73,6 +79,11 @@ def _unused_attributes(cursor: Cursor, found: int, start: int) -> None:
         cursor.remark("record.attributes-zero", f"attributes {found}, no bit is in use", at=start)
 
 
+def _negative_delta(cursor: Cursor, found: int, start: int) -> None:
+    if found < 0:
+        cursor.remark("record.offset-delta", f"offset delta {found}", at=start)
+
+
 def _refuse_attributes(value: Any) -> None:
     if value != 0:
         raise Unencodable("record.attributes-zero", f"attributes {value!r}, a writer puts 0")
@@ -84,7 +95,7 @@ RECORD_LAYOUT = Layout(
         Field("length", VARINT, derive=ByteLength("record.length-mismatch-rejected")),
         Field("attributes", INT8, check=_unused_attributes, refuse=_refuse_attributes),
         Field("timestampDelta", VARLONG),
-        Field("offsetDelta", VARINT),
+        Field("offsetDelta", VARINT, check=_negative_delta),
         Field("key", _nullable_bytes("record.key-absent-when-negative", "record.key-length")),
         Field("value", _nullable_bytes("record.value-absent-when-negative", "record.value-length")),
         Field(
@@ -215,15 +226,18 @@ def _wrap(number: int) -> int:
 
 def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     deltas = [record["offsetDelta"] for record in batch["records"]]
-    if any(later <= earlier for earlier, later in zip([-1, *deltas], deltas, strict=False)):
-        cursor.remark("record.offset-delta", "offset deltas are negative or do not rise", at=start + HEADER_SIZE)
+    if any(later <= earlier for earlier, later in pairwise(deltas)):
+        cursor.remark("record.offset-delta", "offset deltas do not rise", at=start + HEADER_SIZE)
+    if batch["baseOffset"] < 0:
+        cursor.remark("batch.base-offset", f"baseOffset {batch['baseOffset']}", at=start)
     last = batch["lastOffsetDelta"]
     if last < 0 or (deltas and last < max(deltas)):
         cursor.remark("batch.last-offset-delta", f"lastOffsetDelta {last} is below a record's", at=start + 23)
 
 
 def _open_timestamps(cursor: Cursor, batch: Values, start: int) -> None:
-    if any(record["timestamp"] < -1 for record in batch["records"]):
+    stamps = [batch["baseTimestamp"], batch["maxTimestamp"], *(record["timestamp"] for record in batch["records"])]
+    if min(stamps) < -1:
         cursor.remark("timestamp.record-formula", "a timestamp below -1", at=start + 27)
 
 
@@ -237,8 +251,14 @@ def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
 
 
 def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
-    if batch["isControlBatch"] and batch["recordCount"] != 1:
+    if not batch["isControlBatch"]:
+        return
+    if batch["recordCount"] != 1:
         cursor.remark("control.single-record", f"a control batch of {batch['recordCount']} records", at=start + 57)
+    if any(len(record["key"] or b"") < CONTROL_RECORD.smallest or record["headers"] for record in batch["records"]):
+        cursor.remark("control.key-layout", "a control record without a marker's key, or with headers", at=start + 61)
+    if batch["compression"]:
+        cursor.remark("control.single-record", "a compressed control batch", at=start + 21)
 
 
 BATCH_LAYOUT = Layout(
@@ -343,6 +363,12 @@ def _open_type(cursor: Cursor, found: int, start: int) -> None:
         cursor.remark("control.type-unknown", f"type {found}", at=start)
 
 
+def _open_rest(cursor: Cursor, values: Values, start: int) -> None:
+    del values, start
+    if cursor.left:
+        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", any_value=True)
+
+
 def _truncated(wire: Wire, rule: str) -> Wire:
     """The same number, with its own requirement for bytes that are not there."""
 
@@ -368,6 +394,7 @@ CONTROL_RECORD = wire_of(
     Layout(
         "CONTROL_RECORD",
         (Field("version", _CONTROL_INT16, check=_open_version), Field("type", _TYPE, check=_open_type)),
+        rules=(_open_rest,),
     )
 )
 """The key of a control record (record-batch#control-record-format, message-format#control-batches)."""

@@ -227,8 +227,11 @@ class TargetProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
 
-    def close(self, *, kindly: bool = False) -> None:
-        """End the target and all that it started, wherever they hid; kindly, by the end of its input first."""
+    def close(self, *, kindly: bool = False) -> int | None:
+        """End the target and all that it started, wherever they hid; kindly, by the end of its input first.
+
+        Returns the status with which it exited by itself, None when it had to be killed.
+        """
         self._ended.set()
         assert self._popen.stdin is not None
         with contextlib.suppress(OSError):
@@ -236,6 +239,7 @@ class TargetProcess:
         if kindly:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(_FAREWELL)
+        status = self._popen.poll()
         self.kill()
         self._sweep()
         self._popen.wait()
@@ -244,6 +248,7 @@ class TargetProcess:
             assert pipe is not None
             pipe.close()
         self._watcher.join()
+        return status
 
     def _sweep(self) -> None:
         """Kill what left the session: every process that carries our token in its environment."""

@@ -32,7 +32,6 @@ def describe() -> dict[str, Any]:
             "sequence": False,
         },
         "codecs": list(CODEC_NAMES),
-        "magics": [2],
     }
 
 

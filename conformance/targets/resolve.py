@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import shlex
@@ -56,9 +57,19 @@ class Adapter:
         lacking = [f"{tool} on the PATH" for tool in self.tools if not shutil.which(tool)]
         if python is None:
             lacking += [requirement for requirement in self.requires if not _installed(requirement)]
-        if self.setup and not (self.home / _STAMP).exists():
+        if self.setup and not self._is_set_up():
             lacking.append(f"its set-up (conformance targets --setup {self.name})")
         return lacking
+
+    def _is_set_up(self) -> bool:
+        """Whether what was built was built from these very files."""
+        stamp = self.home / _STAMP
+        return stamp.exists() and stamp.read_text() == self.digest()
+
+    def digest(self) -> str:
+        """Changes whenever a file of the adapter does."""
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
     def launch(self, python: str) -> Launch:
         """How it is started."""
@@ -128,7 +139,7 @@ def set_up(adapter: Adapter) -> Iterator[str]:
         command = [part.replace("{dir}", str(home)) for part in step]
         yield f"{shlex.join(command)} (in {home})"
         subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - the adapter's own steps
-    (home / _STAMP).touch()
+    (home / _STAMP).write_text(adapter.digest())
 
 
 def resolve(target: str, python: str | None = None) -> Launch:

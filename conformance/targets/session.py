@@ -79,6 +79,11 @@ class Session:
             except (Gone, Silent, Flood, ProtocolError) as fault:
                 yield from self._settle(window, fault)
 
+    def finish(self) -> int | None:
+        """End it by the end of its input: the status it exits with, None when it has to be killed."""
+        process, self._process = self._process, None
+        return process.close(kindly=True) if process is not None else None
+
     def abort(self) -> None:
         """End it from another thread: whoever waits for an answer is told so at once."""
         self._aborted = True
