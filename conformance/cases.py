@@ -5,11 +5,14 @@ What a target did is data (`Outcome`); what we think of it is another function (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Literal
 
 from conformance import codec
+from conformance.codec.record_batch import rule_of
 from conformance.codec.notation import UNSHOWN, NotationError, unshown_paths
 
 Op = Literal["decode", "encode", "size"]
@@ -274,14 +277,47 @@ def _compare(case: Case, reading: Reads, answer: dict[str, Any]) -> Verdict:
 
 
 def _difference(case: Case, reading: Reads, value: Any, consumed: int | None) -> Verdict | None:
-    notation = codec.wire(case.type).notation
     if value is not UNSHOWN and reading.value is not UNSHOWN:
-        path = notation.mismatch(reading.value, value)
-        if path:
-            return Verdict(Kind.FAIL, f"{path} differs" if path != "value" else "the value differs", path=path)
+        differs = _value_difference(case, reading.value, value)
+        if differs is not None:
+            return differs
     if None not in (consumed, reading.consumed) and consumed != reading.consumed:
         return Verdict(Kind.FAIL, f"{consumed} bytes consumed instead of {reading.consumed}", path="consumed")
     return None
+
+
+_MOST = 100
+"""Differences looked at for one that the case is about."""
+
+
+def _value_difference(case: Case, expected: Any, actual: Any) -> Verdict | None:
+    """The difference to report: one that the case is about if there is any.
+
+    Another field's difference is a fault all the same, but against the requirement that says what that field is.
+    """
+    notation = codec.wire(case.type).notation
+    paths = list(islice(notation.mismatches(expected, actual), _MOST))
+    if not paths:
+        return None
+    path = next((path for path in paths if _is_about(case, path)), None)
+    requirement = "" if path else rule_of(case.type, paths[0], expected)
+    path = path or paths[0]
+    detail = "the value differs" if path == "value" else f"{path} differs"
+    detail += f" (and {len(paths) - 1} further)" if len(paths) > 1 else ""
+    return Verdict(Kind.FAIL, detail, path=path, requirement=requirement)
+
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def _is_about(case: Case, path: str) -> bool:
+    if case.type not in _STRUCTURED:
+        return True
+    plain = _INDEX.sub("", path)
+    return any(plain == about or plain.startswith(about + ".") for about in case.about)
+
+
+_STRUCTURED = ("RECORD", "RECORD_BATCH", "LOG")
 
 
 def _unobserved(case: Case, reading: Reads, value: Any, consumed: int | None) -> tuple[str, ...]:
@@ -321,17 +357,22 @@ def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
     start, stop = writes.ignoring
     if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
         return PASSED
-    at = next(
-        (
-            i
-            for i, (one, other) in enumerate(zip(writes.data, written, strict=False))
-            if one != other and not start <= i < stop
-        ),
-        min(len(writes.data), len(written)),
-    )
+    if case.type in _STRUCTURED:
+        meant = _compare_meaning(case, codec.decode(case.type, writes.data).value, written)
+        if meant.kind is not Kind.PASS:
+            return meant
+    at = _first_difference(writes, written)
     read = codec.decode(case.type, written)
-    same = "" if read.ok and read.consumed == len(written) else ", and cannot be read"
-    return Verdict(Kind.FAIL, f"the bytes differ from byte {at}{same}", path=f"@{at}")
+    unreadable = "" if read.ok and read.consumed == len(written) else ", and they cannot be read"
+    return Verdict(Kind.FAIL, f"the bytes differ from byte {at}{unreadable}", path=f"@{at}")
+
+
+def _first_difference(writes: Writes, written: bytes) -> int:
+    start, stop = writes.ignoring
+    for at, (one, other) in enumerate(zip(writes.data, written, strict=False)):
+        if one != other and not start <= at < stop:
+            return at
+    return min(len(writes.data), len(written))
 
 
 _FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
@@ -339,12 +380,14 @@ _FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
 
 
 def _compare_meaning(case: Case, value: dict[str, Any], written: bytes) -> Verdict:
+    """What was written, as the reference reads it, held against what should have been."""
     read = codec.decode(case.type, written)
     if not read.ok:
         broken = read.violations[0]
         return Verdict(Kind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)
     if read.consumed != len(written):
         return Verdict(Kind.FAIL, f"{len(written) - read.consumed} bytes stand after what was written")
-    found = {name: entry for name, entry in read.value.items() if name not in _FREE}
-    path = codec.wire(case.type).notation.mismatch(value, found)
-    return Verdict(Kind.FAIL, f"{path} differs in what was written", path=path) if path else PASSED
+    free = _FREE if case.type == "RECORD_BATCH" else ()
+    found = {name: entry for name, entry in read.value.items() if name not in free}
+    differs = _value_difference(case, value, found)
+    return PASSED if differs is None else replace(differs, detail=f"{differs.detail} in what was written")

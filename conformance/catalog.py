@@ -356,7 +356,7 @@ class _Maker:
         read = codec.decode(self.vector.type, data)
         if not read.ok:
             raise self.vector.error(f"the bytes have no value: {read.violations[0]}")
-        path = codec.wire(self.vector.type).notation.mismatch(stated, read.value)
+        path = next(codec.wire(self.vector.type).notation.mismatches(stated, read.value), None)
         if path:
             raise self.vector.error(f"value: the bytes say otherwise at {path}")
         return read.value
@@ -400,10 +400,9 @@ def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
     if isinstance(notation, Fields):
         for name, entry in stated.items():
             yield from _leaves(notation.fields[name], entry, f"{path}.{name}" if path else name)
-    elif isinstance(notation, ListOf) and isinstance(notation.element, Fields) and stated:
+    elif isinstance(notation, ListOf) and isinstance(notation.element, Fields) and any(stated or ()):
         for entry in stated:
             yield from _leaves(notation.element, entry, path)
-        yield path
     else:
         yield path
 

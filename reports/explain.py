@@ -125,6 +125,8 @@ def expected_text(case: Case, path: str = "") -> str:
             return " or ".join("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
         case Reads() | WritesAs():
             return _narrowed(expected_json(case), path)
+        case Writes(data) if path and not path.startswith("@"):
+            return _written_text(case.type, data.hex(), path)
         case Writes(data):
             return _hex_near(data, path)
         case Measures(size):
@@ -136,8 +138,8 @@ def actual_text(result: Result, path: str = "") -> str:
     match result.outcome:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
-        case Accepted(answer) if isinstance(result.case.expect, WritesAs):
-            return "wrote " + _json(answer.get("hex"))
+        case Accepted(answer) if result.case.op == "encode" and isinstance(answer.get("hex"), str):
+            return "wrote " + _written_text(result.case.type, answer["hex"], path)
         case Accepted(answer):
             shown = answer.get("size") if isinstance(result.case.expect, Measures) else None
             return _json(shown) if shown is not None else _narrowed(answer, path, said="accepted")
@@ -147,6 +149,17 @@ def actual_text(result: Result, path: str = "") -> str:
             return f"unsupported: {reason}"
         case Broke(how, detail):
             return f"{how}: {detail}"
+
+
+def _written_text(name: str, digits: str, path: str) -> str:
+    """What was written: the field at a path, as the reference reads it, or the bytes."""
+    try:
+        read = codec.decode(name, bytes.fromhex(digits))
+    except ValueError:
+        return _json(digits)
+    if not path or not read.ok:
+        return _json(digits)
+    return _narrowed({"value": codec.wire(name).notation.render(read.value)}, path)
 
 
 def _hex_near(data: bytes, path: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,10 @@ class Notation:
     render: Callable[[Any], Any]
     same: Callable[[Any, Any], bool] = operator.eq
 
-    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
-        """The path of the first place where `actual` differs from `expected`; None when it does not."""
-        return None if self.same(expected, actual) else path or "value"
+    def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
+        """The paths at which `actual` differs from `expected`."""
+        if not self.same(expected, actual):
+            yield path or "value"
 
     def observed(self, actual: Any) -> bool:
         """Whether the target showed anything of the value."""
@@ -177,9 +178,10 @@ class Names:
         unnamed = [value for value in (one, other) if isinstance(value, int) and not 0 <= value < len(self.names)]
         return bool(unnamed) and any(value in self.further for value in (one, other))
 
-    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
+    def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
         """The path when the two differ."""
-        return None if self.same(expected, actual) else path or "value"
+        if not self.same(expected, actual):
+            yield path or "value"
 
     def observed(self, actual: Any) -> bool:
         """Whether the target showed it."""
@@ -214,19 +216,18 @@ class ListOf:
 
     def same(self, one: Any, other: Any) -> bool:
         """Element by element."""
-        return self.mismatch(one, other) is None
+        return next(self.mismatches(one, other), None) is None
 
-    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
-        """The first element that differs, or the list itself when lengths do."""
+    def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
+        """Elements that differ, and the first that only one of the two has."""
         if expected is None or actual is None:
-            return None if expected is actual else path or "value"
+            if expected is not actual:
+                yield path or "value"
+            return
         for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
-            found: str | None = self.element.mismatch(one, other, f"{path}[{index}]")
-            if found:
-                return found
+            yield from self.element.mismatches(one, other, f"{path}[{index}]")
         if len(expected) != len(actual):
-            return f"{path}[{min(len(expected), len(actual))}]"
-        return None
+            yield f"{path}[{min(len(expected), len(actual))}]"
 
     def observed(self, actual: Any) -> bool:
         """A list shows its length at least, so an empty one counts; elements that show nothing do not."""
@@ -261,17 +262,13 @@ class Fields:
 
     def same(self, one: Any, other: Any) -> bool:
         """Field by field, over the fields that both have."""
-        return self.mismatch(one, other) is None
+        return next(self.mismatches(one, other), None) is None
 
-    def mismatch(self, expected: Any, actual: Any, path: str = "") -> str | None:
-        """The first field that both have and in which they differ."""
+    def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
+        """The fields that both have and in which they differ."""
         for name, notation in self.fields.items():
             if name in expected and name in actual:
-                inner = f"{path}.{name}" if path else name
-                found: str | None = notation.mismatch(expected[name], actual[name], inner)
-                if found:
-                    return found
-        return None
+                yield from notation.mismatches(expected[name], actual[name], f"{path}.{name}" if path else name)
 
     def observed(self, actual: Any) -> bool:
         """Whether any field is shown."""

@@ -61,15 +61,16 @@ def _nul_in_key(cursor: Cursor, found: str, start: int) -> None:
         cursor.remark("header.key-no-nul", "U+0000 in a header key", at=start)
 
 
-HEADER = wire_of(
-    Layout(
-        "Header",
-        (
-            Field("key", _HEADER_KEY, check=_nul_in_key),
-            Field("value", _nullable_bytes("header.value-absent-when-negative", "header.value-length")),
+HEADER_LAYOUT = Layout(
+    "Header",
+    (
+        Field("key", _HEADER_KEY, "header.key-bytes", check=_nul_in_key),
+        Field(
+            "value", _nullable_bytes("header.value-absent-when-negative", "header.value-length"), "header.value-length"
         ),
-    )
+    ),
 )
+HEADER = wire_of(HEADER_LAYOUT)
 
 # --- record -------------------------------------------------------------------------------------------
 
@@ -92,12 +93,14 @@ def _refuse_attributes(value: Any) -> None:
 RECORD_LAYOUT = Layout(
     "RECORD",
     (
-        Field("length", VARINT, derive=ByteLength("record.length-mismatch-rejected")),
-        Field("attributes", INT8, check=_unused_attributes, refuse=_refuse_attributes),
-        Field("timestampDelta", VARLONG),
-        Field("offsetDelta", VARINT, check=_negative_delta),
-        Field("key", _nullable_bytes("record.key-absent-when-negative", "record.key-length")),
-        Field("value", _nullable_bytes("record.value-absent-when-negative", "record.value-length")),
+        Field("length", VARINT, "record.length-covers-attributes-to-headers", derive=ByteLength("record.length-mismatch-rejected")),
+        Field("attributes", INT8, "record.attributes-zero", check=_unused_attributes, refuse=_refuse_attributes),
+        Field("timestampDelta", VARLONG, "record.timestamp-delta"),
+        Field("offsetDelta", VARINT, "record.offset-delta", check=_negative_delta),
+        Field("key", _nullable_bytes("record.key-absent-when-negative", "record.key-length"), "record.key-length"),
+        Field(
+            "value", _nullable_bytes("record.value-absent-when-negative", "record.value-length"), "record.value-length"
+        ),
         Field(
             "headers",
             array(
@@ -106,6 +109,7 @@ RECORD_LAYOUT = Layout(
                 HEADER,
                 "record.headers-follow-count",
             ),
+            "record.headers-follow-count",
         ),
     ),
     hidden=("length",),
@@ -193,11 +197,11 @@ class _Records:
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 ATTRIBUTES = (
-    Bits("compression", 0, 3, n.Names(CODEC_NAMES)),
-    Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES)),
-    Bits("isTransactional", 4, 1, n.TRUTH),
-    Bits("isControlBatch", 5, 1, n.TRUTH),
-    Bits("hasDeleteHorizonMs", 6, 1, n.TRUTH),
+    Bits("compression", 0, 3, n.Names(CODEC_NAMES), "attributes.compression-bits"),
+    Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES), "attributes.timestamp-type-bit"),
+    Bits("isTransactional", 4, 1, n.TRUTH, "attributes.transactional-bit"),
+    Bits("isControlBatch", 5, 1, n.TRUTH, "attributes.control-bit"),
+    Bits("hasDeleteHorizonMs", 6, 1, n.TRUTH, "attributes.delete-horizon-bit"),
 )
 """record-batch#batch-attributes; bits 7 to 15 are in reserve."""
 
@@ -264,20 +268,20 @@ def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
 BATCH_LAYOUT = Layout(
     "RECORD_BATCH",
     (
-        Field("baseOffset", INT64),
-        Field("batchLength", INT32, derive=ByteLength("batch.length-wrong-rejected", HEADER_SIZE - OVERHEAD)),
-        Field("partitionLeaderEpoch", INT32),
-        Field("magic", INT8, derive=Constant(2, "batch.magic")),
-        Field("crc", UINT32, derive=ChecksumOf(CRC32C, "crc.mismatch-corrupt")),
-        Field("attributes", INT16, bits=ATTRIBUTES, check=_reserved_bits),
-        Field("lastOffsetDelta", INT32),
-        Field("baseTimestamp", INT64),
-        Field("maxTimestamp", INT64),
-        Field("producerId", INT64),
-        Field("producerEpoch", INT16),
-        Field("baseSequence", INT32),
-        Field("recordCount", INT32, derive=CountOf("records")),
-        Field("records", _Records()),
+        Field("baseOffset", INT64, "batch.base-offset"),
+        Field("batchLength", INT32, "batch.batch-length", derive=ByteLength("batch.length-wrong-rejected", HEADER_SIZE - OVERHEAD)),
+        Field("partitionLeaderEpoch", INT32, "batch.partition-leader-epoch"),
+        Field("magic", INT8, "batch.magic", derive=Constant(2, "batch.magic")),
+        Field("crc", UINT32, "batch.crc", derive=ChecksumOf(CRC32C, "crc.mismatch-corrupt")),
+        Field("attributes", INT16, "batch.attributes", bits=ATTRIBUTES, check=_reserved_bits),
+        Field("lastOffsetDelta", INT32, "batch.last-offset-delta"),
+        Field("baseTimestamp", INT64, "batch.base-timestamp"),
+        Field("maxTimestamp", INT64, "batch.max-timestamp"),
+        Field("producerId", INT64, "batch.producer-id"),
+        Field("producerEpoch", INT16, "batch.producer-epoch"),
+        Field("baseSequence", INT32, "batch.base-sequence"),
+        Field("recordCount", INT32, "batch.record-count", derive=CountOf("records")),
+        Field("records", _Records(), "batch.record-count"),
     ),
     rules=(_place_records, _open_offsets, _open_timestamps, _open_producer, _open_control),
 )
@@ -337,6 +341,26 @@ def build(request: Values) -> Values:
 def encode_built(request: Values) -> bytes:
     """The bytes of the batch that `build` makes."""
     return RECORD_BATCH.encode(build(request))
+
+
+_RULES = {"": BATCH_LAYOUT.rules_by_name(), "records": RECORD_LAYOUT.rules_by_name(), "headers": HEADER_LAYOUT.rules_by_name()}
+_RULES["records"] |= {"offset": "offset.record-formula", "timestamp": "timestamp.record-formula"}
+_RULES[""] |= {"batches": "batch.batch-length", "partial": "batch.length-wrong-rejected"}
+
+
+def rule_of(name: str, path: str, value: Any) -> str:
+    """The requirement that says what stands at a path of a RECORD, RECORD_BATCH or LOG value; empty when none does."""
+    steps = [step.partition("[")[0] for step in path.split(".")]
+    around = "headers" if "headers" in steps[:-1] else "records" if "records" in steps[:-1] or name == "RECORD" else ""
+    if around == "records" and steps[-1] == "timestamp" and _is_append_time(path, value):
+        return "timestamp.log-append-overwritten"
+    return _RULES[around].get(steps[-1], "")
+
+
+def _is_append_time(path: str, value: Any) -> bool:
+    if path.startswith("batches["):
+        value = value["batches"][int(path[len("batches[") : path.index("]")])]
+    return value.get("timestampType") == 1
 
 
 # --- control record -----------------------------------------------------------------------------------

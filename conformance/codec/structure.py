@@ -109,6 +109,8 @@ class Bits:
     shift: int
     width: int
     notation: Any
+    rule: str = ""
+    """The requirement that says what the part means."""
 
     def read(self, number: int) -> Any:
         """The part: a bool for a single flag, else a number."""
@@ -142,6 +144,8 @@ class Field:
 
     name: str
     wire: Wire | Region
+    rule: str = ""
+    """The requirement that says what the field is: broken by a reader that shows another value."""
     derive: Derivation | None = None
     bits: tuple[Bits, ...] = ()
     check: Callable[[Cursor, Any, int], None] | None = None
@@ -172,6 +176,12 @@ class Layout:
             rows.update((bits.name, bits.notation) for bits in field.bits)
         rows.update(self.shown)
         return n.Fields(rows)
+
+    def rules_by_name(self) -> dict[str, str]:
+        """Name in the notation to the requirement that says what it is."""
+        rows = {field.name: field.rule for field in self.fields}
+        rows.update((bits.name, bits.rule) for field in self.fields for bits in field.bits)
+        return rows
 
     def smallest(self) -> int:
         """The least size of the structure in bytes."""
