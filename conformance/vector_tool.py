@@ -135,8 +135,14 @@ def _round_trip() -> YAML:
     form = YAML(typ="rt")
     form.width = 1 << 20
     form.preserve_quotes = True
+    form.brace_single_entry_mapping_in_flow_sequence = True
+    form.representer.add_representer(type(None), _write_null)
     form.indent(mapping=2, sequence=4, offset=2)
     return form
+
+
+def _write_null(representer: Any, _: None) -> Any:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
 
 
 def _quoted(path: Path, text: str) -> str:
@@ -155,7 +161,7 @@ def _quoted(path: Path, text: str) -> str:
 def _plain_scalars(node: Any) -> Iterator[yaml.ScalarNode]:
     """Unquoted scalars below a node that are read as something else."""
     if isinstance(node, yaml.ScalarNode):
-        if node.style is None and node.tag != "tag:yaml.org,2002:str" and misread(node.tag, node.value):
+        if not node.style and node.tag != "tag:yaml.org,2002:str" and misread(node.tag, node.value):
             yield node
     elif isinstance(node, yaml.SequenceNode):
         for entry in node.value:

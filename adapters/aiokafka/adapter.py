@@ -102,8 +102,9 @@ def encode(type: str, value: Any, **_: object) -> bytes:
     """Encode one value."""
     try:
         return _encode(type, value)
-    except (ValueError, OverflowError, struct.error) as error:
-        # The C code refuses a number beyond its C type with OverflowError, the Python code with struct.error.
+    except (ValueError, OverflowError, struct.error, AssertionError) as error:
+        # The C code refuses a number beyond its C type with OverflowError, the Python code with struct.error; what a
+        # caller may hand over is guarded by asserts with a message, which are refusals, if crude ones.
         raise Reject("invalid-value", str(error)) from error
 
 

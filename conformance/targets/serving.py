@@ -1,8 +1,9 @@
-"""Speaks the target protocol for the reference on a pair of streams."""
+"""Speaks the target protocol on a pair of streams, for whoever can answer a request."""
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from collections.abc import Callable, Iterable
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -10,17 +11,25 @@ from conformance.targets.reference import answer
 
 
 def serve_reference(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer every line of `source` on `sink` until the input ends."""
+    """Answer every line of `source` on `sink` with the reference codec until the input ends."""
+    serve(iter(source.readline, b""), sink, answer)
+
+
+def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Answer every line on `sink`; an answer takes the id of its request unless it brings one of its own."""
     encoder = msgspec.json.Encoder()
-    for line in iter(source.readline, b""):
+    for line in lines:
         if not line.strip():
             continue
-        try:
-            request = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            request = {"op": f"of a line that is no JSON ({error})"}
-        if not isinstance(request, dict):
-            request = {"op": "of a line that is no object"}
-        found = {"id": request.get("id"), **answer(request)}
-        sink.write(encoder.encode(found) + b"\n")
+        request = _request(line)
+        sink.write(encoder.encode({"id": request.get("id"), **respond(request)}) + b"\n")
         sink.flush()
+
+
+def _request(line: bytes) -> dict[str, Any]:
+    """A request as it came; a line that is none becomes one that nobody supports."""
+    try:
+        request = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return {"op": f"of a line that is no JSON ({error})"}
+    return request if isinstance(request, dict) else {"op": "of a line that is no object"}

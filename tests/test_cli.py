@@ -1,0 +1,229 @@
+"""The command line: what it prints, and which status it exits with."""
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+
+def conformance(*arguments, cwd, stdin=None):
+    command = [sys.executable, "-m", "conformance", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, check=False)
+
+
+def text(data):
+    return data.decode("utf-8")
+
+
+WRONG_USAGE = {
+    "unknown target": (["run", "kafka-pyhton"], "kafka-pyhton"),
+    "unknown module file": (["run", "module:./nowhere.py"], "nowhere.py"),
+    "module without a name": (["run", "module:"], "module:"),
+    "unknown program": (["run", "command:no-such-program --x"], "no-such-program"),
+    "unbalanced quotes": (["run", "command:sh -c 'x"], "quotation"),
+    "selection without a case": (["run", "reference", "--select", "no/such-case"], "matches no case"),
+    "unknown type of a case": (["run", "reference", "--case", "VARIANT:00"], "VARIANT"),
+    "case without a type": (["run", "reference", "--case", "00"], "TYPE:HEX"),
+    "case that is no hex": (["run", "reference", "--case", "VARINT:0g"], "hex digits"),
+    "case from a file that is not there": (["run", "reference", "--case", "VARINT:@nowhere.bin"], "nowhere.bin"),
+    "value that is none of its type": (["run", "reference", "--op", "encode", "--case", 'VARINT:"x"'], "VARINT"),
+    "vectors that are not there": (["run", "reference", "--vectors", "nowhere"], "nowhere"),
+    "malformed vectors": (["run", "reference", "--vectors", "bad.yaml"], "bad.yaml:"),
+    "vectors with an unknown requirement": (["run", "reference", "--vectors", "rule.yaml"], "no.such-rule"),
+    "known failures that are not there": (["run", "reference", "--known-failures", "nowhere.yaml"], "nowhere.yaml"),
+    "malformed known failures": (["run", "reference", "--known-failures", "known.yaml"], "known.yaml:1"),
+    "unknown option": (["run", "reference", "--no-such-option"], "--no-such-option"),
+    "no target": (["run"], "TARGET"),
+    "level that is none": (["run", "reference", "--fail-on", "may"], "may"),
+    "version that is none": (["run", "reference", "--as-of", "soon"], "soon"),
+    "report that cannot be written": (["run", "reference", "--json", "no/such/folder/x.json"], "no/such/folder"),
+    "update without a file": (["run", "reference", "--update-known-failures"], "--known-failures"),
+    "unknown case to show": (["show", "no/such-case"], "no/such-case"),
+    "unknown type to explain": (["explain", "--type", "VARIANT", "00"], "VARIANT"),
+    "unknown adapter to set up": (["targets", "--setup", "nobody"], "nobody"),
+    "vectors to check that are not there": (["vectors", "check", "nowhere.yaml"], "nowhere.yaml"),
+    "serving a command": (["serve", "command:cat"], "command:cat"),
+}
+
+
+@pytest.mark.parametrize("arguments, named", WRONG_USAGE.values(), ids=WRONG_USAGE)
+def test_bad_input_gets_one_error_that_names_it_and_status_2(tmp_path, arguments, named):
+    (tmp_path / "bad.yaml").write_text('- id: x/y\n  type: VARINT\n  hex: "00\n')
+    (tmp_path / "rule.yaml").write_text(
+        '- {id: x/y, type: VARINT, requirement: no.such-rule, value: 0, hex: "00"}\n'
+    )
+    (tmp_path / "known.yaml").write_text("- {id: varint/zero}\n")
+    done = conformance(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert named in text(done.stderr)
+    assert "Traceback" not in text(done.stderr)
+
+
+def test_a_module_that_does_not_import_is_one_line_and_status_3(tmp_path):
+    (tmp_path / "broken.py").write_text("import no_such_package\n")
+    done = conformance("run", "module:./broken.py", "--select", "varint/*", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "no_such_package" in text(done.stdout)
+    assert "Traceback" not in text(done.stdout + done.stderr)
+
+
+def test_the_reference_conforms(tmp_path):
+    done = conformance("run", "reference", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "must" in text(done.stdout)
+
+
+WRONG_VARINT = """
+from conformance import Reject, Unsupported
+
+def describe():
+    return {"name": "wrong", "version": "1", "language": "python", "supports": {"decode": ["VARINT"]}, "codecs": []}
+
+def decode(kind, data, **_):
+    value = shift = at = 0
+    while True:
+        if at == len(data):
+            raise Reject("malformed", "cut")
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return (value >> 1) ^ -(value & 1), at
+"""
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    (tmp_path / "wrong.py").write_text(WRONG_VARINT)
+    return tmp_path
+
+
+def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_reproduces_it(wrong):
+    done = conformance("run", "module:./wrong.py", "--select", "varint/six-bytes", cwd=wrong)
+    shown = text(done.stdout)
+    assert done.returncode == 1
+    for part in ("varint/six-bytes", "varint.max-five-bytes", "must", "expected", "actual", "refused (malformed)", "80"):
+        assert part in shown
+    command = next(line.split() for line in shown.splitlines() if line.strip().startswith("conformance run"))
+    again = conformance(*command[1:], cwd=wrong)
+    assert again.returncode == 1
+    assert "varint/six-bytes" in text(again.stdout)
+
+
+def test_the_json_report_holds_every_result(wrong):
+    done = conformance("run", "module:./wrong.py", "reference", "--select", "type:VARINT", "--json", "r.json", cwd=wrong)
+    report = json.loads((wrong / "r.json").read_text())
+    assert done.returncode == 1
+    assert [target["target"] for target in report["targets"]] == ["module:./wrong.py", "reference"]
+    results = [result for result in report["results"] if result["target"] == "reference"]
+    listed = conformance("list", "--select", "type:VARINT", cwd=wrong).stdout.splitlines()
+    assert [result["id"] for result in results] == [text(line).split("\t")[0] for line in listed]
+    assert sum(report["summary"]["reference"][kind] for kind in ("pass", "either")) == len(results)
+
+
+def test_results_are_the_same_whatever_the_jobs(wrong):
+    for jobs in (1, 4):
+        conformance("run", "module:./wrong.py", "--jobs", jobs, "--json", f"{jobs}.json", cwd=wrong)
+    assert (wrong / "1.json").read_text() == (wrong / "4.json").read_text()
+
+
+def test_junit_is_red_exactly_when_the_status_is_not_zero(wrong):
+    for selection, red in (("varint/six-bytes", True), ("varint/zero", False)):
+        done = conformance("run", "module:./wrong.py", "--select", selection, "--junit", "j.xml", cwd=wrong)
+        found = ET.parse(wrong / "j.xml").getroot()
+        assert (done.returncode != 0) is red
+        assert bool(found.findall(".//failure") + found.findall(".//error")) is red
+
+
+def test_known_failures_are_written_and_then_excuse_what_they_name(wrong):
+    arguments = ["run", "module:./wrong.py", "--select", "type:VARINT", "--known-failures", "k.yaml"]
+    assert conformance(*arguments, "--update-known-failures", cwd=wrong).returncode == 0
+    assert "varint/six-bytes" in (wrong / "k.yaml").read_text()
+    assert conformance(*arguments, cwd=wrong).returncode == 0
+    (wrong / "wrong.py").write_text(WRONG_VARINT.replace("127) << shift", "127) << 0"))
+    assert conformance(*arguments, cwd=wrong).returncode == 1
+
+
+def test_a_known_failure_that_passes_is_stale_and_fails_the_run(wrong):
+    (wrong / "k.yaml").write_text("- {id: varint/zero, reason: once upon a time}\n")
+    done = conformance("run", "module:./wrong.py", "--select", "varint/zero", "--known-failures", "k.yaml", cwd=wrong)
+    assert done.returncode == 1
+    assert "stale" in text(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments, status",
+    [
+        (["--case", "VARINT:808080808000"], 1),
+        (["--case", "VARINT:7e"], 0),
+        (["--case", "VARINT:@six.bin"], 1),
+    ],
+)
+def test_a_case_of_ones_own_is_judged_by_the_reference(wrong, arguments, status):
+    (wrong / "six.bin").write_bytes(bytes.fromhex("808080808000"))
+    assert conformance("run", "module:./wrong.py", *arguments, cwd=wrong).returncode == status
+
+
+def test_a_case_of_ones_own_can_be_encoded(tmp_path):
+    done = conformance("run", "reference", "--op", "encode", "--case", "ARRAY<INT32>:[1,2]", cwd=tmp_path)
+    assert done.returncode == 0
+
+
+def test_further_vectors_join_the_catalogue(wrong):
+    (wrong / "mine.yaml").write_text(
+        'type: VARINT\nvectors:\n  - {id: mine/seven, requirement: varint.max-five-bytes, hex: "80808080808000", reject: malformed}\n'
+    )
+    done = conformance("run", "module:./wrong.py", "--vectors", "mine.yaml", "--select", "mine/*", cwd=wrong)
+    assert done.returncode == 1
+    assert "--vectors mine.yaml --select mine/seven" in text(done.stdout)
+
+
+def test_show_explains_a_case_field_by_field(tmp_path):
+    shown = text(conformance("show", "varint/six-bytes", cwd=tmp_path).stdout)
+    for part in ("varint.max-five-bytes", "primitive-types#varint", "refused (malformed)", "80"):
+        assert part in shown
+
+
+def test_explain_annotates_bytes_with_every_violation(tmp_path):
+    shown = text(conformance("explain", "--type", "STRING", "ffff", cwd=tmp_path).stdout)
+    assert "string.null-rejected" in shown
+    piped = text(conformance("explain", "--type", "INT16", "-", cwd=tmp_path, stdin=b"\x01\x00").stdout)
+    assert "256" in piped
+
+
+def test_list_requirements_names_the_cases_of_each(tmp_path):
+    lines = text(conformance("list", "--requirements", cwd=tmp_path).stdout).splitlines()
+    row = next(line.split("\t") for line in lines if line.startswith("varint.max-five-bytes\t"))
+    assert row[1] == "must"
+    assert "varint/six-bytes" in row[4].split()
+
+
+def test_serve_speaks_the_protocol_for_the_reference(tmp_path):
+    lines = b'{"id":0,"op":"describe","protocol":1}\n{"id":1,"op":"decode","type":"VARINT","hex":"7e"}\nnonsense\n'
+    done = conformance("serve", "reference", cwd=tmp_path, stdin=lines)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert answers[0]["protocol"] == 1
+    assert answers[1] == {"id": 1, "ok": True, "value": 63, "consumed": 1}
+    assert "unsupported" in answers[2]
+
+
+def test_serve_speaks_the_protocol_for_a_module(wrong):
+    lines = b'{"id":7,"op":"decode","type":"VARINT","hex":"7e00"}\n'
+    done = conformance("serve", "module:./wrong.py", cwd=wrong, stdin=lines)
+    assert json.loads(done.stdout) == {"id": 7, "ok": True, "value": 63, "consumed": 1}
+
+
+def test_the_reference_behind_serve_gets_the_same_verdicts_as_in_process(tmp_path):
+    serve = f"command:{sys.executable} -m conformance serve reference"
+    for name, target in (("a", "reference"), ("b", serve)):
+        assert conformance("run", target, "--json", f"{name}.json", cwd=tmp_path).returncode == 0
+    reports = [json.loads((tmp_path / f"{name}.json").read_text())["results"] for name in "ab"]
+    assert [(r["id"], r["verdict"]) for r in reports[0]] == [(r["id"], r["verdict"]) for r in reports[1]]
+
+
+def test_version_imports_nothing_heavy(tmp_path):
+    probe = "import sys, conformance.cli; print([m for m in ('rich', 'yaml', 'zstandard', 'psutil') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, check=True)
+    assert text(done.stdout).strip() == "[]"
