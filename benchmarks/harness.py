@@ -60,10 +60,12 @@ def rates(label: str, cases: Sequence[Case], work: Callable[[], Iterator[object]
 def main() -> None:
     """Print the table."""
     catalog = read_catalog()
-    decodes = [case for case in catalog.cases.values() if case.op == "decode" and len(case.data or b"") <= 256]  # noqa: PLR2004
+    decodes = [case for case in catalog.cases.values() if case.op == "decode" and len(case.data or b"") <= 256]
     cases = (decodes * (CASES // len(decodes) + 1))[:CASES]
     types = sorted({case.type for case in decodes})
-    print(f"{len(cases):,} decode cases, {sum(len(case.data or b'') for case in cases) // len(cases)} bytes on average\n")
+    print(
+        f"{len(cases):,} decode cases, {sum(len(case.data or b'') for case in cases) // len(cases)} bytes on average\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
         targets = {
             "accepts everything, shows nothing": trivial(Path(folder), "accepts", '"ok":true', types),
@@ -73,11 +75,19 @@ def main() -> None:
         for jobs in (1, 2):
             for label, launch in targets.items():
                 plan = Plan(jobs=jobs)
-                rates(f"{label}, {jobs} job(s)", cases, lambda launch=launch, plan=plan: run_target("t", launch, cases, catalog, plan)[1])
+                rates(
+                    f"{label}, {jobs} job(s)",
+                    cases,
+                    lambda launch=launch, plan=plan: run_target("t", launch, cases, catalog, plan)[1],
+                )
     print()
     refused: Outcome = protocol.outcome({"ok": False, "error": "malformed"})
     rates("of which: judging alone", cases, lambda: (judge(case, refused) for case in cases))
-    rates("of which: writing requests alone", cases, lambda: (protocol.with_id(1, protocol.body(case.request)) for case in cases))
+    rates(
+        "of which: writing requests alone",
+        cases,
+        lambda: (protocol.with_id(1, protocol.body(case.request)) for case in cases),
+    )
     line = b'{"id":1,"ok":false,"error":"malformed"}'
     rates("of which: reading answers alone", cases, lambda: (protocol.outcome(protocol.fields(line, 1)) for _ in cases))
     print()
@@ -88,7 +98,9 @@ def main() -> None:
         startup.append(time.perf_counter() - start)
     print(f"conformance --version: {sorted(startup)[ROUNDS // 2]:.3f} s")
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "conformance", "run", "reference", "--quiet"], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "conformance", "run", "reference", "--quiet"], check=True, capture_output=True
+    )
     print(f"conformance run reference, {len(catalog.cases)} cases, from the shell: {time.perf_counter() - start:.2f} s")
 
 

@@ -3,7 +3,7 @@
 __version__ = "0.1.0"
 
 
-class Reject(Exception):  # noqa: N818 - the name that module targets write
+class Reject(Exception):
     """Raised by a module target for input that it refuses: an error class of the contract, and a message."""
 
     def __init__(self, error: str, message: str = "") -> None:
@@ -11,5 +11,5 @@ class Reject(Exception):  # noqa: N818 - the name that module targets write
         self.error = error
 
 
-class Unsupported(Exception):  # noqa: N818 - the name that module targets write
+class Unsupported(Exception):
     """Raised by a module target for what it cannot do, with the reason."""

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any, Literal
 
 from conformance import codec
-from conformance.codec.record_batch import rule_of
 from conformance.codec.notation import UNSHOWN, NotationError, unshown_paths
+from conformance.codec.record_batch import rule_of
 
 Op = Literal["decode", "encode", "size"]
 LEVELS = ("must", "should", "may", "informative")
@@ -333,7 +333,7 @@ def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
     """Whether a path, or something around it, was left out."""
     if path == "consumed":
         return "consumed" in unobserved
-    return any(hidden == "value" or path == hidden or path.startswith(hidden + ".") for hidden in unobserved)
+    return any(hidden in ("value", path) or path.startswith(hidden + ".") for hidden in unobserved)
 
 
 def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: dict[str, Any]) -> Verdict:

@@ -113,7 +113,11 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             row["level"],
             row.get("statement", ""),
             tuple(row.get("source", ())),
-            *(row.get(name, "") for name in ("conflict", "settled", "why", "upstream", "upstream-op")),
+            conflict=row.get("conflict", ""),
+            settled=row.get("settled", ""),
+            why=row.get("why", ""),
+            upstream=row.get("upstream", ""),
+            upstream_op=row.get("upstream-op", ""),
             upstream_crash=row.get("upstream-crash", False),
             testable=row.get("testable", True),
         )
@@ -190,7 +194,7 @@ def _vector(path: Path, row: Any, common: Row) -> Vector:
     outcomes = [key for key in ("reject", "either") if key in row]
     if len(outcomes) > 1 or not ({"value", "hex"} & set(row)) or ("either" in row and "hex" not in row):
         raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
-    if ("value" in row) + ("hex" in row) + len(outcomes) != 2:  # noqa: PLR2004 - always two of the three
+    if ("value" in row) + ("hex" in row) + len(outcomes) != 2:
         raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
     return vector
 
@@ -435,17 +439,17 @@ def _batch_expectation(value: dict[str, Any], data: bytes) -> Writes | WritesAs 
 
 
 def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset[int]]:
-    """The codecs and magics that stand in the batches of some bytes, as far as they can be seen; codec 5 to 7 is none."""
+    """The codecs and magics in the batches of some bytes, as far as they can be seen; codec 5 to 7 is none."""
     codecs: set[str] = set()
     magics: set[int] = set()
     if name not in ("RECORD_BATCH", "LOG"):
         return frozenset(), frozenset()
     names = codec.TYPES["RECORD_BATCH"].notation.fields["compression"].names
     at = 0
-    while len(data) - at > 22:  # noqa: PLR2004 - the byte that holds the codec
+    while len(data) - at > 22:
         magics.add(data[at + 16])
         number = data[at + 22] & 7
-        if data[at + 16] == 2 and number < len(names):  # noqa: PLR2004 - record batches
+        if data[at + 16] == 2 and number < len(names):
             codecs.add(names[number])
         size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
         if name != "LOG" or size < 0:

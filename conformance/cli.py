@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from conformance.cases import Case
     from conformance.catalog import Catalog
-    from conformance.run import Plan, TargetRun
 
 OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -66,21 +65,50 @@ def main() -> None:
 
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option("--select", multiple=True, metavar="PATTERN", help="Glob over case ids, or type:…, requirement:…, level:….")
-@click.option("--case", "ad_hoc", metavar="TYPE:HEX|TYPE:@FILE", help="One case of your own; the reference says what to expect.")
+@click.option(
+    "--select", multiple=True, metavar="PATTERN", help="Glob over case ids, or type:…, requirement:…, level:…."
+)
+@click.option(
+    "--case", "ad_hoc", metavar="TYPE:HEX|TYPE:@FILE", help="One case of your own; the reference says what to expect."
+)
 @click.option("--op", type=click.Choice(["decode", "encode"]), default="decode", help="What to do with --case.")
-@click.option("--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors.")
+@click.option(
+    "--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors."
+)
 @click.option("--as-of", metavar="VERSION", help="Only the cases that this release of the suite had.")
-@click.option("--jobs", type=click.IntRange(1, 64), default=min(4, os.cpu_count() or 1), show_default=True, help="Processes of a target at once.")
-@click.option("--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer.")
-@click.option("--memory", type=click.IntRange(16), default=1024, show_default=True, help="MiB for a target and its children.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=min(4, os.cpu_count() or 1),
+    show_default=True,
+    help="Processes of a target at once.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer."
+)
+@click.option(
+    "--memory", type=click.IntRange(16), default=1024, show_default=True, help="MiB for a target and its children."
+)
 @click.option("--python", metavar="PATH", help="Interpreter for module targets.")
-@click.option("--known-failures", type=click.Path(path_type=Path), metavar="FILE", help="YAML list of {id, reason} that do not count.")
+@click.option(
+    "--known-failures",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML list of {id, reason} that do not count.",
+)
 @click.option("--update-known-failures", is_flag=True, help="Write new failures to that file, drop stale entries.")
-@click.option("--fail-on", type=click.Choice(["must", "should"]), default="must", show_default=True, help="Lowest level that counts.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
 @click.option("--strict", is_flag=True, help="Disputed failures count too.")
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every result as JSON.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every result as JSON."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
 @_one_line_errors
 def run(targets: tuple[str, ...], **options: Any) -> None:
@@ -124,7 +152,9 @@ def doctor(target: str, python: str | None) -> None:
     healthy = True
     for finding in examine(None if target == "reference" else resolve(target, python)):
         healthy &= finding.good
-        click.echo(f"{'ok  ' if finding.good else 'FAIL'}  {finding.what}{': ' + finding.detail if finding.detail else ''}")
+        click.echo(
+            f"{'ok  ' if finding.good else 'FAIL'}  {finding.what}{': ' + finding.detail if finding.detail else ''}"
+        )
     sys.exit(OK if healthy else NOT_STARTED)
 
 
@@ -154,7 +184,9 @@ def list_targets(setup: str | None) -> None:
     table.add_row("reference", "python", "ready", "the suite's own codec")
     for adapter in known.values():
         lacking = adapter.missing()
-        table.add_row(adapter.name, adapter.language, "lacks " + ", ".join(lacking) if lacking else "ready", adapter.about)
+        table.add_row(
+            adapter.name, adapter.language, "lacks " + ", ".join(lacking) if lacking else "ready", adapter.about
+        )
     _console().print(table)
 
 
@@ -164,7 +196,9 @@ def list_targets(setup: str | None) -> None:
 @main.command(name="list")
 @click.option("--requirements", is_flag=True, help="List requirements, and the cases that cover each.")
 @click.option("--select", multiple=True, metavar="PATTERN", help="As in run.")
-@click.option("--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors.")
+@click.option(
+    "--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors."
+)
 @_one_line_errors
 def list_cases(*, requirements: bool, select: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
     """List cases, or requirements with level, document section and cases."""
@@ -189,7 +223,13 @@ def _list_requirements(catalog: Catalog, chosen: Sequence[Case], *, narrowed: bo
         cases = [case for case in covering[name] if case in ids]
         if narrowed and not cases:
             continue
-        state = f"{len(cases)} cases" if cases else "no case yet" if requirement.testable else f"not testable: {requirement.why}"
+        state = (
+            f"{len(cases)} cases"
+            if cases
+            else "no case yet"
+            if requirement.testable
+            else f"not testable: {requirement.why}"
+        )
         click.echo(f"{name}\t{requirement.level}\t{', '.join(requirement.source)}\t{state}\t{' '.join(cases)}")
 
 
@@ -200,7 +240,9 @@ def _no_case(select: Sequence[str]) -> None:
 
 @main.command()
 @click.argument("case_id", metavar="CASE")
-@click.option("--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors.")
+@click.option(
+    "--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors."
+)
 @_one_line_errors
 def show(case_id: str, vectors: tuple[Path, ...]) -> None:
     """Show one case: its bytes field by field, what is expected, and why."""
@@ -232,7 +274,9 @@ def explain(name: str, given: str) -> None:
     console = _console()
     console.print(dump(lines))
     if read.ok:
-        console.print(f"a value of {read.consumed} bytes" + (f", {len(read.remarks)} open places" if read.remarks else ""))
+        console.print(
+            f"a value of {read.consumed} bytes" + (f", {len(read.remarks)} open places" if read.remarks else "")
+        )
     else:
         console.print(f"no value: {read.violations[0]}", markup=False)
 

@@ -1,4 +1,4 @@
-"""Checks an adapter before it judges its target: does it keep to the protocol, whatever the target makes of the input?"""
+"""Checks an adapter before it judges its target: whether it keeps to the protocol, whatever the input."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _MANY = 200
 """Requests sent without waiting, to see that answers come in order and are flushed."""
 
 
+_GOOD, _BAD = True, False
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing looked at."""
@@ -37,13 +40,13 @@ def examine(launch: Launch | None) -> Iterator[Finding]:
     try:
         with Session(launch, Terms()) as session:
             described = session.describe()
-            yield Finding(True, "starts and describes itself", f"{described.name} {described.version}".strip())
+            yield Finding(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _description(described)
             yield from _claims(described, lambda request: _ask(session, request))
             yield from _habits(described, session)
             yield _ends(session)
     except CannotStart as error:
-        yield Finding(False, "starts and describes itself", str(error))
+        yield Finding(_BAD, "starts and describes itself", str(error))
 
 
 def _reference_outcome(request: dict[str, Any]) -> Outcome:
@@ -60,13 +63,13 @@ def _ask(session: Session, request: dict[str, Any]) -> Outcome:
 def _description(described: Description) -> Iterator[Finding]:
     for name in ("name", "version", "language"):
         if not getattr(described, name):
-            yield Finding(False, f"describe says its {name}", "it is empty, reports will not say what was judged")
+            yield Finding(_BAD, f"describe says its {name}", "it is empty, reports will not say what was judged")
     claimed = {name for types in described.supports.values() for name in types}
     strange = [name for name in sorted(claimed) if not _known_type(name)]
     if strange:
-        yield Finding(True, "claims types that this release does not judge", ", ".join(strange))
+        yield Finding(_GOOD, "claims types that this release does not judge", ", ".join(strange))
     if not claimed & set(map(str, [*codec.TYPES, *ARRAYS])):
-        yield Finding(False, "claims at least one type", f"there are {', '.join([*codec.TYPES, *ARRAYS])}")
+        yield Finding(_BAD, "claims at least one type", f"there are {', '.join([*codec.TYPES, *ARRAYS])}")
 
 
 def _known_type(name: str) -> bool:
@@ -98,14 +101,14 @@ def _example(described: Description, op: str, name: str) -> str:
 def _claim(case: Case, outcome: Outcome) -> Finding:
     what = f"{case.op} {case.type}"
     if isinstance(outcome, Unsupported):
-        return Finding(False, what, f"claimed, but answered unsupported: {outcome.reason}")
+        return Finding(_BAD, what, f"claimed, but answered unsupported: {outcome.reason}")
     verdict = judge(case, outcome)
     if verdict.kind is Kind.PROTOCOL:
-        return Finding(False, what, verdict.detail)
+        return Finding(_BAD, what, verdict.detail)
     remarks = _remarks(case, outcome)
     if verdict.kind is not Kind.PASS:
         remarks.append(f"{verdict.kind} on a plain value: {verdict.detail}")
-    return Finding(True, what, "; ".join(remarks))
+    return Finding(_GOOD, what, "; ".join(remarks))
 
 
 def _remarks(case: Case, outcome: Outcome) -> list[str]:
@@ -141,7 +144,9 @@ def _habits(described: Description, session: Session) -> Iterator[Finding]:
 
 def _admits(session: Session, request: dict[str, Any], what: str) -> Finding:
     outcome = _ask(session, request)
-    return Finding(isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"but: {outcome}")
+    return Finding(
+        isinstance(outcome, Unsupported), what, "" if isinstance(outcome, Unsupported) else f"but: {outcome}"
+    )
 
 
 def _answers(session: Session, request: dict[str, Any], what: str) -> Finding:

@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conformance.cases import Kind
+from conformance.results import Result
 from conformance.yaml_files import FileError, Row, load
-
-if TYPE_CHECKING:
-    from conformance.run import Result
 
 _KEYS = {"id", "reason", "verdict", "target", "flaky"}
 _BAD = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)

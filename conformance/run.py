@@ -7,10 +7,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from conformance import codec
 from conformance.cases import (
-    ROBUSTNESS,
     Case,
     Expectation,
     Kind,
@@ -24,6 +24,7 @@ from conformance.cases import (
 )
 from conformance.catalog import LEADER_EPOCH, Catalog, encode_request
 from conformance.known import Known
+from conformance.results import Result, TargetRun
 from conformance.targets import protocol, reference
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart, Session, Terms
@@ -32,56 +33,6 @@ _SHARE = 128
 """Cases that a process takes from the queue at a time."""
 
 FAIL_ON = {"must": ("must",), "should": ("must", "should")}
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A case, what the target did, and what we think of it."""
-
-    target: str
-    case: Case
-    outcome: Outcome
-    verdict: Verdict
-    level: str
-    known: bool = False
-    counts: bool = False
-    """It fails at the level asked for and is not disputed (known or not)."""
-
-    @property
-    def requirement(self) -> str:
-        """The requirement that the verdict is about."""
-        return self.verdict.requirement or self.case.requirement
-
-    @property
-    def disputed(self) -> bool:
-        """It goes against a requirement that Apache Kafka itself does not meet."""
-        return self.verdict.kind in self.case.disputed
-
-    @property
-    def also(self) -> tuple[str, ...]:
-        """Further requirements that the result speaks of: whatever the bytes, a target answers."""
-        return (ROBUSTNESS,) if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
-
-    @property
-    def failed(self) -> bool:
-        """Whether the target went wrong, at whatever level."""
-        return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
-
-
-@dataclass(slots=True)
-class TargetRun:
-    """One target's part of a run: what it said of itself, and what ended the run early, if anything."""
-
-    name: str
-    description: protocol.Description | None = None
-    problem: str = ""
-    """Why it could not be started, or not be asked further."""
-    results: list[Result] = field(default_factory=list)
-
-    @property
-    def judged(self) -> bool:
-        """Whether any case was judged."""
-        return any(result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL) for result in self.results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +46,9 @@ class Plan:
     known: tuple[Known, ...] = ()
 
 
-def run_target(name: str, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan) -> tuple[TargetRun, Iterator[Result]]:
+def run_target(
+    name: str, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan
+) -> tuple[TargetRun, Iterator[Result]]:
     """Start judging one target (`launch` None: the reference, in process): its record, and its results as they come.
 
     Results are appended to the record too, so that nothing gathered is lost when the caller stops half-way.
@@ -104,12 +57,16 @@ def run_target(name: str, launch: Launch | None, cases: Sequence[Case], catalog:
     return record, _results(record, launch, cases, catalog, plan)
 
 
-def _results(record: TargetRun, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan) -> Iterator[Result]:
+def _results(
+    record: TargetRun, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan
+) -> Iterator[Result]:
     asker: _Asker = _InProcess() if launch is None else _Processes(launch, plan)
     try:
         record.description = asker.describe()
         probed = list(_probe(record.description, cases, asker))
-        refuted = {(case.op, case.type.partition("<")[0]) for case, _, verdict in probed if verdict.kind is Kind.PROTOCOL}
+        refuted: set[tuple[str, str]] = {
+            (case.op, case.type.partition("<")[0]) for case, _, verdict in probed if verdict.kind is Kind.PROTOCOL
+        }
         judged = [(case, outcome, verdict) for case, outcome, verdict in probed if verdict.kind is Kind.PROTOCOL]
         for case, outcome, verdict in judged:
             yield _file(record, _result(record.name, case, outcome, verdict, catalog, plan))
@@ -157,8 +114,10 @@ def _why_not(description: protocol.Description, case: Case, refuted: set[tuple[s
     return description.lacks(case)
 
 
-def _probe(description: protocol.Description, cases: Sequence[Case], asker: _Asker) -> Iterator[tuple[Case, Outcome, Verdict]]:
-    """One plain value per claimed type and operation that the cases need: is the claim true?"""
+def _probe(
+    description: protocol.Description, cases: Sequence[Case], asker: _Asker
+) -> Iterator[tuple[Case, Outcome, Verdict]]:
+    """Put one plain value per claimed type and operation that the cases need: the claims, tried."""
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
         key = (case.op, case.type.partition("<")[0])
@@ -173,7 +132,9 @@ def _probe(description: protocol.Description, cases: Sequence[Case], asker: _Ask
 def _claim(case: Case, outcome: Outcome) -> Verdict:
     """A claim is disproved by `unsupported` or an answer of the wrong shape, by nothing else."""
     if isinstance(outcome, Unsupported):
-        return Verdict(Kind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})")
+        return Verdict(
+            Kind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})"
+        )
     verdict = judge(case, outcome)
     return verdict if verdict.kind is Kind.PROTOCOL else Verdict(Kind.PASS)
 
@@ -186,7 +147,8 @@ def probe_case(op: str, name: str) -> Case | None:
     value = codec.decode(name, data).value
     expect: Expectation
     if op == "decode":
-        request, expect = {"hex": data.hex()}, Reads(value, None)
+        request: dict[str, Any] = {"hex": data.hex()}
+        expect = Reads(value, None)
     elif name == "LOG":
         return None
     else:

@@ -22,7 +22,8 @@ from conformance.known import Known, read_known, stale, updated
 from conformance.reports.json_file import as_json
 from conformance.reports.junit import as_junit
 from conformance.reports.text import target_report, target_summary
-from conformance.run import Plan, TargetRun, run_target
+from conformance.results import TargetRun
+from conformance.run import Plan, run_target
 from conformance.targets.process import Launch
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Terms
@@ -59,7 +60,12 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
 
 
 def _judge(
-    launches: dict[str, Launch | None], cases: Sequence[Case], catalog: Catalog, plan: Plan, runs: list[TargetRun], errors: Console
+    launches: dict[str, Launch | None],
+    cases: Sequence[Case],
+    catalog: Catalog,
+    plan: Plan,
+    runs: list[TargetRun],
+    errors: Console,
 ) -> bool:
     """Judge target by target into `runs`; whether it was interrupted."""
     try:
@@ -131,12 +137,12 @@ def ad_hoc_case(given: str, op: str, catalog: Catalog) -> Case:
     if op == "encode":
         return _ad_hoc_encode(name, Path(origin).read_bytes() if origin else rest.encode(), catalog, origin)
     data = Path(origin).read_bytes() if origin else parse_hex(rest)
-    expect, requirement = _expected_of_bytes(name, data, catalog)
+    expect, requirement = _expected_of_bytes(name, data)
     return _ad_hoc(name, "decode", {"hex": data.hex()}, (expect, requirement), data, catalog, origin)
 
 
-def _expected_of_bytes(name: str, data: bytes, catalog: Catalog) -> tuple[Expectation, str]:
-    """decisions rule 6: a definite violation is refused, open places leave readings, nothing else but the value."""
+def _expected_of_bytes(name: str, data: bytes) -> tuple[Expectation, str]:
+    """By rule 6 of the decisions: a definite violation is refused, open places leave readings, else the value."""
     read = codec.decode(name, data)
     found = [*read.violations, *read.remarks]
     requirement = found[0].requirement if found else "general.exact-encoding"

@@ -1,4 +1,4 @@
-"""`conformance vectors check|fix`: vector files held against the reference, formatted, lengths and checksums recomputed."""
+"""`conformance vectors check|fix`: vector files checked by the reference, formatted, checksums recomputed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def recomputed(data: bytes, wanted: list[str]) -> bytes:
     out = bytearray(data)
     if "batchLength" in wanted and len(out) >= OVERHEAD:
         struct.pack_into(">i", out, 8, len(out) - OVERHEAD)
-    if "crc" in wanted and len(out) >= 21:  # noqa: PLR2004 - where the checksummed bytes begin
+    if "crc" in wanted and len(out) >= 21:
         length = struct.unpack_from(">i", out, 8)[0]
         stop = OVERHEAD + length if 0 < length <= len(out) - OVERHEAD else len(out)
         struct.pack_into(">I", out, 17, CRC32C.compute(bytes(out[21:stop])))

@@ -1,4 +1,4 @@
-"""One failure as data for people: expected beside actual, the bytes around the place, the command that reproduces it."""
+"""One failure as data for people: expected beside actual, the bytes at the place, the command to see it again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conformance.cases import (
 )
 from conformance.codec.dump import Line, annotate, line_at, line_of
 from conformance.codec.notation import UNSHOWN
-from conformance.run import Result
+from conformance.results import Result
 
 _AROUND = 3
 """Lines of the dump shown before and after the place."""
@@ -196,7 +196,7 @@ def _at(value: Any, path: str) -> Any:
 def _json(value: Any) -> str:
     shown = json.dumps(value, ensure_ascii=False)
     shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
-    return shown if len(shown) <= 160 else f"{shown[:150]}… ({len(shown)} characters)"  # noqa: PLR2004 - a line or two
+    return shown if len(shown) <= 160 else f"{shown[:150]}… ({len(shown)} characters)"
 
 
 # --- reproduction -------------------------------------------------------------------------------------

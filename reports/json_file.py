@@ -9,7 +9,7 @@ from typing import Any
 from conformance import __version__
 from conformance.cases import Kind
 from conformance.reports.explain import actual_json, expected_json, reproduce
-from conformance.run import Result, TargetRun
+from conformance.results import Result, TargetRun
 
 
 def as_json(runs: Sequence[TargetRun]) -> dict[str, Any]:
@@ -24,7 +24,15 @@ def as_json(runs: Sequence[TargetRun]) -> dict[str, Any]:
 
 def _target(run: TargetRun) -> dict[str, Any]:
     described = run.description.raw if run.description else None
-    status = "not started" if described is None else "stopped early" if run.problem else "judged" if run.judged else "not judged"
+    status = (
+        "not started"
+        if described is None
+        else "stopped early"
+        if run.problem
+        else "judged"
+        if run.judged
+        else "not judged"
+    )
     return {"target": run.name, "describe": described, "status": status, "problem": run.problem}
 
 

@@ -8,7 +8,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from conformance.cases import Kind
 from conformance.reports.explain import explain
-from conformance.run import Result, TargetRun
+from conformance.results import Result, TargetRun
 
 
 def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -> str:
@@ -31,7 +31,7 @@ def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -
             case.result = [Failure(clean(f"stale: {reason}"), "stale")]
             suite.add_testcase(case)
         xml.add_testsuite(suite)
-    return str(xml.tostring().decode("utf-8"))
+    return bytes(xml.tostring()).decode("utf-8")  # type: ignore[no-untyped-call]
 
 
 def _broken(run: TargetRun) -> TestSuite:
@@ -61,4 +61,6 @@ def _case(result: Result) -> TestCase:
 
 def clean(text: str) -> str:
     """Text without the characters that XML cannot hold."""
-    return "".join(c if c in "\t\n" or (c.isprintable() and c not in "\ufffe\uffff") else f"\\x{ord(c):02x}" for c in text)
+    return "".join(
+        c if c in "\t\n" or (c.isprintable() and c not in "\ufffe\uffff") else f"\\x{ord(c):02x}" for c in text
+    )

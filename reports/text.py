@@ -1,4 +1,4 @@
-"""Results for the console, as rich renderables. Nothing a target says is taken as markup or reaches the terminal raw."""
+"""Results for the console, as rich renderables. Nothing a target says is markup, or reaches the terminal raw."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.cases import LEVELS, Case, Kind
 from conformance.catalog import Requirement
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
-from conformance.run import Result, TargetRun
+from conformance.results import Result, TargetRun
 
 _STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
@@ -46,7 +46,9 @@ def _title(run: TargetRun) -> str:
     described = run.description
     if described is None:
         return printable(run.name)
-    return printable(" ".join(filter(None, (run.name, described.version, f"({described.language})" * bool(described.language)))))
+    return printable(
+        " ".join(filter(None, (run.name, described.version, f"({described.language})" * bool(described.language))))
+    )
 
 
 def _groups(results: Iterable[Result], requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
@@ -132,7 +134,9 @@ def target_summary(run: TargetRun) -> RenderableType:
 
 
 def _skips(run: TargetRun) -> list[RenderableType]:
-    reasons = Counter(_short_reason(result.verdict.detail) for result in run.results if result.verdict.kind is Kind.SKIP)
+    reasons = Counter(
+        _short_reason(result.verdict.detail) for result in run.results if result.verdict.kind is Kind.SKIP
+    )
     if not reasons:
         return []
     shown = [f"{count} × {printable(reason)}" for reason, count in reasons.most_common(5)]
@@ -141,7 +145,7 @@ def _skips(run: TargetRun) -> list[RenderableType]:
 
 
 def _short_reason(detail: str) -> str:
-    return detail if len(detail) <= 70 else detail[:69] + "…"  # noqa: PLR2004 - a line with several of them
+    return detail if len(detail) <= 70 else detail[:69] + "…"
 
 
 def case_report(case: Case, requirement: Requirement, lines: Sequence[Line], expected: str) -> RenderableType:

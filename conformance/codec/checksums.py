@@ -18,4 +18,3 @@ class Checksum:
 
 CRC32C = Checksum("CRC-32C", _crc32c.crc32c)
 """Castagnoli, polynomial 0x1EDC6F41, of record batches (record-batch#crc32-c-calculation)."""
-

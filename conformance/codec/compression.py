@@ -217,7 +217,9 @@ def _lz4_header(cursor: Cursor, payload: bytes) -> tuple[int, int, int]:
         cursor.fail(_LZ4, "the LZ4 frame header is cut off")
     flags, descriptor = payload[4], payload[5]
     if flags >> 6 != 1 or flags & 0x03 or descriptor & 0x8F or descriptor >> 4 < 4:
-        cursor.fail(_LZ4, f"LZ4 frame descriptor {flags:02x} {descriptor:02x} is not of version 1 or has reserved bits set")
+        cursor.fail(
+            _LZ4, f"LZ4 frame descriptor {flags:02x} {descriptor:02x} is not of version 1 or has reserved bits set"
+        )
     try:
         lz4.frame.get_frame_info(payload[:at])
     except RuntimeError as error:
@@ -244,7 +246,7 @@ def _lz4_block(cursor: Cursor, payload: bytes, at: int, sink: _Sink, *, word: in
 
 
 def _check_lz4_checksums(cursor: Cursor, frame: bytes) -> None:
-    """Let the library check what our reading does not need: Kafka refuses a wrong block checksum and ignores the rest."""
+    """Let the library check what our reading passes over: Kafka refuses a wrong block checksum, nothing else."""
     if not frame[4] & (_BLOCK_CHECKSUM | _CONTENT_CHECKSUM | _CONTENT_SIZE):
         return
     checker, source = lz4.frame.LZ4FrameDecompressor(), frame
@@ -259,7 +261,9 @@ def _check_lz4_checksums(cursor: Cursor, frame: bytes) -> None:
 
 
 def _write_lz4(data: bytes) -> bytes:
-    return lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False)
+    return bytes(
+        lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False)
+    )
 
 
 # --- zstd ---------------------------------------------------------------------------------------------
@@ -313,7 +317,7 @@ def _refuse_zstd(cursor: Cursor, message: str) -> None:
 
 
 def _write_zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor().compress(data)
+    return bytes(zstandard.ZstdCompressor().compress(data))
 
 
 # --- the table ----------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class Violation:
         return f"{self.requirement} at {where}" + (f" ({self.path})" if self.path else "") + f": {self.hint}"
 
 
-class Malformed(Exception):  # noqa: N818 - named for what the bytes are
+class Malformed(Exception):
     """Raised inside the codec at a definite violation that leaves nothing to read on from."""
 
     def __init__(self, violation: Violation) -> None:
@@ -38,7 +38,7 @@ class Malformed(Exception):  # noqa: N818 - named for what the bytes are
         self.violation = violation
 
 
-class Unencodable(Exception):  # noqa: N818 - named for what the value is
+class Unencodable(Exception):
     """A value that has no encoding: the requirement it would break, and why."""
 
     def __init__(self, requirement: str, hint: str) -> None:
@@ -101,7 +101,7 @@ class Cursor:
         return self.findings.spans is not None
 
     def take(self, count: int, requirement: str, what: str) -> bytes:
-        """The next `count` bytes; fails with `requirement` when fewer are left. Nothing is allocated before the check."""
+        """The next `count` bytes; fails with `requirement` when fewer are left, before anything is allocated."""
         start, stop = self.pos, self.pos + count
         if stop > self.end:
             self.fail(requirement, f"{what} needs {count} bytes, {self.left} are left")

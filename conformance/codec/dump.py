@@ -65,7 +65,7 @@ def _gap(number: int, start: int, stop: int, layer: bytes, read: Decoded) -> Lin
     if number == 0 and read.ok and start >= read.consumed:
         what = "(after the value)"
     else:
-        what = "(compressed records)" if number == 0 and read.layers and start == 61 else "(not read)"  # noqa: PLR2004
+        what = "(compressed records)" if number == 0 and read.layers and start == 61 else "(not read)"
     return Line(number, start, stop, what, layer[start:stop], "")
 
 
@@ -74,7 +74,9 @@ def _leaves(spans: list[Span]) -> dict[tuple[int, int], list[Span]]:
     ordered = sorted(spans, key=lambda span: (span.start, -span.stop))
     found: dict[tuple[int, int], list[Span]] = {}
     for index, span in enumerate(ordered):
-        following = next((other for other in ordered[index + 1 :] if (other.start, other.stop) != (span.start, span.stop)), None)
+        following = next(
+            (other for other in ordered[index + 1 :] if (other.start, other.stop) != (span.start, span.stop)), None
+        )
         holds = following is not None and following.start < span.stop and following.stop <= span.stop
         if not holds and span.stop > span.start:
             found.setdefault((span.start, span.stop), []).append(span)
@@ -103,7 +105,7 @@ def _plain(value: Any) -> str:
         return f"{len(value)} bytes"
     if isinstance(value, str):
         shown = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        return repr(shown if len(shown) <= 40 else shown[:39] + "…")  # noqa: PLR2004 - a column's width
+        return repr(shown if len(shown) <= 40 else shown[:39] + "…")
     if isinstance(value, tuple):
         return f"{len(value)} elements" if value else "empty"
     return "" if isinstance(value, dict) else str(value)

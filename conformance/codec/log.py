@@ -11,7 +11,7 @@ from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, RECORD_BATCH
 
 _MAGIC_AT = 16
 _SMALLEST = 14
-"""Bytes of the smallest entry of any magic after its offset and size; Apache Kafka refuses less before it looks further."""
+"""Bytes of the smallest entry of any magic after offset and size; Apache Kafka refuses less without looking further."""
 _FIT = (1 << 31) - 1 - OVERHEAD
 """A batchLength above this overflows a signed 32-bit size once the 12 bytes before it are added."""
 

@@ -457,7 +457,10 @@ _NEGATIVE = "array.negative-count"
 ARRAYS: dict[str, tuple[Prefix, str]] = {
     "ARRAY": (Prefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
     "NULLABLE_ARRAY": (Prefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
-    "COMPACT_ARRAY": (Prefix(UNSIGNED_VARINT, plus=1, limit=(1 << 32) - 2, nullable=True, negative_rule=_NEGATIVE), _COUNT),
+    "COMPACT_ARRAY": (
+        Prefix(UNSIGNED_VARINT, plus=1, limit=(1 << 32) - 2, nullable=True, negative_rule=_NEGATIVE),
+        _COUNT,
+    ),
     "COMPACT_NULLABLE_ARRAY": (
         Prefix(UNSIGNED_VARINT, plus=1, limit=(1 << 32) - 2, nullable=True, negative_rule=_NEGATIVE),
         _COUNT,

@@ -1,9 +1,9 @@
 """Record batch v2 (record-batch.md): header, record, batch and control record, as tables.
 
-      0        8       12      16     17   21          23                27             35            43
-      baseOffset batchLength leaderEpoch magic crc attributes lastOffsetDelta baseTimestamp maxTimestamp producerId
-      51            53           57          61
-      producerEpoch baseSequence recordCount records...
+0        8       12      16     17   21          23                27             35            43
+baseOffset batchLength leaderEpoch magic crc attributes lastOffsetDelta baseTimestamp maxTimestamp producerId
+51            53           57          61
+producerEpoch baseSequence recordCount records...
 """
 
 from __future__ import annotations
@@ -93,7 +93,12 @@ def _refuse_attributes(value: Any) -> None:
 RECORD_LAYOUT = Layout(
     "RECORD",
     (
-        Field("length", VARINT, "record.length-covers-attributes-to-headers", derive=ByteLength("record.length-mismatch-rejected")),
+        Field(
+            "length",
+            VARINT,
+            "record.length-covers-attributes-to-headers",
+            derive=ByteLength("record.length-mismatch-rejected"),
+        ),
         Field("attributes", INT8, "record.attributes-zero", check=_unused_attributes, refuse=_refuse_attributes),
         Field("timestampDelta", VARLONG, "record.timestamp-delta"),
         Field("offsetDelta", VARINT, "record.offset-delta", check=_negative_delta),
@@ -118,9 +123,7 @@ RECORD = wire_of(RECORD_LAYOUT)
 
 # --- records region -----------------------------------------------------------------------------------
 
-_BATCHED = n.ListOf(
-    n.Fields({**RECORD.notation.fields, "offset": n.DECIMAL, "timestamp": n.DECIMAL}), nullable=False
-)
+_BATCHED = n.ListOf(n.Fields({**RECORD.notation.fields, "offset": n.DECIMAL, "timestamp": n.DECIMAL}), nullable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +254,9 @@ def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
     mixed = known[0] != known[1] or (known[0] != known[2] and not (control and known[0]))
     lowest = min(batch[name] for name in ("producerId", "producerEpoch", "baseSequence"))
     if mixed or lowest < -1 or (batch["isTransactional"] and not known[0]):
-        cursor.remark("non-idempotent.producer-id", "producer id, epoch and sequence do not fit together", at=start + 43)
+        cursor.remark(
+            "non-idempotent.producer-id", "producer id, epoch and sequence do not fit together", at=start + 43
+        )
 
 
 def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
@@ -269,7 +274,12 @@ BATCH_LAYOUT = Layout(
     "RECORD_BATCH",
     (
         Field("baseOffset", INT64, "batch.base-offset"),
-        Field("batchLength", INT32, "batch.batch-length", derive=ByteLength("batch.length-wrong-rejected", HEADER_SIZE - OVERHEAD)),
+        Field(
+            "batchLength",
+            INT32,
+            "batch.batch-length",
+            derive=ByteLength("batch.length-wrong-rejected", HEADER_SIZE - OVERHEAD),
+        ),
         Field("partitionLeaderEpoch", INT32, "batch.partition-leader-epoch"),
         Field("magic", INT8, "batch.magic", derive=Constant(2, "batch.magic")),
         Field("crc", UINT32, "batch.crc", derive=ChecksumOf(CRC32C, "crc.mismatch-corrupt")),
@@ -343,7 +353,11 @@ def encode_built(request: Values) -> bytes:
     return RECORD_BATCH.encode(build(request))
 
 
-_RULES = {"": BATCH_LAYOUT.rules_by_name(), "records": RECORD_LAYOUT.rules_by_name(), "headers": HEADER_LAYOUT.rules_by_name()}
+_RULES = {
+    "": BATCH_LAYOUT.rules_by_name(),
+    "records": RECORD_LAYOUT.rules_by_name(),
+    "headers": HEADER_LAYOUT.rules_by_name(),
+}
 _RULES["records"] |= {"offset": "offset.record-formula", "timestamp": "timestamp.record-formula"}
 _RULES[""] |= {"batches": "batch.batch-length", "partial": "batch.length-wrong-rejected"}
 
@@ -360,7 +374,7 @@ def rule_of(name: str, path: str, value: Any) -> str:
 def _is_append_time(path: str, value: Any) -> bool:
     if path.startswith("batches["):
         value = value["batches"][int(path[len("batches[") : path.index("]")])]
-    return value.get("timestampType") == 1
+    return bool(value.get("timestampType") == 1)
 
 
 # --- control record -----------------------------------------------------------------------------------

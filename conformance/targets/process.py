@@ -1,4 +1,4 @@
-"""One process of a target: started in a session of its own, watched for memory, talked to without blocking, ended whole.
+"""One process of a target: in a session of its own, watched for memory, talked to without blocking, ended whole.
 
 POSIX only: sessions, process groups and non-blocking pipes.
 """
@@ -42,7 +42,7 @@ class Launch:
     cwd: str | None = None
 
 
-class Gone(Exception):  # noqa: N818 - named for what the target is
+class Gone(Exception):
     """The target ended, closed its output, or was ended for its memory; says how."""
 
     def __init__(self, detail: str, *, memory: bool = False) -> None:
@@ -51,11 +51,11 @@ class Gone(Exception):  # noqa: N818 - named for what the target is
         self.memory = memory
 
 
-class Silent(Exception):  # noqa: N818
+class Silent(Exception):
     """No answer came in time."""
 
 
-class Flood(Exception):  # noqa: N818
+class Flood(Exception):
     """A line longer than any answer may be."""
 
 
@@ -78,7 +78,9 @@ class TargetProcess:
             start_new_session=True,
         )
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr  # noqa: PT018 - for the type checker
-        self._in, self._out, self._err = (pipe.fileno() for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr))
+        self._in, self._out, self._err = (
+            pipe.fileno() for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+        )
         for descriptor in (self._in, self._out, self._err):
             os.set_blocking(descriptor, False)
         self._selector = selectors.DefaultSelector()
@@ -263,4 +265,3 @@ def _resident(process: psutil.Process) -> int:
         return int(process.memory_info().rss)
     except psutil.Error:
         return 0
-

@@ -115,8 +115,11 @@ def description(found: dict[str, Any]) -> Description:
     magics = found.get("magics")
     if magics is not None and not (isinstance(magics, list) and all(type(magic) is int for magic in magics)):
         raise ProtocolError("describe: magics is a list of numbers")
+    name, version, language = (str(found.get(key, "")) for key in ("name", "version", "language"))
     return Description(
-        *(str(found.get(name, "")) for name in ("name", "version", "language")),
+        name,
+        version,
+        language,
         supports=claimed,
         codecs=_names(found["codecs"], "codecs") if "codecs" in found else None,
         magics=None if magics is None else frozenset(magics),

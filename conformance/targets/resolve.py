@@ -74,9 +74,8 @@ class Adapter:
     def launch(self, python: str) -> Launch:
         """How it is started."""
         if self.module:
-            command = (python, str(SHIM), str(self.home / self.module))
-        else:
-            command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
+            return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env)
+        command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
         return Launch(self.name, command, self.env)
 
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from conformance.cases import Broke, Outcome, Unsupported
 from conformance.targets import protocol
@@ -23,7 +24,7 @@ WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
 _STARTS = 3
 _PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25}
-"""Faults of a kind after which the rest is not asked any more: a target that is broken throughout must not cost hours."""
+"""Faults of a kind after which the rest is not asked: a target that is broken throughout must not cost hours."""
 
 
 class CannotStart(Exception):
@@ -53,7 +54,7 @@ class Session:
     gave_up: str = ""
     """Why the rest was not asked, if so."""
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -35,7 +35,9 @@ def install_stub():
 def load(name):
     """The target module: a file when the name ends in .py, else a dotted name looked up from the working directory."""
     # Our own folder stands first on the path of a script; the target must not find our modules there.
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != os.path.dirname(os.path.abspath(__file__))]
+    sys.path[:] = [
+        entry for entry in sys.path if os.path.abspath(entry or ".") != os.path.dirname(os.path.abspath(__file__))
+    ]
     if not name.endswith(".py"):
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(name)

@@ -1,0 +1,58 @@
+"""What a run gathers: a result per case and target, and a record per target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from conformance.cases import ROBUSTNESS, Case, Kind, Outcome, Verdict
+from conformance.targets.protocol import Description
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A case, what the target did, and what we think of it."""
+
+    target: str
+    case: Case
+    outcome: Outcome
+    verdict: Verdict
+    level: str
+    known: bool = False
+    counts: bool = False
+    """It fails at the level asked for and is not disputed (known or not)."""
+
+    @property
+    def requirement(self) -> str:
+        """The requirement that the verdict is about."""
+        return self.verdict.requirement or self.case.requirement
+
+    @property
+    def disputed(self) -> bool:
+        """It goes against a requirement that Apache Kafka itself does not meet."""
+        return self.verdict.kind in self.case.disputed
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Further requirements that the result speaks of: whatever the bytes, a target answers."""
+        return (ROBUSTNESS,) if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the target went wrong, at whatever level."""
+        return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+
+
+@dataclass(slots=True)
+class TargetRun:
+    """One target's part of a run: what it said of itself, and what ended the run early, if anything."""
+
+    name: str
+    description: Description | None = None
+    problem: str = ""
+    """Why it could not be started, or not be asked further."""
+    results: list[Result] = field(default_factory=list)
+
+    @property
+    def judged(self) -> bool:
+        """Whether any case was judged."""
+        return any(result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL) for result in self.results)
