@@ -24,7 +24,7 @@ from conformance.cases import (
     WritesAs,
 )
 from conformance.codec.dump import Line, annotate, line_at, line_of
-from conformance.codec.notation import UNSHOWN
+from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.results import Result
 
 _AROUND = 3
@@ -142,13 +142,22 @@ def actual_text(result: Result, path: str = "") -> str:
             return "wrote " + _written_text(result.case.type, answer["hex"], path)
         case Accepted(answer):
             shown = answer.get("size") if isinstance(result.case.expect, Measures) else None
-            return _json(shown) if shown is not None else _narrowed(answer, path, said="accepted")
+            return _json(shown) if shown is not None else _narrowed(_tidy(result.case, answer), path, said="accepted")
         case Refused(error, message):
             return f"refused ({error}{': ' + message if message else ''})"
         case Unsupported(reason):
             return f"unsupported: {reason}"
         case Broke(how, detail):
             return f"{how}: {detail}"
+
+
+def _tidy(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with its value as we write it ("1000", not 1000), where it is in notation at all."""
+    notation = codec.wire(case.type).notation
+    try:
+        return {**answer, "value": notation.render(notation.parse(answer["value"]))}
+    except (KeyError, NotationError):
+        return answer
 
 
 def _written_text(name: str, digits: str, path: str) -> str:

@@ -11,8 +11,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from conformance.cases import LEVELS, Case, Kind
+from conformance.cases import LEVELS, Accepted, Case, Kind
 from conformance.catalog import Requirement
+from conformance.codec import Violation
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
 from conformance.results import Result, TargetRun
@@ -65,26 +66,32 @@ def _heading(name: str, level: str, requirement: Requirement | None) -> Renderab
     if requirement is None:
         return head
     head.append("  " + ", ".join(requirement.source), style="dim")
-    return Group(head, Padding(Text(requirement.statement, style="italic"), (0, 0, 0, 2)))
+    return Group(head, _indented(Text(requirement.statement, style="italic")))
 
 
 def _one(result: Result) -> RenderableType:
     shown = explain(result)
     head = Text.assemble((result.case.id, "bold"), "  ", (str(result.verdict.kind), "red"))
-    head.append("  " + printable(result.verdict.detail) + (" [flaky]" if result.verdict.flaky else ""))
+    if isinstance(result.outcome, Accepted):
+        head.append("  " + printable(result.verdict.detail))
+    head.append("  [flaky]" if result.verdict.flaky else "")
     parts: list[RenderableType] = [head]
     if result.case.note:
         parts.append(Text(result.case.note, style="dim"))
-    parts.append(_side_by_side(shown))
-    parts.append(dump(shown.lines, shown.place))
+    parts += [_side_by_side(shown), dump(shown.lines, shown.place)]
+    # Never wrapped: it is there to be copied.
     parts.append(Text(printable(shown.reproduce), style="green", no_wrap=True, overflow="ignore"))
-    return Padding(Group(*parts), (0, 0, 1, 2))
+    return _indented(Group(*parts), below=1)
+
+
+def _indented(inner: RenderableType, *, below: int = 0) -> Padding:
+    return Padding(inner, (0, 0, below, 2), expand=False)
 
 
 def _side_by_side(shown: Explanation) -> RenderableType:
-    table = Table.grid(padding=(0, 3), expand=False)
-    table.add_column(ratio=1, overflow="fold")
-    table.add_column(ratio=1, overflow="fold")
+    table = Table.grid(padding=(0, 3))
+    table.add_column(overflow="fold", max_width=60)
+    table.add_column(overflow="fold")
     table.add_row(Text("expected", style="dim"), Text("actual", style="dim"))
     table.add_row(Text(printable(shown.expected)), Text(printable(shown.actual)))
     return table
@@ -92,21 +99,29 @@ def _side_by_side(shown: Explanation) -> RenderableType:
 
 def dump(lines: Sequence[Line], place: int = -1) -> RenderableType:
     """Annotated bytes: position, bytes, field, value, and marks below their field."""
-    table = Table.grid(padding=(0, 2))
-    for style in ("dim", "cyan", "", ""):
-        table.add_column(style=style, no_wrap=style in ("dim", "cyan"))
+    wide = max((len(line.hex) for line in lines), default=0)
+    named = max((len(line.path) for line in lines), default=0)
+    rows: list[RenderableType] = []
     layer = 0
     for index, line in enumerate(lines):
         if line.layer != layer:
             layer = line.layer
-            table.add_row("", "", Text(f"decompressed stream {layer}", style="dim"), "")
-        arrow = "→ " if index == place else "  "
-        table.add_row(f"{arrow}{line.start:>5}", line.hex, Text(line.path), Text(printable(line.value)))
-        for mark in line.marks:
-            style = "yellow" if mark.open else "red"
-            said = f"{'open place' if mark.open else 'violation'}: {mark.requirement}: {mark.hint}"
-            table.add_row("", "", Text("^", style=style), Text(printable(said), style=style))
-    return table
+            rows.append(Text(f"decompressed stream {layer}", style="dim"))
+        row = Text.assemble(
+            ("→ " if index == place else "  ", "bold"),
+            (f"{line.start:>5}", "dim"),
+            "  ",
+            (f"{line.hex:<{wide}}", "cyan"),
+        )
+        row.append(f"  {line.path:<{named}}  {printable(line.value)}".rstrip())
+        rows.append(row)
+        rows += [_mark(mark) for mark in line.marks]
+    return Group(*rows)
+
+
+def _mark(mark: Violation) -> Text:
+    kind, style = ("open place", "yellow") if mark.open else ("violation", "red")
+    return Text(f"         ^ {kind}: {mark.requirement}: {printable(mark.hint)}", style=style)
 
 
 def target_summary(run: TargetRun) -> RenderableType:
@@ -130,7 +145,7 @@ def target_summary(run: TargetRun) -> RenderableType:
         parts.append(Text(f"{unobserved} cases passed on the fields that the target shows", style="dim"))
     if run.problem:
         parts.append(Text(printable(run.problem), style="bold red"))
-    return Padding(Group(*parts), (0, 0, 1, 0))
+    return Padding(Group(*parts), (0, 0, 1, 0), expand=False)
 
 
 def _skips(run: TargetRun) -> list[RenderableType]:

@@ -53,7 +53,8 @@ def _layer_lines(number: int, layer: bytes, spans: list[Span], read: Decoded) ->
     for (start, stop), group in leaves.items():
         if start > at:
             lines.append(_gap(number, at, start, layer, read))
-        text = ", ".join(_describe(span, first=span is group[0]) for span in group)
+        # A flag that is not set says nothing beside the number it is a part of.
+        text = ", ".join(_describe(span, first=span is group[0]) for span in group if span.value is not False)
         lines.append(Line(number, start, stop, pretty(group[0].path), layer[start:stop], text))
         at = max(at, stop)
     if at < len(layer):
@@ -92,7 +93,7 @@ def pretty(path: str) -> str:
 
 
 def _describe(span: Span, *, first: bool) -> str:
-    value = _plain(span.value)
+    value = span.value if isinstance(span.value, str) and not first else _plain(span.value)
     return value if first else f"{pretty(span.path).rpartition('.')[2]} {value}"
 
 
@@ -102,7 +103,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+        return repr(value)[1:] if len(value) <= _ROW else f"{len(value)} bytes"
     if isinstance(value, str):
         shown = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return repr(shown if len(shown) <= 40 else shown[:39] + "…")
