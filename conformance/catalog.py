@@ -159,7 +159,8 @@ _KEYS = {
     *("recompute", "note", "found-in", "since", "source"),
 }
 _TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
-_ID = re.compile(r"[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z")
+_ID = re.compile(r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|bytes/[A-Z0-9_<>]+/[0-9a-f]{12}\Z")
+"""Ids of vectors. Generated (`gen/`), ad hoc (`bytes/TYPE/digest`) and probing cases have names of their own."""
 
 
 def read_vectors(path: Path) -> Iterator[Vector]:

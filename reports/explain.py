@@ -216,7 +216,7 @@ def reproduce(target: str, case: Case) -> str:
     command = ["conformance", "run", target]
     if case.id.startswith("probe/"):
         return shlex.join(["conformance", "doctor", target])
-    if not case.id.startswith("bytes/"):
+    if case.kind == "vector":
         further = ["--vectors", case.origin] if case.origin else []
         return shlex.join([*command, *further, "--select", case.id])
     if case.op == "encode":

@@ -51,9 +51,7 @@ WRONG_USAGE = {
 @pytest.mark.parametrize("arguments, named", WRONG_USAGE.values(), ids=WRONG_USAGE)
 def test_bad_input_gets_one_error_that_names_it_and_status_2(tmp_path, arguments, named):
     (tmp_path / "bad.yaml").write_text('- id: x/y\n  type: VARINT\n  hex: "00\n')
-    (tmp_path / "rule.yaml").write_text(
-        '- {id: x/y, type: VARINT, requirement: no.such-rule, value: 0, hex: "00"}\n'
-    )
+    (tmp_path / "rule.yaml").write_text('- {id: x/y, type: VARINT, requirement: no.such-rule, value: 0, hex: "00"}\n')
     (tmp_path / "known.yaml").write_text("- {id: varint/zero}\n")
     done = conformance(*arguments, cwd=tmp_path)
     assert done.returncode == 2
@@ -103,7 +101,15 @@ def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_r
     done = conformance("run", "module:./wrong.py", "--select", "varint/six-bytes", cwd=wrong)
     shown = text(done.stdout)
     assert done.returncode == 1
-    for part in ("varint/six-bytes", "varint.max-five-bytes", "must", "expected", "actual", "refused (malformed)", "80"):
+    for part in (
+        "varint/six-bytes",
+        "varint.max-five-bytes",
+        "must",
+        "expected",
+        "actual",
+        "refused (malformed)",
+        "80",
+    ):
         assert part in shown
     command = next(line.split() for line in shown.splitlines() if line.strip().startswith("conformance run"))
     again = conformance(*command[1:], cwd=wrong)
@@ -112,7 +118,9 @@ def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_r
 
 
 def test_the_json_report_holds_every_result(wrong):
-    done = conformance("run", "module:./wrong.py", "reference", "--select", "type:VARINT", "--json", "r.json", cwd=wrong)
+    done = conformance(
+        "run", "module:./wrong.py", "reference", "--select", "type:VARINT", "--json", "r.json", cwd=wrong
+    )
     report = json.loads((wrong / "r.json").read_text())
     assert done.returncode == 1
     assert [target["target"] for target in report["targets"]] == ["module:./wrong.py", "reference"]
@@ -224,6 +232,8 @@ def test_the_reference_behind_serve_gets_the_same_verdicts_as_in_process(tmp_pat
 
 
 def test_version_imports_nothing_heavy(tmp_path):
-    probe = "import sys, conformance.cli; print([m for m in ('rich', 'yaml', 'zstandard', 'psutil') if m in sys.modules])"
+    probe = (
+        "import sys, conformance.cli; print([m for m in ('rich', 'yaml', 'zstandard', 'psutil') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, check=True)
     assert text(done.stdout).strip() == "[]"

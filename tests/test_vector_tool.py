@@ -37,7 +37,10 @@ def problems(tmp_path, text):
         ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "8000", canonical: false}', "open"),
         ('{id: a/b, type: VARINT, requirement: varint.range, hex: "00", reject: malformed}', "does not refuse"),
         ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "000161", canonical: false}', "another"),
-        ('{id: a/b, type: VARINT, requirement: varint.range, hex: "8000", either: [reject, {value: 1}]}', "none of the"),
+        (
+            '{id: a/b, type: VARINT, requirement: varint.range, hex: "8000", either: [reject, {value: 1}]}',
+            "none of the",
+        ),
         ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "ffff", canonical: false}', "refuses"),
         ('{id: a/b, type: INT16, requirement: int16.layout, value: 0, hex: "000001", canonical: false}', "consumes 2"),
     ],

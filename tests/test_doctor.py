@@ -1,0 +1,67 @@
+"""`conformance doctor` tells a sound adapter from one that would mislead."""
+
+import subprocess
+import sys
+
+import pytest
+
+SOUND = """
+import json, sys
+def answer(request):
+    if request["op"] == "describe":
+        return {"ok": True, "protocol": 1, "name": "n", "version": "1", "language": "python", "supports": {"decode": ["INT8"]}}
+    if request["op"] != "decode" or request["type"] != "INT8":
+        return {"unsupported": "no"}
+    data = bytes.fromhex(request["hex"])
+    if not data:
+        return {"ok": False, "error": "malformed"}
+    return {"ok": True, "value": int.from_bytes(data[:1], "big", signed=True), "consumed": 1}
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps({"id": request["id"], **answer(request)}), flush=True)
+"""
+
+UNSOUND = {
+    "claims what it lacks": ('["INT8"]', '["INT8", "INT16"]', "decode INT16"),
+    "does not admit unknown types": ('request["type"] != "INT8"', 'request["type"] == 0', "unknown type"),
+    "writes a value out of notation": ('int.from_bytes(data[:1], "big", signed=True)', '"five"', "decode INT8"),
+    "prints beside its answers": (
+        "request = json.loads(line)",
+        'request = json.loads(line); print("debug")',
+        "describe",
+    ),
+    "answers with another id": ('{"id": request["id"], **', '{"id": 7, **', "describe"),
+    "exits with a status": (
+        "for line in sys.stdin:",
+        "import atexit, os; atexit.register(lambda: os._exit(3))\nfor line in sys.stdin:",
+        "end of input",
+    ),
+    "does not say its name": ('"name": "n"', '"name": ""', "name"),
+}
+
+
+def doctor(tmp_path, program):
+    (tmp_path / "t.py").write_text(program)
+    command = [sys.executable, "-m", "conformance", "doctor", f"command:{sys.executable} t.py"]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+
+def test_a_sound_adapter_passes(tmp_path):
+    done = doctor(tmp_path, SOUND)
+    assert done.returncode == 0, done.stdout
+    assert "FAIL" not in done.stdout
+
+
+@pytest.mark.parametrize("good, bad, named", UNSOUND.values(), ids=UNSOUND)
+def test_an_unsound_adapter_is_told_what_is_wrong(tmp_path, good, bad, named):
+    assert good in SOUND
+    done = doctor(tmp_path, SOUND.replace(good, bad))
+    assert done.returncode == 3
+    assert any("FAIL" in line and named in line for line in done.stdout.splitlines()), done.stdout
+
+
+def test_the_reference_passes(tmp_path):
+    command = [sys.executable, "-m", "conformance", "doctor", "reference"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "FAIL" not in done.stdout

@@ -1,0 +1,64 @@
+"""What people install: the wheel holds the package, the vectors and the adapters, and nothing under a bare name."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel built from a copy of the checkout."""
+    source = tmp_path_factory.mktemp("source") / "tree"
+    ignored = shutil.ignore_patterns(
+        ".git", ".tox", ".venv", "build", "*.egg-info", "__pycache__", ".*_cache", "target"
+    )
+    shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
+    out = tmp_path_factory.mktemp("wheel")
+    build = f"from setuptools import build_meta; build_meta.build_wheel({str(out)!r})"
+    subprocess.run([sys.executable, "-P", "-c", build], cwd=source, check=True, capture_output=True)
+    return next(out.glob("*.whl"))
+
+
+def names(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_everything_in_the_wheel_lies_in_the_package_or_its_metadata(wheel):
+    tops = {name.split("/")[0] for name in names(wheel)}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"conformance"}
+
+
+def test_the_wheel_holds_every_module_vector_and_adapter(wheel):
+    held = set(names(wheel))
+    for folder, pattern in (("conformance", "*.py"), ("reports", "*.py"), ("vectors", "*.yaml"), ("adapters", "*.*")):
+        for path in (ROOT / folder).rglob(pattern):
+            relative = path.relative_to(ROOT)
+            parts = relative.parts if folder == "conformance" else ("conformance", *relative.parts)
+            if path.is_file() and not {"__pycache__", "target"} & set(parts) and path.suffix != ".pyc":
+                assert "/".join(parts) in held, relative
+
+
+def test_the_four_folders_are_reached_through_relative_links():
+    for name in ("adapters", "reports", "vectors"):
+        link = ROOT / "conformance" / name
+        assert link.is_symlink()
+        assert link.readlink() == Path("..") / name
+
+
+def test_no_file_names_a_registry_or_a_path_of_a_machine():
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    wrong = ("registry" + ".npmjs", "pypi" + ".org", "repo.maven" + ".apache", "/" + "work/", "/" + "root/")
+    for name in tracked.stdout.decode().split("\0"):
+        path = ROOT / name
+        if path.is_file() and not path.is_symlink():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert not [word for word in wrong if word in text], name
