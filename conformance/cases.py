@@ -130,7 +130,7 @@ class Unsupported:
 class Broke:
     """No answer in the protocol's sense: how, and what was seen."""
 
-    how: Literal["crash", "timeout", "protocol", "memory"]
+    how: Literal["crash", "timeout", "protocol", "memory", "slow"]
     detail: str
     flaky: bool = False
     """It did not happen again when the question was put alone."""
@@ -188,7 +188,7 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
 
 
 def _broken(case: Case, broke: Broke) -> Verdict:
-    if broke.how == "memory":
+    if broke.how in ("memory", "slow"):
         rule = _memory_rule(case)
         return Verdict(Kind.FAIL, broke.detail, requirement=rule, level="should", flaky=broke.flaky)
     level = case.level if broke.how == "protocol" else "must"

@@ -178,7 +178,7 @@ def _plain_value(name: str) -> object:
     if name in plain:
         return plain[name]
     edges = codec.wire(name).edges
-    return 1 if 1 in edges else edges[0]
+    return next((edge for edge in edges if type(edge) is int and edge == 1), edges[0])
 
 
 class _Asker:

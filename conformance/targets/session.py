@@ -23,7 +23,9 @@ WINDOW = 64
 WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
 _STARTS = 3
-_PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25}
+_SLOW, _SLOW_BYTES = 1.0, 1_000_000
+"""An answer may take so many seconds, and one more for so many bytes of request."""
+_PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10}
 """Faults of a kind after which the rest is not asked: a target that is broken throughout must not cost hours."""
 
 
@@ -112,6 +114,9 @@ class Session:
                 self._process = TargetProcess(self.launch, self.terms.memory)
             except OSError as error:
                 raise CannotStart(f"{self.launch.name}: {self.launch.command[0]}: {error.strerror}") from None
+            if self._aborted:
+                # Between the look above and now: `abort` may not have seen this process.
+                self._process.kill()
             try:
                 self._description = protocol.description(self._exchange({"op": "describe", "protocol": 1}))
             except ProtocolError as error:
@@ -155,10 +160,30 @@ class Session:
                 self._number += 1
                 numbers.append(self._number)
                 process.send(protocol.with_id(self._number, request))
-            line = process.line(time.monotonic() + self.terms.timeout)
+            asked = time.monotonic()
+            line = process.line(asked + self.terms.timeout)
+            took = time.monotonic() - asked
             found = protocol.outcome(protocol.fields(line, numbers.popleft()))
-            in_flight -= len(window.pop(0))
-            yield found
+            request = window.pop(0)
+            in_flight -= len(request)
+            yield self._if_slow(request, took) or found
+
+    def _if_slow(self, request: bytes, took: float) -> Broke | None:
+        """A fault for an answer out of all proportion, given as slowly again by another process, warm and alone."""
+        allowed = _SLOW + len(request) / _SLOW_BYTES
+        if took <= allowed or self._aborted or self._faults["slow"] >= _PATIENCE["slow"]:
+            return None
+        self._faults["slow"] += 1
+        with Session(self.launch, self.terms) as other:
+            other._faults["slow"] = _PATIENCE["slow"]  # it does not ask for another opinion
+            if any(isinstance(found, Broke) for found in other.ask([request])):
+                return None
+            asked = time.monotonic()
+            list(other.ask([request]))
+            again = time.monotonic() - asked
+        if again <= allowed:
+            return None
+        return Broke("slow", f"took {took:.1f} s, and {again:.1f} s when asked again, for {len(request) // 2} bytes")
 
     def _settle(self, window: list[bytes], fault: Exception) -> Iterator[Outcome]:
         """The outcomes of a window in which the target broke down."""
@@ -167,10 +192,15 @@ class Session:
             return
         outcomes: list[Outcome] = []
         repeated = False
-        for request in window:
-            found = Unsupported(self.gave_up) if self.gave_up else self._alone(request)
-            repeated |= self._process is None
-            outcomes.append(found)
+        try:
+            for request in window:
+                found = Unsupported(self.gave_up) if self.gave_up else self._alone(request)
+                repeated |= self._process is None
+                outcomes.append(found)
+        except CannotStart:
+            # It does not come up again: what it was asked when it broke down is all there is to blame.
+            yield from outcomes or [self._blame(fault)]
+            raise
         if not repeated:
             outcomes[-1] = self._blame(fault, last=True, again=self._replay(window))
         yield from outcomes
