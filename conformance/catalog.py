@@ -427,6 +427,8 @@ def _batch_expectation(value: dict[str, Any], data: bytes) -> Writes | WritesAs 
         written = codec.encode("RECORD_BATCH", value)
     except codec.Unencodable:
         return None
+    if [record["offsetDelta"] for record in value["records"]] != list(range(len(value["records"]))):
+        return None
     if value["compression"] == 0:
         same = written[:start] == data[:start] and written[stop:] == data[stop:]
         return Writes(data, LEADER_EPOCH) if same else None

@@ -77,6 +77,10 @@ def main() -> None:
 )
 @click.option("--as-of", metavar="VERSION", help="Only the cases that this release of the suite had.")
 @click.option(
+    "--generated", type=click.IntRange(0), default=200, show_default=True, metavar="N", help="Generated cases per type."
+)
+@click.option("--seed", default="0", show_default=True, metavar="N|random", help="Of the generated cases.")
+@click.option(
     "--jobs",
     type=click.IntRange(1, 64),
     default=min(4, os.cpu_count() or 1),
@@ -97,6 +101,12 @@ def main() -> None:
     help="YAML list of {id, reason} that do not count.",
 )
 @click.option("--update-known-failures", is_flag=True, help="Write new failures to that file, drop stale entries.")
+@click.option(
+    "--save-failures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write each distinct generated failure as a vector.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["must", "should"]),
@@ -288,6 +298,16 @@ def _given_bytes(given: str) -> bytes:
     if given == "-":
         return sys.stdin.buffer.read()
     return Path(given[1:]).read_bytes() if given.startswith("@") else parse_hex(given)
+
+
+@main.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@_one_line_errors
+def fixtures(folder: Path) -> None:
+    """Write golden binary fixtures: the vectors with bytes, a covering set of batches, and a manifest."""
+    from conformance.fixtures import write_fixtures
+
+    click.echo(f"{folder}: {write_fixtures(folder)} fixtures")
 
 
 # --- vectors ------------------------------------------------------------------------------------------

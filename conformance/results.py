@@ -20,16 +20,13 @@ class Result:
     known: bool = False
     counts: bool = False
     """It fails at the level asked for and is not disputed (known or not)."""
+    disputed: bool = False
+    """It goes against a requirement that Apache Kafka itself does not meet."""
 
     @property
     def requirement(self) -> str:
         """The requirement that the verdict is about."""
         return self.verdict.requirement or self.case.requirement
-
-    @property
-    def disputed(self) -> bool:
-        """It goes against a requirement that Apache Kafka itself does not meet."""
-        return self.verdict.kind in self.case.disputed
 
     @property
     def also(self) -> tuple[str, ...]:
@@ -42,6 +39,19 @@ class Result:
         return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
 
 
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """The smallest case that shows what several generated ones do."""
+
+    result: Result
+    count: int
+    """How many generated cases fail in this way."""
+    origin: str
+    """The id of the one that was shrunk."""
+    flaky: bool = False
+    """It did not fail again, so it stands as it was found."""
+
+
 @dataclass(slots=True)
 class TargetRun:
     """One target's part of a run: what it said of itself, and what ended the run early, if anything."""
@@ -51,6 +61,7 @@ class TargetRun:
     problem: str = ""
     """Why it could not be started, or not be asked further."""
     results: list[Result] = field(default_factory=list)
+    shrunk: list[Shrunk] = field(default_factory=list)
 
     @property
     def judged(self) -> bool:

@@ -60,7 +60,7 @@ def run_target(
 def _results(
     record: TargetRun, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan
 ) -> Iterator[Result]:
-    asker: _Asker = _InProcess() if launch is None else _Processes(launch, plan)
+    asker = asker_for(launch, plan)
     try:
         record.description = asker.describe()
         probed = list(_probe(record.description, cases, asker))
@@ -69,9 +69,9 @@ def _results(
         }
         judged = [(case, outcome, verdict) for case, outcome, verdict in probed if verdict.kind is Kind.PROTOCOL]
         for case, outcome, verdict in judged:
-            yield _file(record, _result(record.name, case, outcome, verdict, catalog, plan))
+            yield _file(record, result_of(record.name, case, outcome, verdict, catalog=catalog, plan=plan))
         for case, outcome in _asked(record.description, cases, refuted, asker):
-            yield _file(record, _result(record.name, case, outcome, judge(case, outcome), catalog, plan))
+            yield _file(record, result_of(record.name, case, outcome, judge(case, outcome), catalog=catalog, plan=plan))
     except CannotStart as error:
         record.problem = str(error)
     finally:
@@ -83,11 +83,13 @@ def _file(record: TargetRun, result: Result) -> Result:
     return result
 
 
-def _result(target: str, case: Case, outcome: Outcome, verdict: Verdict, catalog: Catalog, plan: Plan) -> Result:
-    level = verdict.level or case.level
-    if verdict.requirement and not verdict.level and verdict.requirement in catalog.requirements:
-        level = catalog.requirements[verdict.requirement].level
-    result = Result(target, case, outcome, verdict, level)
+def result_of(target: str, case: Case, outcome: Outcome, verdict: Verdict, *, catalog: Catalog, plan: Plan) -> Result:
+    """The result of a verdict: its level, whether it counts, is known, is disputed."""
+    level, disputed = verdict.level or case.level, case.disputed
+    named = catalog.requirements.get(verdict.requirement)
+    if named is not None:
+        level, disputed = verdict.level or named.level, named.disputed(case.op)
+    result = Result(target, case, outcome, verdict, level, disputed=verdict.kind in disputed)
     if not result.failed:
         return result
     counts = level in FAIL_ON[plan.fail_on] and (plan.strict or not result.disputed)
@@ -99,7 +101,7 @@ def _result(target: str, case: Case, outcome: Outcome, verdict: Verdict, catalog
 
 
 def _asked(
-    description: protocol.Description, cases: Sequence[Case], refuted: set[tuple[str, str]], asker: _Asker
+    description: protocol.Description, cases: Sequence[Case], refuted: set[tuple[str, str]], asker: Asker
 ) -> Iterator[tuple[Case, Outcome]]:
     """Every case with its outcome, in order; only what the target claims is put to it."""
     lacking = [_why_not(description, case, refuted) for case in cases]
@@ -115,7 +117,7 @@ def _why_not(description: protocol.Description, case: Case, refuted: set[tuple[s
 
 
 def _probe(
-    description: protocol.Description, cases: Sequence[Case], asker: _Asker
+    description: protocol.Description, cases: Sequence[Case], asker: Asker
 ) -> Iterator[tuple[Case, Outcome, Verdict]]:
     """Put one plain value per claimed type and operation that the cases need: the claims, tried."""
     wanted: dict[tuple[str, str], Case] = {}
@@ -181,7 +183,7 @@ def _plain_value(name: str) -> object:
     return next((edge for edge in edges if type(edge) is int and edge == 1), edges[0])
 
 
-class _Asker:
+class Asker:
     """Where questions are put."""
 
     def describe(self) -> protocol.Description:
@@ -196,7 +198,12 @@ class _Asker:
         """End whatever runs."""
 
 
-class _InProcess(_Asker):
+def asker_for(launch: Launch | None, plan: Plan) -> Asker:
+    """Where to put questions to a target; the reference (`launch` None) answers in process."""
+    return _InProcess() if launch is None else _Processes(launch, plan)
+
+
+class _InProcess(Asker):
     """The reference, without a process between."""
 
     def describe(self) -> protocol.Description:
@@ -207,7 +214,7 @@ class _InProcess(_Asker):
             yield protocol.outcome(reference.answer(case.request))
 
 
-class _Processes(_Asker):
+class _Processes(Asker):
     """One or several processes of a target, each with a share of the questions."""
 
     def __init__(self, launch: Launch, plan: Plan) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,15 +14,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conformance import codec
-from conformance.cases import AnyOf, Case, Expectation, Kind, Reads, Refuses, Writes, WritesAs
-from conformance.catalog import LEADER_EPOCH, Catalog, as_of, codecs_and_magics, read_catalog, select
+from conformance.cases import Case, Kind
+from conformance.catalog import Catalog, as_of, read_catalog, select
 from conformance.codec.notation import NotationError
+from conformance.generated import TYPES, ad_hoc_id, case_of, decode_case, encode_case, generated_cases
 from conformance.known import Known, read_known, stale, updated
 from conformance.reports.json_file import as_json
 from conformance.reports.junit import as_junit
 from conformance.reports.text import target_report, target_summary
 from conformance.results import TargetRun
 from conformance.run import Plan, run_target
+from conformance.saving import save_all
+from conformance.shrinking import shrink_all
 from conformance.targets.process import Launch
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Terms
@@ -34,6 +36,7 @@ OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
 
 def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console, errors: Console) -> int:
     """Run everything and report; returns the exit status. Raises FileError or UnknownTarget before anything runs."""
+    options = {**options, "seed": _seed(options["seed"])}
     catalog = read_catalog(options["vectors"])
     known = read_known(options["known_failures"]) if _reads_known(options) else ()
     cases = _collect(catalog, options)
@@ -46,8 +49,10 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
     plan = Plan(options["jobs"], terms, options["fail_on"], options["strict"], known)
     runs: list[TargetRun] = []
     interrupted = _judge(launches, cases, catalog, plan, runs, errors)
+    if options["save_failures"] is not None:
+        save_all(runs, options["save_failures"])
     for run in runs:
-        console.print(target_summary(run) if options["quiet"] else target_report(run, catalog.requirements))
+        console.print(target_summary(run) if options["quiet"] else target_report(run, catalog.requirements), crop=False)
     old = stale(known, catalog.cases, [result for run in runs for result in run.results])
     if options["update_known_failures"]:
         _update_known(options["known_failures"], known, runs, [entry for entry, _ in old])
@@ -57,6 +62,15 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
         console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False)
     _write_files(options, runs, [(entry.id, why) for entry, why in old])
     return INTERRUPTED if interrupted else _status(runs, stale_entries=bool(old))
+
+
+def _seed(given: str) -> int:
+    """A seed as it was given, or one at random. Raises FileError."""
+    if given == "random":
+        return secrets.randbelow(1 << 32)
+    if not given.isdigit():
+        raise FileError("--seed", f"expected a number or random, found {given[:40]!r}")
+    return int(given)
 
 
 def _judge(
@@ -80,6 +94,8 @@ def _judge(
                             progress.update(task, completed=count)
                 finally:
                     results.close()  # type: ignore[attr-defined]
+                progress.update(task, description=f"{target}: shrinking", completed=len(cases))
+                record.shrunk += shrink_all(record, launch, catalog, plan)
     except KeyboardInterrupt:
         return True
     return False
@@ -113,7 +129,22 @@ def _collect(catalog: Catalog, options: dict[str, Any]) -> list[Case]:
             cases = as_of(cases, options["as_of"])
         except ValueError:
             raise FileError("--as-of", f"{options['as_of']!r} is no version of the suite, such as 0.1.0") from None
-    return select(cases, options["select"])
+    named = [case for pattern in options["select"] for case in case_of(pattern, catalog)]
+    if len(named) == len(options["select"]) > 0:
+        return named
+    if options["as_of"] is None:
+        wanted = _generated_types(options["select"])
+        cases += generated_cases(wanted, options["generated"], options["seed"], catalog)
+    return select(cases, options["select"]) + [case for case in named if case not in cases]
+
+
+def _generated_types(patterns: Sequence[str]) -> list[str]:
+    """The types for which a selection can match generated cases."""
+    if not patterns or any(
+        pattern.startswith(("type:", "requirement:", "level:", "gen/", "*")) for pattern in patterns
+    ):
+        return list(TYPES)
+    return []
 
 
 def parse_hex(given: str) -> bytes:
@@ -135,75 +166,14 @@ def ad_hoc_case(given: str, op: str, catalog: Catalog) -> Case:
     codec.wire(name)
     origin = rest[1:] if rest.startswith("@") else ""
     if op == "encode":
-        return _ad_hoc_encode(name, Path(origin).read_bytes() if origin else rest.encode(), catalog, origin)
+        text = Path(origin).read_bytes() if origin else rest.encode()
+        try:
+            shown = msgspec.json.decode(text)
+            return encode_case(ad_hoc_id(name, None, shown), name, shown, catalog, origin=origin)
+        except (msgspec.DecodeError, NotationError) as error:
+            raise FileError("--case", f"not a value of {name}: {error}") from None
     data = Path(origin).read_bytes() if origin else parse_hex(rest)
-    expect, requirement = _expected_of_bytes(name, data)
-    return _ad_hoc(name, "decode", {"hex": data.hex()}, (expect, requirement), data, catalog, origin)
-
-
-def _expected_of_bytes(name: str, data: bytes) -> tuple[Expectation, str]:
-    """By rule 6 of the decisions: a definite violation is refused, open places leave readings, else the value."""
-    read = codec.decode(name, data)
-    found = [*read.violations, *read.remarks]
-    requirement = found[0].requirement if found else "general.exact-encoding"
-    if any(violation.open for violation in read.violations):
-        return AnyOf(), requirement
-    if read.violations:
-        corrupt = requirement == "crc.mismatch-corrupt" and len(read.violations) == 1
-        return Refuses("corrupt" if corrupt else None, "corrupt" if corrupt else "malformed"), requirement
-    value = Reads(read.value, read.consumed)
-    if any(remark.any_value for remark in read.remarks):
-        return AnyOf(), requirement
-    return (AnyOf((Refuses(), value)) if read.remarks else value), requirement
-
-
-def _ad_hoc_encode(name: str, text: bytes, catalog: Catalog, origin: str) -> Case:
-    try:
-        shown = msgspec.json.decode(text)
-        value = codec.wire(name).notation.parse(shown)
-    except (msgspec.DecodeError, NotationError) as error:
-        raise FileError("--case", f"not a value of {name}: {error}") from None
-    request = {"value": shown}
-    try:
-        data = codec.encode(name, value)
-    except codec.Unencodable as error:
-        expected = (Refuses(None, "invalid-value"), error.requirement)
-        return _ad_hoc(name, "encode", request, expected, None, catalog, origin)
-    expect: Expectation = Writes(data, LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0))
-    if name == "RECORD_BATCH" and value["compression"] != 0:
-        free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
-        expect = WritesAs({key: entry for key, entry in codec.decode(name, data).value.items() if key not in free})
-    return _ad_hoc(name, "encode", request, (expect, "general.exact-encoding"), data, catalog, origin)
-
-
-def _ad_hoc(
-    name: str,
-    op: Any,
-    request: dict[str, Any],
-    expected: tuple[Expectation, str],
-    data: bytes | None,
-    catalog: Catalog,
-    origin: str,
-) -> Case:
-    expect, rule = expected
-    requirement = catalog.requirements.get(rule) or catalog.requirements["general.exact-encoding"]
-    digest = hashlib.sha256(data if data is not None else json.dumps(request).encode()).hexdigest()[:12]
-    codecs, magics = codecs_and_magics(name, data) if data else (frozenset(), frozenset())
-    return Case(
-        f"bytes/{name}/{digest}",
-        op,
-        name,
-        requirement.id,
-        requirement.level,
-        {"op": op, "type": name, **request},
-        expect,
-        data,
-        disputed=requirement.disputed(op),
-        codecs=codecs,
-        magics=magics,
-        origin=origin,
-        kind="generated",
-    )
+    return decode_case(ad_hoc_id(name, data), name, data, catalog, origin=origin)
 
 
 # --- files --------------------------------------------------------------------------------------------
@@ -226,7 +196,7 @@ def _check_writable(options: dict[str, Any]) -> None:
 
 def _write_files(options: dict[str, Any], runs: Sequence[TargetRun], old: list[tuple[str, str]]) -> None:
     if options["json_file"] is not None:
-        report = msgspec.json.format(msgspec.json.encode(as_json(runs)), indent=1)
+        report = msgspec.json.format(msgspec.json.encode(as_json(runs, options["seed"])), indent=1)
         options["json_file"].write_bytes(report + b"\n")
     if options["junit"] is not None:
         options["junit"].write_text(as_junit(runs, old), encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from conformance import codec
 from conformance.cases import AnyOf, Case, Reads, Refuses
 from conformance.catalog import VECTORS, Vector, hex_pieces, make_cases, read_requirements, read_vectors
-from conformance.codec.checksums import CRC32C
-from conformance.codec.record_batch import OVERHEAD
+from conformance.codec.record_batch import OVERHEAD, sealed
 from conformance.yaml_files import FileError, misread
 
 # --- check --------------------------------------------------------------------------------------------
@@ -100,14 +98,13 @@ def _recompute(vector: Vector) -> list[str]:
 
 def recomputed(data: bytes, wanted: list[str]) -> bytes:
     """A batch (the first, where several follow one another) with length and checksum made right again."""
-    out = bytearray(data)
-    if "batchLength" in wanted and len(out) >= OVERHEAD:
-        struct.pack_into(">i", out, 8, len(out) - OVERHEAD)
-    if "crc" in wanted and len(out) >= 21:
-        length = struct.unpack_from(">i", out, 8)[0]
-        stop = OVERHEAD + length if 0 < length <= len(out) - OVERHEAD else len(out)
-        struct.pack_into(">I", out, 17, CRC32C.compute(bytes(out[21:stop])))
-    return bytes(out)
+    if "batchLength" in wanted:
+        data = sealed(data, crc=False)
+    if "crc" in wanted and len(data) >= OVERHEAD:
+        length = int.from_bytes(data[8:OVERHEAD], "big", signed=True)
+        stop = OVERHEAD + length if 0 < length <= len(data) - OVERHEAD else len(data)
+        data = sealed(data[:stop], length=False) + data[stop:]
+    return data
 
 
 # --- fix ----------------------------------------------------------------------------------------------

@@ -46,12 +46,12 @@ class Explanation:
     reproduce: str
 
 
-def explain(result: Result) -> Explanation:
-    """Explain a failing result."""
+def explain(result: Result, origin: str = "") -> Explanation:
+    """Explain a failing result; `origin` is the generated case that a shrunk one came from."""
     case, path = result.case, result.verdict.path
     lines, place = around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
-    return Explanation(expected, actual, tuple(lines), place, reproduce(result.target, case))
+    return Explanation(expected, actual, tuple(lines), place, reproduce(result.target, case, origin))
 
 
 def around(case: Case, path: str) -> tuple[list[Line], int]:
@@ -122,7 +122,8 @@ def expected_text(case: Case, path: str = "") -> str:
         case Refuses(_, said):
             return f"refused ({said})"
         case AnyOf(readings):
-            return " or ".join("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
+            shown = ("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
+            return " or ".join(shown) or "any answer at all"
         case Reads() | WritesAs():
             return _narrowed(expected_json(case), path)
         case Writes(data) if path and not path.startswith("@"):
@@ -144,11 +145,11 @@ def actual_text(result: Result, path: str = "") -> str:
             shown = answer.get("size") if isinstance(result.case.expect, Measures) else None
             return _json(shown) if shown is not None else _narrowed(_tidy(result.case, answer), path, said="accepted")
         case Refused(error, message):
-            return f"refused ({error}{': ' + message if message else ''})"
+            return f"refused ({error}{': ' + _cut(message) if message else ''})"
         case Unsupported(reason):
-            return f"unsupported: {reason}"
+            return f"unsupported: {_cut(reason)}"
         case Broke(how, detail):
-            return f"{how}: {detail}"
+            return f"{how}: {_cut(detail)}"
 
 
 def _tidy(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
@@ -202,6 +203,11 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
+def _cut(text: str) -> str:
+    """What a target says, as much as anybody wants to read of it."""
+    return text if len(text) <= 400 else f"{text[:390]}… ({len(text)} characters)"
+
+
 def _json(value: Any) -> str:
     shown = json.dumps(value, ensure_ascii=False)
     shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -211,16 +217,21 @@ def _json(value: Any) -> str:
 # --- reproduction -------------------------------------------------------------------------------------
 
 
-def reproduce(target: str, case: Case) -> str:
-    """One command that puts this case to this target again."""
+def reproduce(target: str, case: Case, origin: str = "") -> str:
+    """One command that puts this case to this target again; a large shrunk one by the case it came from."""
     command = ["conformance", "run", target]
     if case.id.startswith("probe/"):
         return shlex.join(["conformance", "doctor", target])
-    if case.kind == "vector":
+    if case.kind == "vector" or case.id.startswith("gen/"):
         further = ["--vectors", case.origin] if case.origin else []
         return shlex.join([*command, *further, "--select", case.id])
     if case.op == "encode":
-        return shlex.join([*command, "--op", "encode", "--case", f"{case.type}:{json.dumps(case.request['value'])}"])
+        given = json.dumps(case.request["value"])
+        if len(given) <= 2 * _LONGEST or not origin:
+            return shlex.join([*command, "--op", "encode", "--case", f"{case.type}:{given}"])
+        return shlex.join([*command, "--select", origin])
     assert case.data is not None
-    given = case.data.hex() if len(case.data) <= _LONGEST else f"@{case.origin}"
-    return shlex.join([*command, "--case", f"{case.type}:{given}"])
+    if len(case.data) <= _LONGEST:
+        return shlex.join([*command, "--case", f"{case.type}:{case.data.hex()}"])
+    chosen = ["--case", f"{case.type}:@{case.origin}"] if case.origin else ["--select", origin]
+    return shlex.join([*command, *chosen])

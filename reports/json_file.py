@@ -9,16 +9,17 @@ from typing import Any
 from conformance import __version__
 from conformance.cases import Kind
 from conformance.reports.explain import actual_json, expected_json, reproduce
-from conformance.results import Result, TargetRun
+from conformance.results import Result, Shrunk, TargetRun
 
 
-def as_json(runs: Sequence[TargetRun]) -> dict[str, Any]:
+def as_json(runs: Sequence[TargetRun], seed: int) -> dict[str, Any]:
     """The whole report as plain data."""
     return {
-        "suite": {"name": "kafka-conformance", "version": __version__, "seed": 0},
+        "suite": {"name": "kafka-conformance", "version": __version__, "seed": seed},
         "targets": [_target(run) for run in runs],
         "summary": {run.name: summary(run.results) for run in runs},
         "results": [_result(result) for run in runs for result in run.results],
+        "shrunk": [_shrunk(shrunk) for run in runs for shrunk in run.shrunk],
     }
 
 
@@ -42,6 +43,12 @@ def summary(results: Sequence[Result]) -> dict[str, int]:
     return {**{str(kind): counts[kind] for kind in Kind}, "disputed": sum(result.disputed for result in results)}
 
 
+def _shrunk(shrunk: Shrunk) -> dict[str, Any]:
+    shown = _result(shrunk.result)
+    origin = {"of": shrunk.origin, "count": shrunk.count, "flaky": shrunk.flaky}
+    return {**shown, **origin, "reproduce": reproduce(shrunk.result.target, shrunk.result.case, shrunk.origin)}
+
+
 def _result(result: Result) -> dict[str, Any]:
     case = result.case
     shown: dict[str, Any] = {
@@ -52,7 +59,7 @@ def _result(result: Result) -> dict[str, Any]:
         "type": case.type,
         "requirement": result.requirement,
         "level": result.level,
-        "upstream": "differs" if case.disputed else None,
+        "upstream": "differs" if case.disputed or result.disputed else None,
         "verdict": str(result.verdict.kind),
         "known": result.known,
         "flaky": result.verdict.flaky,

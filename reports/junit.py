@@ -16,7 +16,7 @@ def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -
     xml = JUnitXml("kafka-conformance")
     for run in runs:
         for kind in dict.fromkeys(result.case.type for result in run.results):
-            suite = TestSuite(f"{run.name}: {kind}")
+            suite = TestSuite(clean(f"{run.name}: {kind}"))
             for result in run.results:
                 if result.case.type == kind:
                     suite.add_testcase(_case(result))
@@ -35,15 +35,15 @@ def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -
 
 
 def _broken(run: TargetRun) -> TestSuite:
-    suite = TestSuite(f"{run.name}: target")
-    case = TestCase("start", run.name)
+    suite = TestSuite(clean(f"{run.name}: target"))
+    case = TestCase("start", clean(run.name))
     case.result = [Error(clean(run.problem or "judged on no case"), "target")]
     suite.add_testcase(case)
     return suite
 
 
 def _case(result: Result) -> TestCase:
-    case = TestCase(result.case.id, result.target)
+    case = TestCase(result.case.id, clean(result.target))
     verdict = result.verdict
     message = clean(f"{result.requirement} ({result.level}): {verdict.detail}")
     if verdict.kind is Kind.PROTOCOL:

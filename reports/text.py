@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -16,31 +17,49 @@ from conformance.catalog import Requirement
 from conformance.codec import Violation
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
-from conformance.results import Result, TargetRun
+from conformance.results import Result, Shrunk, TargetRun
+
+_LONGEST = 8192
+"""Characters of a line; the longest that we make ourselves is a command with a kilobyte of hex."""
 
 _STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
 
 def printable(text: str) -> str:
-    """Text without control characters, so that a target cannot drive the terminal."""
+    """Text without control characters, and of a length to read, so that a target cannot drive or flood the terminal."""
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def target_report(run: TargetRun, requirements: dict[str, Requirement]) -> RenderableType:
     """Everything about one target: failures grouped by requirement, disputed ones, known ones, then the table."""
     parts: list[RenderableType] = [Rule(Text(_title(run)), align="left")]
-    failing = [result for result in run.results if result.failed and not result.known]
-    parts += _groups([result for result in failing if not result.disputed], requirements)
-    disputed = [result for result in failing if result.disputed]
+    failing = [_Shown(result) for result in run.results if _stands_alone(run, result)]
+    failing += [_Shown(shrunk.result, shrunk) for shrunk in run.shrunk]
+    parts += _groups([shown for shown in failing if not shown.result.disputed], requirements)
+    disputed = [shown for shown in failing if shown.result.disputed]
     if disputed:
         parts.append(Text("Disputed: Apache Kafka itself does not meet these requirements", style="bold"))
         parts += _groups(disputed, requirements)
     faults = [result for result in run.results if result.verdict.kind is Kind.PROTOCOL]
     if faults:
         parts.append(Text("Faults of the adapter", style="bold red"))
-        parts += [_one(result) for result in faults]
+        parts += [_one(_Shown(result)) for result in faults]
     parts.append(target_summary(run))
     return Group(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A failure to show: a result, and what it stands for where it is a shrunk one."""
+
+    result: Result
+    shrunk: Shrunk | None = None
+
+
+def _stands_alone(run: TargetRun, result: Result) -> bool:
+    """Whether a failure is shown for itself: generated ones are not, where the shrunk ones stand for them."""
+    return result.failed and not result.known and not (run.shrunk and result.case.kind == "generated")
 
 
 def _title(run: TargetRun) -> str:
@@ -52,10 +71,11 @@ def _title(run: TargetRun) -> str:
     )
 
 
-def _groups(results: Iterable[Result], requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
-    grouped: dict[tuple[int, str], list[Result]] = {}
-    for result in results:
-        grouped.setdefault((LEVELS.index(result.level), result.requirement), []).append(result)
+def _groups(failures: Iterable[_Shown], requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
+    grouped: dict[tuple[int, str], list[_Shown]] = {}
+    for shown in failures:
+        result = shown.result
+        grouped.setdefault((LEVELS.index(result.level), result.requirement), []).append(shown)
     for (level, name), group in sorted(grouped.items(), key=lambda item: item[0]):
         yield _heading(name, LEVELS[level], requirements.get(name))
         yield from map(_one, group)
@@ -69,23 +89,26 @@ def _heading(name: str, level: str, requirement: Requirement | None) -> Renderab
     return Group(head, _indented(Text(requirement.statement, style="italic")))
 
 
-def _one(result: Result) -> RenderableType:
-    shown = explain(result)
+def _one(failure: _Shown) -> RenderableType:
+    result, shrunk = failure.result, failure.shrunk
+    shown = explain(result, shrunk.origin if shrunk else "")
     head = Text.assemble((result.case.id, "bold"), "  ", (str(result.verdict.kind), "red"))
     if isinstance(result.outcome, Accepted):
         head.append("  " + printable(result.verdict.detail))
-    head.append("  [flaky]" if result.verdict.flaky else "")
+    head.append("  [flaky]" if result.verdict.flaky or (shrunk and shrunk.flaky) else "")
     parts: list[RenderableType] = [head]
-    if result.case.note:
+    if shrunk:
+        parts.append(Text(f"{shrunk.count} generated, the smallest of {shrunk.origin}", style="dim"))
+    elif result.case.note:
         parts.append(Text(result.case.note, style="dim"))
     parts += [_side_by_side(shown), dump(shown.lines, shown.place)]
-    # Never wrapped: it is there to be copied.
-    parts.append(Text(printable(shown.reproduce), style="green", no_wrap=True, overflow="ignore"))
-    return _indented(Group(*parts), below=1)
+    # Outside the indented part, which would crop it: it is there to be copied whole.
+    command = Text("  " + printable(shown.reproduce) + "\n", style="green", no_wrap=True, overflow="ignore")
+    return Group(_indented(Group(*parts)), command)
 
 
-def _indented(inner: RenderableType, *, below: int = 0) -> Padding:
-    return Padding(inner, (0, 0, below, 2), expand=False)
+def _indented(inner: RenderableType) -> Padding:
+    return Padding(inner, (0, 0, 0, 2), expand=False)
 
 
 def _side_by_side(shown: Explanation) -> RenderableType:

@@ -119,7 +119,16 @@ def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_r
 
 def test_the_json_report_holds_every_result(wrong):
     done = conformance(
-        "run", "module:./wrong.py", "reference", "--select", "type:VARINT", "--json", "r.json", cwd=wrong
+        "run",
+        "module:./wrong.py",
+        "reference",
+        "--select",
+        "type:VARINT",
+        "--generated",
+        0,
+        "--json",
+        "r.json",
+        cwd=wrong,
     )
     report = json.loads((wrong / "r.json").read_text())
     assert done.returncode == 1
@@ -132,7 +141,7 @@ def test_the_json_report_holds_every_result(wrong):
 
 def test_results_are_the_same_whatever_the_jobs(wrong):
     for jobs in (1, 4):
-        conformance("run", "module:./wrong.py", "--jobs", jobs, "--json", f"{jobs}.json", cwd=wrong)
+        conformance("run", "module:./wrong.py", "--generated", 20, "--jobs", jobs, "--json", f"{jobs}.json", cwd=wrong)
     assert (wrong / "1.json").read_text() == (wrong / "4.json").read_text()
 
 
@@ -180,7 +189,8 @@ def test_a_case_of_ones_own_can_be_encoded(tmp_path):
 
 def test_further_vectors_join_the_catalogue(wrong):
     (wrong / "mine.yaml").write_text(
-        'type: VARINT\nvectors:\n  - {id: mine/seven, requirement: varint.max-five-bytes, hex: "80808080808000", reject: malformed}\n'
+        "type: VARINT\nvectors:\n"
+        '  - {id: mine/seven, requirement: varint.max-five-bytes, hex: "80808080808000", reject: malformed}\n'
     )
     done = conformance("run", "module:./wrong.py", "--vectors", "mine.yaml", "--select", "mine/*", cwd=wrong)
     assert done.returncode == 1
@@ -226,7 +236,7 @@ def test_serve_speaks_the_protocol_for_a_module(wrong):
 def test_the_reference_behind_serve_gets_the_same_verdicts_as_in_process(tmp_path):
     serve = f"command:{sys.executable} -m conformance serve reference"
     for name, target in (("a", "reference"), ("b", serve)):
-        assert conformance("run", target, "--json", f"{name}.json", cwd=tmp_path).returncode == 0
+        assert conformance("run", target, "--generated", 20, "--json", f"{name}.json", cwd=tmp_path).returncode == 0
     reports = [json.loads((tmp_path / f"{name}.json").read_text())["results"] for name in "ab"]
     assert [(r["id"], r["verdict"]) for r in reports[0]] == [(r["id"], r["verdict"]) for r in reports[1]]
 

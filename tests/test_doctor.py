@@ -9,7 +9,8 @@ SOUND = """
 import json, sys
 def answer(request):
     if request["op"] == "describe":
-        return {"ok": True, "protocol": 1, "name": "n", "version": "1", "language": "python", "supports": {"decode": ["INT8"]}}
+        named = {"name": "n", "version": "1", "language": "python"}
+        return {"ok": True, "protocol": 1, **named, "supports": {"decode": ["INT8"]}}
     if request["op"] != "decode" or request["type"] != "INT8":
         return {"unsupported": "no"}
     data = bytes.fromhex(request["hex"])

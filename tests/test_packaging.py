@@ -37,7 +37,8 @@ def test_everything_in_the_wheel_lies_in_the_package_or_its_metadata(wheel):
 
 def test_the_wheel_holds_every_module_vector_and_adapter(wheel):
     held = set(names(wheel))
-    for folder, pattern in (("conformance", "*.py"), ("reports", "*.py"), ("vectors", "*.yaml"), ("adapters", "*.*")):
+    patterns = {"conformance": "*.py", "reports": "*.py", "strategies": "*.py", "vectors": "*.yaml", "adapters": "*.*"}
+    for folder, pattern in patterns.items():
         for path in (ROOT / folder).rglob(pattern):
             relative = path.relative_to(ROOT)
             parts = relative.parts if folder == "conformance" else ("conformance", *relative.parts)
@@ -46,7 +47,7 @@ def test_the_wheel_holds_every_module_vector_and_adapter(wheel):
 
 
 def test_the_four_folders_are_reached_through_relative_links():
-    for name in ("adapters", "reports", "vectors"):
+    for name in ("adapters", "reports", "strategies", "vectors"):
         link = ROOT / "conformance" / name
         assert link.is_symlink()
         assert link.readlink() == Path("..") / name

@@ -42,6 +42,8 @@ class Decoded:
     consumed: int
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
+    rests_on: tuple[str, ...] = ()
+    """Requirements by which the value stands that Apache Kafka does not meet."""
     spans: tuple[Span, ...] = ()
     layers: tuple[bytes, ...] = ()
     """The decompressed streams, layer 1 first."""
@@ -63,7 +65,10 @@ def wire(name: str) -> Wire:
         return found
     match = _PARAMETRISED.match(name)
     if match and match[1] in ARRAYS and len(name) < 200:
-        return array_of(match[1], wire(match[2]))
+        element = wire(match[2])
+        if element.smallest:
+            return array_of(match[1], element)
+        raise UnknownType(f"{element.name} takes all bytes there are, so there is no array of it")
     known = ", ".join([*TYPES, *(f"{form}<T>" for form in ARRAYS)])
     raise UnknownType(f"there is no type {name!r}; there are {known}")
 
@@ -76,7 +81,7 @@ def decode(name: str, data: bytes, *, trail: bool = False, limits: Limits | None
     try:
         value = wire(name).decode(cursor)
         if trail and not findings.spans:
-            cursor.span("", 0, value)
+            cursor.span("", 0, value, name)
     except Malformed as stop:
         findings.violations.append(stop.violation)
     if findings.violations:
@@ -86,6 +91,7 @@ def decode(name: str, data: bytes, *, trail: bool = False, limits: Limits | None
         cursor.pos,
         tuple(findings.violations),
         tuple(findings.remarks),
+        tuple(findings.rests_on),
         tuple(findings.spans or ()),
         tuple(findings.layers),
     )

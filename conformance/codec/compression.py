@@ -17,10 +17,9 @@ import lz4.frame
 import snappy
 import zstandard
 
-from conformance.codec.cursor import Cursor, Limits
+from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed
 
 _CHUNK = 1 << 16
-_LIMIT_RULE = "memory.message-size-limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,30 @@ class _Sink:
         self._parts: list[bytes] = []
         self.size = 0
 
+    def room_for(self, more: int) -> None:
+        """Stop where so many bytes more would be too many."""
+        if self.size + more > self._most:
+            self._cursor.fail_open(LIMIT_RULE, f"more than {self._most} bytes come out of the payload")
+
     def add(self, part: bytes) -> None:
+        self.room_for(len(part))
         self.size += len(part)
-        if self.size > self._most:
-            self._cursor.fail(_LIMIT_RULE, f"more than {self._most} bytes come out of the payload")
         self._parts.append(part)
+
+    def rest_is_open(self, stop: Malformed, rule: str) -> None:
+        """What is broken once something came out is open, as long as the records do not need what is missing."""
+        if stop.violation.open or not self.size:
+            raise stop
+        self._cursor.remark(rule, stop.violation.hint, moves=True)
+
+    def mark(self) -> tuple[int, int]:
+        """Where it stands, for `back_to`."""
+        return len(self._parts), self.size
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Forget what came after a mark."""
+        count, self.size = mark
+        del self._parts[count:]
 
     def joined(self) -> bytes:
         return b"".join(self._parts)
@@ -54,57 +72,75 @@ class _Sink:
 
 # --- gzip ---------------------------------------------------------------------------------------------
 
+_GZIP = "codec.gzip"
+_HEADER_CHECKSUM = 0x02
+
 
 def _open_gzip(cursor: Cursor, payload: bytes) -> bytes:
     """Every member, joined; what follows the last one and the trailers' checks are open places."""
-    sink, rest, members = _Sink(cursor, payload), payload, 0
+    sink = _Sink(cursor, payload)
+    rest = _gzip_member(cursor, payload, sink)
     while rest:
-        if members and rest[:2] != b"\x1f\x8b":
-            cursor.remark("codec.gzip", "bytes after the gzip stream")
+        try:
+            _gzip_header_size(rest)
+        except ValueError as error:
+            cursor.remark(_GZIP, f"bytes after the gzip stream: {error}", moves=True)
             break
-        rest = _gzip_member(cursor, rest, sink)
-        members += 1
-    if not members:
-        cursor.fail("codec.gzip", "no gzip stream in an empty payload")
+        mark = sink.mark()
+        try:
+            rest = _gzip_member(cursor, rest, sink)
+        except Malformed as stop:
+            sink.back_to(mark)
+            sink.rest_is_open(stop, _GZIP)
+            break
     return sink.joined()
 
 
 def _gzip_member(cursor: Cursor, member: bytes, sink: _Sink) -> bytes:
     """Inflate one member into the sink; returns what follows it."""
-    start = _gzip_header_size(cursor, member)
+    try:
+        start = _gzip_header_size(member)
+    except ValueError as error:
+        cursor.fail(_GZIP, str(error))
+    if member[3] & 0xE0:
+        cursor.remark(_GZIP, f"reserved flags {member[3]:02x} in the gzip header")
+    if member[3] & _HEADER_CHECKSUM and member[start - 2 : start] != struct.pack(
+        "<H", zlib.crc32(member[: start - 2]) & 0xFFFF
+    ):
+        cursor.fail_open(_GZIP, "the checksum of the gzip header is wrong")
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     chunk, before, checksum = member[start:], sink.size, 0
     while not inflater.eof:
         try:
             part = inflater.decompress(chunk, _CHUNK)
         except zlib.error as error:
-            cursor.fail("codec.gzip", f"not a deflate stream: {error}")
+            cursor.fail(_GZIP, f"not a deflate stream: {error}")
         chunk = inflater.unconsumed_tail
         if not part and not chunk and not inflater.eof:
-            cursor.fail("codec.gzip", "the deflate stream is cut off")
+            cursor.fail(_GZIP, "the deflate stream is cut off")
         checksum = zlib.crc32(part, checksum)
         sink.add(part)
     trailer, rest = inflater.unused_data[:8], inflater.unused_data[8:]
     if len(trailer) < 8:
-        cursor.fail_open("codec.gzip", "the gzip trailer is cut off")
+        cursor.fail_open(_GZIP, "the gzip trailer is cut off")
     if trailer != struct.pack("<II", checksum, sink.size - before & 0xFFFFFFFF):
-        cursor.fail_open("codec.gzip", "checksum or size in the gzip trailer is wrong")
+        cursor.fail_open(_GZIP, "checksum or size in the gzip trailer is wrong")
     return rest
 
 
-def _gzip_header_size(cursor: Cursor, member: bytes) -> int:
-    """Size of a gzip member's header with its optional fields (RFC 1952)."""
+def _gzip_header_size(member: bytes) -> int:
+    """Size of a gzip member's header with its optional fields (RFC 1952); raises ValueError when it is none."""
     if len(member) < 10 or member[:3] != b"\x1f\x8b\x08":
-        cursor.fail("codec.gzip", "no gzip header")
+        raise ValueError("no gzip header")
     flags, at = member[3], 10
     if flags & 0x04:
         at += 2 + int.from_bytes(member[at : at + 2], "little")
     for flag in (0x08, 0x10):
         if flags & flag:
             at = member.find(b"\0", at) + 1 or len(member) + 1
-    at += 2 if flags & 0x02 else 0
+    at += 2 if flags & _HEADER_CHECKSUM else 0
     if at > len(member):
-        cursor.fail("codec.gzip", "the gzip header is cut off")
+        raise ValueError("the gzip header is cut off")
     return at
 
 
@@ -116,6 +152,7 @@ def _write_gzip(data: bytes) -> bytes:
 
 _XERIAL = b"\x82SNAPPY\0"
 _XERIAL_BLOCK = 32 * 1024
+_SNAPPY_LENGTH = "robustness.snappy-block-length"
 _SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
 
 
@@ -132,36 +169,44 @@ def _open_snappy(cursor: Cursor, payload: bytes) -> bytes:
     at = 16
     while at < len(payload):
         if payload.startswith(_XERIAL, at) and at + 16 <= len(payload):
-            cursor.remark("codec.snappy", "a second xerial stream follows the first")
+            cursor.remark("codec.snappy", "a second xerial stream follows the first", moves=True)
             at += 16
             continue
-        if len(payload) - at < 4:
-            cursor.remark("codec.snappy", "fewer than 4 bytes after the last block")
+        try:
+            at = _xerial_block(cursor, payload, at, sink)
+        except Malformed as stop:
+            sink.rest_is_open(stop, "codec.snappy")
             break
-        size = int.from_bytes(payload[at : at + 4], "big", signed=True)
-        at += 4
-        if not 0 <= size <= len(payload) - at:
-            cursor.fail("codec.snappy", f"block of {size} bytes, {len(payload) - at} are left")
-        _snappy_block(cursor, payload[at : at + size], sink)
-        at += size
     return sink.joined()
+
+
+def _xerial_block(cursor: Cursor, payload: bytes, at: int, sink: _Sink) -> int:
+    """A length and the raw block that it covers into the sink; returns where it ends."""
+    left = len(payload) - at - 4
+    size = int.from_bytes(payload[at : at + 4], "big", signed=True)
+    if not 0 <= size <= left:
+        cursor.fail(_SNAPPY_LENGTH, f"block of {size} bytes, {max(left, 0)} are left")
+    _snappy_block(cursor, payload[at + 4 : at + 4 + size], sink)
+    return at + 4 + size
 
 
 def _snappy_block(cursor: Cursor, block: bytes, sink: _Sink) -> None:
     """One raw block. Its uncompressed size stands first, so it is held against what a block can yield."""
-    size = shift = at = 0
-    for at, byte in enumerate(block[:5]):  # noqa: B007 - `at` is used below
+    size = shift = 0
+    for byte in block[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
             break
-    # A copy element of 3 bytes yields 64 bytes at most.
-    if not block or size > 64 * len(block):
-        cursor.fail("codec.snappy", f"a block of {len(block)} bytes claims {size}")
+    # The densest element is a copy of 3 bytes, which yields 64 at most.
+    if not block or size > 22 * len(block):
+        cursor.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}")
+    sink.room_for(size)
     try:
-        sink.add(bytes(snappy.uncompress(block)))
-    except Exception as error:  # noqa: BLE001 - the library has no class of its own for bad input
-        cursor.fail("codec.snappy", f"not a Snappy block at {at}: {error}")
+        plain = bytes(snappy.uncompress(block))
+    except Exception:  # noqa: BLE001 - the library has no class of its own for bad input, and says nothing of it
+        cursor.fail("codec.snappy", "not a Snappy block")
+    sink.add(plain)
 
 
 def _write_snappy(data: bytes) -> bytes:
@@ -188,7 +233,7 @@ def _open_lz4(cursor: Cursor, payload: bytes) -> bytes:
     flags, most, at = _lz4_header(cursor, payload)
     sink = _Sink(cursor, payload)
     while True:
-        if at == len(payload) and sink.size:
+        if 0 <= len(payload) - at < 4 and sink.size:
             cursor.fail_open(_LZ4, "the LZ4 frame has no end mark")
         if len(payload) - at < 4:
             cursor.fail(_LZ4, "the LZ4 frame is cut off")
@@ -203,7 +248,7 @@ def _open_lz4(cursor: Cursor, payload: bytes) -> bytes:
         cursor.fail_open(_LZ4, "the LZ4 content checksum is cut off")
     _check_lz4_checksums(cursor, payload[:at])
     if at < len(payload):
-        cursor.remark(_LZ4, "bytes after the first LZ4 frame")
+        cursor.remark(_LZ4, "bytes after the first LZ4 frame", moves=True)
     return sink.joined()
 
 
@@ -216,10 +261,10 @@ def _lz4_header(cursor: Cursor, payload: bytes) -> tuple[int, int, int]:
     if len(payload) < at:
         cursor.fail(_LZ4, "the LZ4 frame header is cut off")
     flags, descriptor = payload[4], payload[5]
-    if flags >> 6 != 1 or flags & 0x03 or descriptor & 0x8F or descriptor >> 4 < 4:
-        cursor.fail(
-            _LZ4, f"LZ4 frame descriptor {flags:02x} {descriptor:02x} is not of version 1 or has reserved bits set"
-        )
+    if flags >> 6 != 1 or descriptor >> 4 & 7 < 4:
+        cursor.fail(_LZ4, f"LZ4 frame descriptor {flags:02x} {descriptor:02x} is of no known version or block size")
+    if flags & 0x03 or descriptor & 0x8F:
+        cursor.fail_open(_LZ4, f"LZ4 frame descriptor {flags:02x} {descriptor:02x} has a dictionary or reserved bits")
     try:
         lz4.frame.get_frame_info(payload[:at])
     except RuntimeError as error:
@@ -234,14 +279,17 @@ def _lz4_block(cursor: Cursor, payload: bytes, at: int, sink: _Sink, *, word: in
     size = word & 0x7FFFFFFF
     if size > len(payload) - at:
         cursor.fail(_LZ4, f"LZ4 block of {size} bytes, {len(payload) - at} are left")
+    if size > most:
+        cursor.fail_open(_LZ4, f"LZ4 block of {size} bytes, the frame allows {most}")
     block = payload[at : at + size]
     if word >> 31:
         sink.add(block)
         return at + size
     try:
-        sink.add(lz4.block.decompress(block, uncompressed_size=most))
+        plain = lz4.block.decompress(block, uncompressed_size=most)
     except lz4.block.LZ4BlockError as error:
         cursor.fail(_LZ4, f"not an LZ4 block: {error}")
+    sink.add(plain)
     return at + size
 
 
@@ -261,9 +309,7 @@ def _check_lz4_checksums(cursor: Cursor, frame: bytes) -> None:
 
 
 def _write_lz4(data: bytes) -> bytes:
-    return bytes(
-        lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False)
-    )
+    return bytes(lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False))
 
 
 # --- zstd ---------------------------------------------------------------------------------------------
@@ -271,6 +317,8 @@ def _write_lz4(data: bytes) -> bytes:
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD = "codec.zstd"
 _WINDOW = 1 << 27
+_RLE = 1
+"""The type of a block that repeats one byte."""
 _ZSTD_STEP = 256
 """Bytes fed at a time: at 128 KiB out of 4 bytes in, no step yields more than 8 MiB."""
 
@@ -299,19 +347,38 @@ def _zstd_frame(cursor: Cursor, frame: bytes, sink: _Sink) -> bytes:
     at = 0
     while not opener.eof:
         if at >= len(frame):
-            cursor.fail(_ZSTD, "the Zstandard frame is cut off")
+            if not sink.size or not _ends_between_blocks(frame):
+                cursor.fail(_ZSTD, "the Zstandard frame is cut off")
+            cursor.remark(_ZSTD, "the Zstandard frame ends before its last block or its checksum", moves=True)
+            return b""
         try:
-            sink.add(opener.decompress(frame[at : at + _ZSTD_STEP]))
+            part = opener.decompress(frame[at : at + _ZSTD_STEP])
         except zstandard.ZstdError as error:
             _refuse_zstd(cursor, str(error))
+        sink.add(part)
         at += _ZSTD_STEP
     return opener.unused_data + frame[at:]
+
+
+def _ends_between_blocks(frame: bytes) -> bool:
+    """Whether what there is of a cut frame ends with a whole block, or in the checksum after the last (RFC 8878)."""
+    if frame[:4] != _ZSTD_MAGIC or len(frame) < 5:
+        return False
+    flags = frame[4]
+    single = flags >> 5 & 1
+    at = 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
+    while at + 3 <= len(frame):
+        block = int.from_bytes(frame[at : at + 3], "little")
+        at += 3 + (1 if block >> 1 & 3 == _RLE else block >> 3)
+        if block & 1:
+            return at <= len(frame)
+    return at == len(frame)
 
 
 def _refuse_zstd(cursor: Cursor, message: str) -> None:
     if "memory" in message:
         cursor.fail_open("writer.zstd-window", "the Zstandard window is above 128 MiB, Apache Kafka refuses it")
-    if "checksum" in message:
+    if "checksum" in message or "Unsupported" in message:
         cursor.fail_open(_ZSTD, message)
     cursor.fail(_ZSTD, message)
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
+LIMIT_RULE = "memory.message-size-limit"
+"""Our own limits: Apache Kafka has none, so what lies beyond is open."""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -24,6 +27,8 @@ class Violation:
     open: bool = False
     any_value: bool = False
     """Open places only: the other readings cannot be listed, any outcome but a crash will do."""
+    moves: bool = False
+    """Open places only: another reading goes on elsewhere, so what follows means nothing to it."""
 
     def __str__(self) -> str:
         where = f"byte {self.at}" + (f" of decompressed stream {self.layer}" if self.layer else "")
@@ -56,6 +61,8 @@ class Span:
     start: int
     stop: int
     value: object = None
+    kind: str = ""
+    """The type of a number there (INT32, VARINT…), for those who want to write another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class Limits:
 
     total: int = 256 * 2**20
     ratio: int = 200_000
+    elements: int = 2**20
+    """Records and headers in all that are made of decompressed bytes; those of the input itself bound themselves."""
 
 
 @dataclass(slots=True)
@@ -72,9 +81,13 @@ class Findings:
 
     violations: list[Violation] = field(default_factory=list)
     remarks: list[Violation] = field(default_factory=list)
+    rests_on: list[str] = field(default_factory=list)
+    """Requirements by which a value stands that other readers, Apache Kafka among them, would not take."""
     spans: list[Span] | None = None
     layers: list[bytes] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
+    elements: int = 0
+    """Records and headers counted so far in decompressed streams."""
 
 
 class Cursor:
@@ -117,21 +130,31 @@ class Cursor:
         found = self._violation(requirement, hint, at)
         raise Malformed(replace(found, open=True, any_value=True))
 
+    def count(self, number: int) -> None:
+        """Hold so many more elements of a decompressed stream against the limit."""
+        if self.layer == 0:
+            return
+        self.findings.elements += number
+        if self.findings.elements > self.findings.limits.elements:
+            self.fail_open(LIMIT_RULE, f"more than {self.findings.limits.elements} records and headers come out")
+
     def blame(self, requirement: str, hint: str, *, at: int | None = None) -> None:
         """Note a definite violation that does not hinder reading on (a wrong checksum)."""
         self.findings.violations.append(self._violation(requirement, hint, at))
 
-    def remark(self, requirement: str, hint: str, *, at: int | None = None, any_value: bool = False) -> None:
+    def remark(
+        self, requirement: str, hint: str, *, at: int | None = None, any_value: bool = False, moves: bool = False
+    ) -> None:
         """Note an open place; reading goes on as Apache Kafka's does."""
         found = self._violation(requirement, hint, at)
-        self.findings.remarks.append(replace(found, open=True, any_value=any_value))
+        self.findings.remarks.append(replace(found, open=True, any_value=any_value, moves=moves))
 
-    def span(self, name: str, start: int, value: object = None) -> None:
-        """Record that `name`, below the current path, lies from `start` to the position."""
+    def span(self, name: str, start: int, value: object = None, kind: str = "") -> None:
+        """Record that `name`, below the current path, lies from `start` to the position; `kind` is its type's name."""
         if self.findings.spans is not None:
             joint = "" if name.startswith("#") else "."
             path = f"{self.path}{joint}{name}" if self.path and name else self.path or name
-            self.findings.spans.append(Span(self.layer, path, start, self.pos, value))
+            self.findings.spans.append(Span(self.layer, path, start, self.pos, value, kind))
 
     def _violation(self, requirement: str, hint: str, at: int | None) -> Violation:
         return Violation(requirement, self.pos if at is None else at, hint, self.layer, self.path)

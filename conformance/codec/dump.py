@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 from typing import Any
 
 from conformance.codec import Decoded, Violation, decode
@@ -26,6 +28,8 @@ class Line:
     data: bytes
     value: str
     marks: tuple[Violation, ...] = ()
+    parts: tuple[str, ...] = ()
+    """Further fields that lie in the same bytes (the flags of the attributes)."""
 
     @property
     def hex(self) -> str:
@@ -54,8 +58,10 @@ def _layer_lines(number: int, layer: bytes, spans: list[Span], read: Decoded) ->
         if start > at:
             lines.append(_gap(number, at, start, layer, read))
         # A flag that is not set says nothing beside the number it is a part of.
-        text = ", ".join(_describe(span, first=span is group[0]) for span in group if span.value is not False)
-        lines.append(Line(number, start, stop, pretty(group[0].path), layer[start:stop], text))
+        first, *parts = group
+        text = ", ".join([_plain(first.value), *(_describe(span) for span in parts if span.value is not False)])
+        names = tuple(pretty(span.path) for span in parts)
+        lines.append(Line(number, start, stop, pretty(first.path), layer[start:stop], text, parts=names))
         at = max(at, stop)
     if at < len(layer):
         lines.append(_gap(number, at, len(layer), layer, read))
@@ -72,15 +78,14 @@ def _gap(number: int, start: int, stop: int, layer: bytes, read: Decoded) -> Lin
 
 def _leaves(spans: list[Span]) -> dict[tuple[int, int], list[Span]]:
     """Spans that hold no smaller one, by their range, in order; those of one range together."""
-    ordered = sorted(spans, key=lambda span: (span.start, -span.stop))
-    found: dict[tuple[int, int], list[Span]] = {}
-    for index, span in enumerate(ordered):
-        following = next(
-            (other for other in ordered[index + 1 :] if (other.start, other.stop) != (span.start, span.stop)), None
-        )
-        holds = following is not None and following.start < span.stop and following.stop <= span.stop
-        if not holds and span.stop > span.start:
-            found.setdefault((span.start, span.stop), []).append(span)
+    groups: dict[tuple[int, int], list[Span]] = {}
+    for span in sorted(spans, key=lambda span: (span.start, -span.stop)):
+        if span.stop > span.start:
+            groups.setdefault((span.start, span.stop), []).append(span)
+    found = {}
+    for (start, stop), following in zip_longest(groups, islice(groups, 1, None)):
+        if following is None or following[0] >= stop or following[1] > stop:
+            found[start, stop] = groups[start, stop]
     return found
 
 
@@ -92,9 +97,9 @@ def pretty(path: str) -> str:
     return head.rstrip(".") + kind.capitalize() if head.strip(".") else kind
 
 
-def _describe(span: Span, *, first: bool) -> str:
-    value = span.value if isinstance(span.value, str) and not first else _plain(span.value)
-    return value if first else f"{pretty(span.path).rpartition('.')[2]} {value}"
+def _describe(span: Span) -> str:
+    value = span.value if isinstance(span.value, str) else _plain(span.value)
+    return f"{pretty(span.path).rpartition('.')[2]} {value}"
 
 
 def _plain(value: Any) -> str:
@@ -117,19 +122,13 @@ def _with_marks(lines: list[Line], marks: list[Violation]) -> list[Line]:
     for mark in marks:
         where = line_at(lines, mark.layer, mark.at)
         placed.setdefault(where, []).append(mark)
-    return [
-        Line(line.layer, line.start, line.stop, line.path, line.data, line.value, tuple(placed.get(index, ())))
-        for index, line in enumerate(lines)
-    ]
+    return [replace(line, marks=tuple(placed.get(index, ()))) for index, line in enumerate(lines)]
 
 
 def line_at(lines: list[Line], layer: int, at: int) -> int:
     """The index of the line that holds a byte, or the last one before it; -1 when there is none."""
-    found = -1
-    for index, line in enumerate(lines):
-        if line.layer == layer and line.start <= at:
-            found = index
-    return found
+    found = bisect_right(lines, (layer, at), key=lambda line: (line.layer, line.start)) - 1
+    return found if found >= 0 and lines[found].layer == layer else -1
 
 
 def line_of(lines: list[Line], path: str) -> int:
@@ -139,6 +138,6 @@ def line_of(lines: list[Line], path: str) -> int:
     names = [wanted, f"{wanted}Length", f"{wanted}Count"]
     for name in names:
         for index, line in enumerate(lines):
-            if line.path == name:
+            if name == line.path or name in line.parts:
                 return index
     return next((index for index, line in enumerate(lines) if line.path.startswith(wanted)), -1)

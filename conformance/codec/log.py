@@ -43,6 +43,9 @@ def _is_partial(cursor: Cursor) -> bool:
     size = int.from_bytes(cursor.data[start + 8 : start + OVERHEAD], "big", signed=True)
     if size < _SMALLEST:
         cursor.fail("batch.length-wrong-rejected", f"size {size} is below that of any entry", at=start + 8)
+    if rest > _MAGIC_AT and cursor.data[start + _MAGIC_AT] in (0, 1):
+        # Such entries are read by a later part; until then nobody is judged on them.
+        cursor.fail_open("format.legacy-still-met", "a message of magic 0 or 1", at=start + _MAGIC_AT)
     if size <= rest - OVERHEAD:
         return False
     if size < HEADER_SIZE - OVERHEAD:

@@ -108,9 +108,10 @@ def _plain_text(value: str | None) -> str | None:
     """Bytes that are no UTF-8 are held as lone surrogates inside; shown they are U+FFFD."""
     if value is None or value.isascii():
         return value
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _LONE.sub("\ufffd", value)
 
 
+_LONE = re.compile("[\ud800-\udfff]")
 _REPLACED = re.compile("[\ufffd\ud800-\udfff]+")
 
 

@@ -58,8 +58,16 @@ def _fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tu
     return Wire(name, decode, write, notation, size, edges)
 
 
-def _write_float(bits: int) -> bytes:
+def _write_float(bits: Any) -> bytes:
+    if type(bits) is not int or not 0 <= bits < 1 << 64:
+        raise Unencodable("float64.layout", f"{bits!r} are no 64 bits")
     return (0x7FF8_0000_0000_0000 if n.is_nan(bits) else bits).to_bytes(8, "big")
+
+
+def _write_boolean(value: Any) -> bytes:
+    if not isinstance(value, bool):
+        raise Unencodable("boolean.size", f"{value!r} is neither true nor false")
+    return b"\1" if value else b"\0"
 
 
 def _write_uuid(value: Any) -> bytes:
@@ -90,7 +98,7 @@ BOOLEAN = _fixed(
     1,
     "boolean.size",
     notation=n.TRUTH,
-    convert=(lambda raw: raw != b"\0", lambda value: b"\1" if value else b"\0"),
+    convert=(lambda raw: raw != b"\0", _write_boolean),
     edges=(False, True),
 )
 
@@ -114,7 +122,7 @@ class _Groups:
         at = start
         while True:
             if at >= end:
-                cursor.fail("varint.truncated-rejected", "the bytes end while the continuation bit is set", at=at)
+                cursor.fail("varint.truncated-rejected", "the bytes end before the number does", at=at)
             byte = data[at]
             at += 1
             raw |= (byte & 0x7F) << shift
@@ -124,7 +132,8 @@ class _Groups:
                 cursor.fail(self.too_long, f"byte {self.limit} has its continuation bit set", at=at - 1)
             shift += 7
         if raw >> self.bits:
-            cursor.remark(self.excess, f"bits beyond {self.bits} are set in byte {self.limit}", at=at - 1)
+            hint = f"bits beyond {self.bits} are set in byte {self.limit}"
+            cursor.remark(self.excess, hint, at=at - 1, moves=True)
             raw &= (1 << self.bits) - 1
         elif byte == 0 and at - start > 1:
             cursor.remark(self.padded, "not the shortest form", at=at - 1)
@@ -194,22 +203,32 @@ class Prefix:
     limit: int = (1 << 31) - 1
     nullable: bool = False
     null_rule: str = ""
-    """Broken by null where there is none."""
+    """Broken by null where there is none; where there is one, the requirement that gives it, if that is disputed."""
+    long_rule: str = ""
+    """The requirement that allows more than a signed 16-bit length, if that is disputed."""
     negative_rule: str = ""
     """Broken by a number below the null form, or open where the type is nullable."""
     negative_open: bool = False
+    """Apache Kafka takes such a number for null; where it does not, a compact one beyond 31 bits is open still."""
 
     def read(self, cursor: Cursor) -> int | None:
         """The length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
         if number >= 0:
-            if self.plus and self.negative_open and number >= 1 << 31:
+            if self.plus and self.nullable and number >= 1 << 31:
                 # Java reads such a length as a negative int; the bytes for it are never there.
-                cursor.remark(self.negative_rule, f"length {number} is below null for a signed reader", at=start)
+                hint = f"length or count {number} is below null for a signed reader"
+                if not self.negative_open:
+                    cursor.fail_open(self.negative_rule, hint, at=start)
+                cursor.remark(self.negative_rule, hint, at=start)
                 return None
+            if self.long_rule and number > 32767:
+                cursor.findings.rests_on.append(self.long_rule)
             return number
         if number == -1 and self.nullable:
+            if self.null_rule:
+                cursor.findings.rests_on.append(self.null_rule)
             return None
         if number == -1:
             cursor.fail(self.null_rule, "null where the type has none", at=start)
@@ -248,8 +267,10 @@ def _read_text(cursor: Cursor, raw: bytes) -> str:
 
 
 def _write_text(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise Unencodable("utf8.encoded-valid", f"{value!r:.60} is no string")
     try:
-        return str(value).encode("utf-8")
+        return value.encode("utf-8")
     except UnicodeEncodeError:
         raise Unencodable("utf8.encoded-valid", "a lone surrogate has no UTF-8 form") from None
 
@@ -258,8 +279,14 @@ def _same_bytes(_: Cursor, raw: bytes) -> bytes:
     return raw
 
 
+def _write_bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise Unencodable("general.exact-encoding", f"{value!r:.60} are no bytes")
+    return value
+
+
 CHARACTERS = Content(n.TEXT, _read_text, _write_text)
-OCTETS = Content(n.HEX, _same_bytes, bytes)
+OCTETS = Content(n.HEX, _same_bytes, _write_bytes)
 
 
 def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
@@ -269,7 +296,7 @@ def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
         start = cursor.pos
         length = prefix.read(cursor)
         if cursor.tracing:
-            cursor.span("#length", start, length)
+            cursor.span("#length", start, length, prefix.wire.name)
         if length is None:
             return None
         if length > cursor.left:
@@ -297,19 +324,23 @@ def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
     def decode(cursor: Cursor) -> Any:
         start = cursor.pos
         count = prefix.read(cursor)
-        cursor.span("#count", start, count)
+        cursor.span("#count", start, count, prefix.wire.name)
         if count is None:
             return None
         if count * element.smallest > cursor.left:
             cursor.fail(truncated, f"count {count}, but {cursor.left} bytes are left", at=start)
+        cursor.count(count)
         return tuple(_elements(cursor, element, count))
 
     def encode(value: Any) -> bytes:
         if value is None:
             return prefix.write(None)
+        if not isinstance(value, (list, tuple)):
+            raise Unencodable("general.exact-encoding", f"{value!r:.60} is no list")
         return prefix.write(len(value)) + b"".join(map(element.encode, value))
 
-    return Wire(name, decode, encode, n.ListOf(element.notation), prefix.wire.smallest, ((), None))
+    edges: tuple[Any, ...] = ((), None) if prefix.nullable else ((),)
+    return Wire(name, decode, encode, n.ListOf(element.notation, prefix.nullable), prefix.wire.smallest, edges)
 
 
 def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
@@ -338,7 +369,8 @@ def _sized_rows() -> list[Wire]:
                 plus=int(compact),
                 limit=(1 << 32) - 2 if compact else 32767,
                 nullable=nullable,
-                null_rule=f"{layout}.null-rejected",
+                null_rule="" if nullable else f"{layout}.null-rejected",
+                long_rule="compact-string.max-length" if compact else "",
                 negative_rule="string.negative-length" if nullable else f"{layout}.layout",
                 negative_open=nullable,
             )
@@ -360,10 +392,17 @@ def _bytes_prefix(layout: str, compact: bool, nullable: bool) -> Prefix:  # noqa
         plus=int(compact),
         limit=(1 << 32) - 2 if compact else (1 << 31) - 1,
         nullable=nullable,
-        null_rule=f"{layout}.null-rejected",
+        null_rule=_null_rule(layout, nullable=nullable),
         negative_rule="bytes.negative-length" if nullable else f"{layout}.layout",
         negative_open=nullable,
     )
+
+
+def _null_rule(layout: str, *, nullable: bool) -> str:
+    """What null breaks; the null of RECORDS and COMPACT_RECORDS is one that Apache Kafka has under other names only."""
+    if not nullable:
+        return f"{layout}.null-rejected"
+    return {"records": "records.null-minus-one", "compact-records": "compact-records.null-zero"}.get(layout, "")
 
 
 # --- tagged fields ------------------------------------------------------------------------------------
@@ -373,10 +412,11 @@ def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
     """A tagged-field section with every field raw (primitive-types#structure, #behavioral-requirements)."""
     start, base = cursor.pos, cursor.path
     count = UNSIGNED_VARINT.decode(cursor)
-    cursor.span("#count", start, count)
+    cursor.span("#count", start, count, "UNSIGNED_VARINT")
     if count >= 1 << 31 and cursor.left < 2 * count:
         # A signed loop bound: Kafka's Java sees no field at all (decisions: tagged fields, count 2^32-1).
-        cursor.remark("tagged.section-layout", f"{count} fields is a negative number for a signed reader", at=start)
+        hint = f"{count} fields is a negative number for a signed reader"
+        cursor.remark("tagged.section-layout", hint, at=start, moves=True)
         return ()
     if 2 * count > cursor.left:
         cursor.fail("tagged.section-layout", f"{count} fields, but {cursor.left} bytes are left", at=start)
@@ -393,7 +433,7 @@ def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
 def _read_tag(cursor: Cursor, last: int, fields: list[dict[str, Any]]) -> int:
     start = cursor.pos
     tag: int = UNSIGNED_VARINT.decode(cursor)
-    cursor.span("tag", start, tag)
+    cursor.span("tag", start, tag, "UNSIGNED_VARINT")
     if tag == last:
         cursor.fail("tagged.duplicate-rejected", f"tag {tag} stands twice", at=start)
     if tag < last:
@@ -404,7 +444,7 @@ def _read_tag(cursor: Cursor, last: int, fields: list[dict[str, Any]]) -> int:
         cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start)
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
-    cursor.span("size", start, size)
+    cursor.span("size", start, size, "UNSIGNED_VARINT")
     if size > cursor.left:
         cursor.fail("tagged.size-bounds-data", f"size {size}, but {cursor.left} bytes are left", at=start)
     start = cursor.pos
@@ -455,10 +495,20 @@ _COUNT = "array.too-few-elements-rejected"
 _NEGATIVE = "array.negative-count"
 
 ARRAYS: dict[str, tuple[Prefix, str]] = {
-    "ARRAY": (Prefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
+    "ARRAY": (
+        Prefix(INT32, nullable=True, null_rule="array.null-minus-one", negative_rule=_NEGATIVE, negative_open=True),
+        _COUNT,
+    ),
     "NULLABLE_ARRAY": (Prefix(INT32, nullable=True, negative_rule=_NEGATIVE, negative_open=True), _COUNT),
     "COMPACT_ARRAY": (
-        Prefix(UNSIGNED_VARINT, plus=1, limit=(1 << 32) - 2, nullable=True, negative_rule=_NEGATIVE),
+        Prefix(
+            UNSIGNED_VARINT,
+            plus=1,
+            limit=(1 << 32) - 2,
+            nullable=True,
+            null_rule="compact-array.null-zero",
+            negative_rule=_NEGATIVE,
+        ),
         _COUNT,
     ),
     "COMPACT_NULLABLE_ARRAY": (

@@ -8,6 +8,7 @@ producerEpoch baseSequence recordCount records...
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -38,6 +39,9 @@ HEADER_SIZE = 61
 
 OVERHEAD = 12
 """Bytes of baseOffset and batchLength, which batchLength does not count (record-batch#size-calculation)."""
+
+CHECKSUMMED = 21
+"""Where the bytes begin that the crc covers (record-batch#crc-coverage)."""
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -146,6 +150,7 @@ class _Records:
             cursor.fail(
                 "batch.record-count-mismatch", f"{count} records, but {inner.left} bytes hold them", at=cursor.pos - 4
             )
+        inner.count(count)
         records = [self._record(inner, index) for index in range(count)]
         if inner.left:
             inner.fail("batch.record-count-mismatch", f"{inner.left} bytes are left after {count} records")
@@ -240,6 +245,8 @@ def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     last = batch["lastOffsetDelta"]
     if last < 0 or (deltas and last < max(deltas)):
         cursor.remark("batch.last-offset-delta", f"lastOffsetDelta {last} is below a record's", at=start + 23)
+    if batch["baseOffset"] + last >= _INT64_MAX:
+        cursor.remark("offset.next-formula", "the next offset is no INT64", at=start + 23, any_value=True)
 
 
 def _open_timestamps(cursor: Cursor, batch: Values, start: int) -> None:
@@ -264,7 +271,7 @@ def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
         return
     if batch["recordCount"] != 1:
         cursor.remark("control.single-record", f"a control batch of {batch['recordCount']} records", at=start + 57)
-    if any(len(record["key"] or b"") < CONTROL_RECORD.smallest or record["headers"] for record in batch["records"]):
+    if any(record["key"] not in _KEYS or record["headers"] for record in batch["records"]):
         cursor.remark("control.key-layout", "a control record without a marker's key, or with headers", at=start + 61)
     if batch["compression"]:
         cursor.remark("control.single-record", "a compressed control batch", at=start + 21)
@@ -377,6 +384,16 @@ def _is_append_time(path: str, value: Any) -> bool:
     return bool(value.get("timestampType") == 1)
 
 
+def sealed(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
+    """One batch with its length and checksum made right for the bytes it has; too short a one is left as it is."""
+    out = bytearray(batch)
+    if length and len(out) >= OVERHEAD:
+        struct.pack_into(">i", out, 8, len(out) - OVERHEAD)
+    if crc and len(out) >= CHECKSUMMED:
+        struct.pack_into(">I", out, CHECKSUMMED - 4, CRC32C.compute(bytes(out[CHECKSUMMED:])))
+    return bytes(out)
+
+
 # --- control record -----------------------------------------------------------------------------------
 
 CONTROL_TYPES = (
@@ -389,6 +406,9 @@ CONTROL_TYPES = (
     "KRAFT_VOTERS",
 )
 """Markers of transactions and the others that Apache Kafka's code knows (record-batch#control-record-types)."""
+
+_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTROL_TYPES)))
+"""Their keys, of version 0."""
 
 
 def _open_version(cursor: Cursor, found: int, start: int) -> None:

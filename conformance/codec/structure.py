@@ -76,9 +76,9 @@ class Constant:
     rule: str
 
     def check(self, cursor: Cursor, start: int, found: int) -> None:
-        """Fails on any other value."""
+        """Notes any other value; reading goes on, as if it were right, to see what else there is."""
         if found != self.value:
-            cursor.fail(self.rule, f"{found} where only {self.value} may stand", at=start)
+            cursor.blame(self.rule, f"{found} where only {self.value} may stand", at=start)
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The value."""
@@ -214,7 +214,7 @@ def read(layout: Layout, cursor: Cursor) -> Values:
         if field.derive is not None:
             _checked(field, cursor, start, found)
         if cursor.tracing:
-            cursor.span("", start, found)
+            cursor.span("", start, found, wire.name if isinstance(wire, Wire) else "")
         if field.bits:
             _split_bits(field, cursor, base, start=start, values=values)
         if field.check is not None:

@@ -5,6 +5,7 @@ POSIX only: sessions, process groups and non-blocking pipes.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import selectors
@@ -27,6 +28,8 @@ _FAMILY = 0.1
 """Seconds between two looks for its children."""
 _TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
 _ERRORS_KEPT = 8192
+_LAST_LOOKS = 64
+"""Chunks of standard error read for a target's last words, at most."""
 _CHUNK = 1 << 16
 _FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
@@ -77,6 +80,7 @@ class TargetProcess:
             env={**os.environ, **launch.env, _TOKEN: self._token},
             start_new_session=True,
         )
+        _running.add(self)
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr  # noqa: PT018 - for the type checker
         self._in, self._out, self._err = (
             pipe.fileno() for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr)
@@ -107,12 +111,16 @@ class TargetProcess:
     def line(self, deadline: float) -> bytes:
         """The next line, by `time.monotonic()` deadline. Raises Gone, Silent or Flood."""
         while not self._lines:
-            # A look before the clock: what came while we were busy elsewhere is not late.
-            if not self._turn(0):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise Silent
-                self._turn(min(left, 0.5))
+            left, alive = deadline - time.monotonic(), self.alive
+            # The look comes before the clock: what came while we were busy elsewhere is not late.
+            moved = self._turn(min(max(left, 0), 0.5))
+            if self._lines:
+                break
+            if left <= 0:
+                raise Silent
+            if not (alive or moved):
+                # Its output need not end with it: a child may hold it open.
+                raise self._gone()
         return self._lines.popleft()
 
     def _turn(self, wait: float) -> bool:
@@ -181,8 +189,8 @@ class TargetProcess:
         except subprocess.TimeoutExpired:
             return Gone("closed its output and went on")
         with contextlib.suppress(OSError, KeyError, ValueError):
-            while self._read_errors():
-                pass
+            # Not without end: a child that lives on may go on writing.
+            any(not self._read_errors() for _ in range(_LAST_LOOKS))
         how = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
         return Gone(f"{how}{self._last_words()}")
 
@@ -250,6 +258,7 @@ class TargetProcess:
             assert pipe is not None
             pipe.close()
         self._watcher.join()
+        _running.discard(self)
         return status
 
     def _sweep(self) -> None:
@@ -265,3 +274,14 @@ def _resident(process: psutil.Process) -> int:
         return int(process.memory_info().rss)
     except psutil.Error:
         return 0
+
+
+_running: set[TargetProcess] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    """An interrupt may come at any moment, also while targets are being started or ended: none outlives us."""
+    for process in list(_running):
+        process.kill()
+        process._sweep()  # noqa: SLF001 - the class is ours

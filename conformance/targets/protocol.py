@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ LONGEST_ANSWER = 32 * 2**20
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class ProtocolError(Exception):
@@ -35,21 +37,34 @@ def with_id(number: int, request: bytes) -> bytes:
 
 def shown(line: bytes) -> str:
     """A line that a target wrote, cut for display; control characters are escaped."""
-    text = line[:200].decode("utf-8", "backslashreplace") + ("…" if len(line) > 200 else "")
-    return text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
+    text = line[:200].decode("utf-8", "backslashreplace")
+    printable = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    return printable + ("…" if len(line) > 200 else "")
 
 
 def fields(line: bytes, number: int) -> dict[str, Any]:
     """The fields of an answer to request `number`. Raises ProtocolError."""
     try:
-        found = _decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = _json(line)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ProtocolError(f"not a line of JSON ({error}): {shown(line)}") from None
     if not isinstance(found, dict):
         raise ProtocolError(f"not a JSON object: {shown(line)}")
     if found.get("id") != number or isinstance(found.get("id"), bool):
         raise ProtocolError(f"an answer to request {number} is due, but this came: {shown(line)}")
     return found
+
+
+def _json(line: bytes) -> Any:
+    """What a line of JSON holds. Raises msgspec.DecodeError, ValueError or RecursionError."""
+    try:
+        return _decode(line)
+    except msgspec.DecodeError:
+        if not _SURROGATE.search(line):
+            raise
+    # JSON's grammar lets half a surrogate pair be escaped, as json.dumps and JSON.stringify do; msgspec refuses it.
+    text = json.dumps(json.loads(line), ensure_ascii=False)
+    return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
 def outcome(found: dict[str, Any]) -> Outcome:

@@ -85,12 +85,14 @@ def decoded(result):
 
 def encoded(result):
     """What `encode` returned: bytes, or hex digits."""
-    return {"ok": True, "hex": result if isinstance(result, str) else bytes(result).hex()}
+    if not isinstance(result, (str, bytes, bytearray, memoryview)):
+        raise TypeError("encode returned %s, not bytes" % type(result).__name__)
+    return {"ok": True, "hex": plain(result)}
 
 
 def dispatch(module, request):
     """Call the module for one request."""
-    op = request.pop("op")
+    op = request.pop("op", None)
     kind = request.pop("type", None)
     if op == "describe":
         return dict(plain(module.describe()), ok=True, protocol=1)
@@ -103,6 +105,15 @@ def dispatch(module, request):
     if op == "encode":
         return encoded(function(kind, value, **request))
     return {"ok": True, "size": plain(function(kind, value, **request))}
+
+
+def parsed(line):
+    """A request as it came; a line that is none becomes one that nobody supports."""
+    try:
+        request = json.loads(line.decode())
+    except ValueError as error:
+        return {"op": "of a line that is no JSON (%s)" % error}
+    return request if isinstance(request, dict) else {"op": "of a line that is no object"}
 
 
 def answer(module, request):
@@ -138,7 +149,8 @@ def lines(descriptor):
             rest += chunk
             continue
         for line in (rest + head).split(b"\n"):
-            yield line
+            if line.strip():
+                yield line
         rest = tail
 
 
@@ -161,7 +173,7 @@ def main(name):
         sys.stderr.write("cannot import %s: %s: %s\n" % (name, type(error).__name__, error))
         return 3
     for line in lines(0):
-        found = answer(module, json.loads(line))
+        found = answer(module, parsed(line))
         write_all(out, json.dumps(found, separators=(",", ":")).encode() + b"\n")
     return 0
 

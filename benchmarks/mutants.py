@@ -1,0 +1,691 @@
+"""The mutant sweep: whether the suite notices that a codec is damaged in one place.
+
+    python benchmarks/mutants.py                      # the whole sweep, on the vectors
+    python benchmarks/mutants.py --sample 60 --seed 0 # what CI runs
+    python benchmarks/mutants.py --generated 200      # generated cases after the vectors
+
+Every comparison, constant, operator and raise of `conformance/codec/` is damaged, one at a time. The damaged copy of
+the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed suite, whole, is the judge.
+A mutant is killed by the first failure at must or should, disputed ones included (the reference meets what Apache
+Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run --fail-on should --strict`
+holds against a target.
+
+What is damaged, and how (a mutant each):
+
+- comparisons: `<` and `<=`, `>` and `>=`, `==` and `!=`, `in` and `not in`, `is` and `is not` change places;
+- numbers (an expression of numbers alone is one): one more and one less; 0 becomes 1; bytes: the last bit is turned
+  over, empty ones become a zero byte; true and false change places; strings: a letter more, or the other byte order,
+  encoding or error handler;
+- operators: `+` and `-`, `*` and `//`, `<<` and `>>`, `&` and `|` change places, `%` becomes `//`, `^` becomes `|`;
+  `and` and `or` change places; a `-` or a `not` before a value goes;
+- `raise`, and the calls that raise for the codec (`fail`, `fail_open`, `blame`), become `pass`.
+
+What is left alone, because no answer of a target can show it:
+
+- `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
+- remarks (`cursor.remark`, `rests_on`), with the conditions, functions and constants that do nothing but make them: the
+  protocol has no word for them, they steer what the suite itself expects;
+- what writes bytes for the generator (`stored.py`, `sealed`): no target is asked for those;
+- the judge's half of the notation (`same`, `mismatches`, `observed` …) and the edges of types: the codec that judges
+  is not the damaged one;
+- names of types, codecs and fields: a target that does not claim or show one is not judged on it;
+- f-strings (messages and names, all of them), docstrings, annotations, decorators, imports, `__all__`, `__slots__`.
+
+`mutants.yaml` beside this file lists the mutants that are known to survive, and why none can tell them from the
+original. They are counted apart; the rate is given with them and without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import compileall
+import contextlib
+import copy
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import zip_longest
+from pathlib import Path
+from unittest.mock import patch
+
+import yaml
+
+import conformance
+from conformance import codec
+from conformance.cases import Case, Kind
+from conformance.catalog import Catalog, read_catalog
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.primitives import ARRAYS
+from conformance.generated import TYPES, generated_cases
+from conformance.run import Plan, run_target
+from conformance.targets import session
+from conformance.targets.process import Launch
+from conformance.targets.session import Terms
+
+PACKAGE = Path(conformance.__file__).parent
+EXEMPT_FILES = ("dump.py", "stored.py")
+KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
+
+TERMS = Terms(timeout=2.0, startup=5.0, memory=512 * 2**20)
+JOBS = 2
+
+# --- what is damaged ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One place in one file, and what is put there instead."""
+
+    file: str
+    """Relative to the folder of the codec."""
+    line: int
+    number: int
+    """Of the line's mutants, from 1."""
+    damage: str
+    """What it was, an arrow, what it becomes."""
+    text: str
+    """The source line, stripped."""
+    span: tuple[int, int]
+    """Bytes of the file that are replaced."""
+    replacement: str
+
+    @property
+    def id(self) -> str:
+        """File and line, and which of the line's it is."""
+        return f"{self.file}:{self.line}.{self.number}"
+
+    def applied(self, source: bytes) -> bytes:
+        """The damaged file."""
+        start, stop = self.span
+        return source[:start] + self.replacement.encode() + source[stop:]
+
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
+    **{ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is},
+}
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    **{ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv},
+    **{ast.Pow: ast.Mult, ast.LShift: ast.RShift, ast.RShift: ast.LShift},
+    **{ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr},
+}
+_SIGNS: dict[type[ast.AST], str] = {
+    **{ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="},
+    **{ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not", ast.And: "and", ast.Or: "or"},
+    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**"},
+    **{ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"},
+    **{ast.USub: "-", ast.Not: "not"},
+}
+_TWINS = {
+    **{"big": "little", "little": "big", "utf-8": "latin-1"},
+    **{"surrogateescape": "replace", "replace": "surrogateescape"},
+}
+_TURNED = str.maketrans("<>", "><")
+"""The byte order that a format of `struct` begins with."""
+
+_RAISERS = ("fail", "fail_open", "blame")
+_FINDINGS = (*_RAISERS, "remark", "span")
+"""Methods of the cursor whose arguments are places, hints and ids."""
+_REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
+_UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
+_NAMED = {
+    **dict.fromkeys(("_integer", "_fixed", "_zigzag", "sized", "array", "Wire", "Layout", "Field", "Bits"), 0),
+    **dict.fromkeys(("Checksum", "Codec", "Notation"), 0),
+    "take": 2,
+}
+"""What takes a name, of a type, of a field or for messages, and in which place."""
+_ASIDE = (
+    *("__all__", "__slots__", "describes", "known", "edges", "steps", "empty"),
+    *("stem", "upper", "rule", "null_rule", "negative_rule", "long_rule", "path", "kind"),
+)
+"""What is set aside for others than the target: names, ids, descriptions for messages, edges for strategies."""
+_UNSEEN = (
+    *("Violation", "Span", "Cursor.tracing", "Cursor.remark", "Cursor.span", "Cursor._violation"),
+    *("_refuse", "_same_float", "_same_text", "_REPLACED", "unshown_paths", "_collect_unshown", "unknown_fields"),
+    *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
+    *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
+    *("rule_of", "_is_append_time", "Layout.rules_by_name", "_RULES", "_null_rule", "sealed"),
+    *("_MAGIC_AT", "_FIT"),
+)
+"""Classes, functions, tables and constants of findings, trails and judging."""
+
+
+def mutants_of(folder: Path) -> list[Mutant]:
+    """Every mutant of the files of a codec, in order."""
+    found: list[Mutant] = []
+    for path in sorted(folder.glob("*.py")):
+        if path.name not in EXEMPT_FILES:
+            found += _Sites(path.name, path.read_bytes()).found
+    return found
+
+
+class _Sites(ast.NodeVisitor):
+    """Walks a file and collects what can be damaged."""
+
+    def __init__(self, file: str, source: bytes) -> None:
+        self.found: list[Mutant] = []
+        self._file = file
+        self._lines = source.splitlines(keepends=True)
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line))
+        self._names: list[str] = []
+        self.visit(ast.parse(source))
+
+    # --- writing a mutant down ----------------------------------------------------------------------
+
+    def _add(self, node: ast.expr | ast.stmt, damage: str, replacement: str) -> None:
+        """Put text in the place of a node; as many lines are kept as it had."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self._starts[node.lineno - 1] + node.col_offset
+        stop = self._starts[node.end_lineno - 1] + node.end_col_offset
+        breaks = "\n" * (node.end_lineno - node.lineno)
+        text = f"({replacement}{breaks})" if isinstance(node, ast.expr) else replacement + breaks
+        line = self._lines[node.lineno - 1].decode().strip()
+        number = sum(1 for mutant in self.found if mutant.line == node.lineno) + 1
+        self.found.append(Mutant(self._file, node.lineno, number, damage, line, (start, stop), text))
+
+    def _swap(self, node: ast.expr | ast.stmt, change: Callable[[ast.AST], None], damage: str) -> None:
+        """Put a changed copy in the place of a node."""
+        changed = copy.deepcopy(node)
+        change(changed)
+        self._add(node, damage, ast.unparse(changed))
+
+    # --- sites --------------------------------------------------------------------------------------
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        for index, was in enumerate(node.ops):
+            now = _COMPARISONS[type(was)]
+
+            def change(it: ast.AST, index: int = index, now: type[ast.cmpop] = now) -> None:
+                assert isinstance(it, ast.Compare)
+                it.ops[index] = now()
+
+            self._swap(node, change, f"{_SIGNS[type(was)]} -> {_SIGNS[now]}")
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        if (number := _number(node)) is not None:
+            self._constant(node, number)
+            return
+        if not (_is_sequence(node.left) or _is_sequence(node.right)):
+            self._operator(node)
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if ast.unparse(node.target).partition("[")[0] in _UNSEEN:
+            return
+        if not _is_sequence(node.value):
+            self._operator(node)
+        self.generic_visit(node)
+
+    def _operator(self, node: ast.BinOp | ast.AugAssign) -> None:
+        now = _OPERATORS[type(node.op)]
+
+        def change(it: ast.AST) -> None:
+            assert isinstance(it, ast.BinOp | ast.AugAssign)
+            it.op = now()
+
+        self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        now = ast.Or if isinstance(node.op, ast.And) else ast.And
+
+        def change(it: ast.AST) -> None:
+            assert isinstance(it, ast.BoolOp)
+            it.op = now()
+
+        self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if (number := _number(node)) is not None:
+            self._constant(node, number)
+            return
+        self._add(node, f"{_SIGNS[type(node.op)]} removed", ast.unparse(node.operand))
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        self._constant(node, node.value)
+
+    def _constant(self, node: ast.expr, value: object) -> None:
+        for now in _others(value):
+            self._add(node, f"{ast.unparse(node)} -> {now!r}", repr(now))
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self._add(node, "raise -> pass", "pass")
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant):
+            return
+        if _called(node.value) in _RAISERS:
+            self._add(node, f"{_called(node.value)} -> pass", "pass")
+        self.visit(node.value)
+
+    # --- what is left alone -------------------------------------------------------------------------
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """Nothing."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Nothing."""
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """Nothing: they speak to the type checker."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Nothing."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._inside(node.name, node.body)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if _only_remarks(node):
+            return
+        defaults = (default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None)
+        self._inside(node.name, [*defaults, *node.body])
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self.visit(node.body)
+
+    def _inside(self, name: str, parts: Sequence[ast.AST]) -> None:
+        self._names.append(name)
+        if ".".join(self._names) not in _UNSEEN:
+            for part in _untraced(parts):
+                self.visit(part)
+        self._names.pop()
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        names = [ast.unparse(target) for target in node.targets]
+        if not any(name.partition("[")[0] in (*_ASIDE, *_UNSEEN) for name in names):
+            self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None and ast.unparse(node.target) not in _ASIDE:
+            self.visit(node.value)
+
+    def visit_If(self, node: ast.If) -> None:
+        if _is_remark(node):
+            return
+        if _asks_for_trail(node.test) is None:
+            self.visit(node.test)
+        for part in (*([] if _asks_for_trail(node.test) else node.body), *node.orelse):
+            self.visit(part)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = _called(node)
+        if name in _FINDINGS:
+            return
+        self.visit(node.func)
+        for index, argument in enumerate(node.args):
+            named, edges = _NAMED.get(name) == index, index == 5 and name == "Wire"
+            if not (named or edges):
+                self.visit(argument)
+        for keyword in node.keywords:
+            if keyword.arg not in _ASIDE:
+                self.visit(keyword.value)
+
+
+def _others(value: object) -> list[object]:
+    """What a constant is changed to."""
+    match value:
+        case bool():
+            return [not value]
+        case int():
+            return [value - 1, value + 1] if value else [1]
+        case bytes():
+            return [value[:-1] + bytes([value[-1] ^ 1]) if value else b"\0"]
+        case str() if not (_REQUIREMENT.fullmatch(value) or value in _UNCLAIMED):
+            turned = value[:1].translate(_TURNED) + value[1:]
+            return [turned if turned != value else _TWINS.get(value, value + "x")]
+        case _:
+            return []
+
+
+def _number(node: ast.expr) -> int | None:
+    """The value of an expression of numbers alone."""
+    if any(not isinstance(part, _ARITHMETIC) or type(getattr(part, "value", 0)) is not int for part in ast.walk(node)):
+        return None
+    return int(eval(ast.unparse(node)))  # noqa: S307 - numbers and operators, as was just seen
+
+
+_ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.USub)
+
+
+def _called(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _is_sequence(node: ast.AST) -> bool:
+    """Text, bytes and the like, as far as can be seen: another operator on those is no damage but a type error."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str | bytes)
+    return isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.IfExp) or _called(node) in (
+        *("encode", "write", "join", "tuple", "bytes", "to_bytes", "pack"),
+    )
+
+
+def _asks_for_trail(test: ast.expr) -> bool | None:
+    """Whether a condition is that a trail is kept (True) or that none is (False); None when it is another one."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _asks_for_trail(test.operand)
+        return None if inner is None else not inner
+    return True if isinstance(test, ast.Attribute) and test.attr == "tracing" else None
+
+
+def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """The parts of a body up to `if not tracing: return …`, behind which all is about the trail."""
+    for part in parts:
+        yield part
+        if isinstance(part, ast.If) and _asks_for_trail(part.test) is False and isinstance(part.body[-1], ast.Return):
+            return
+
+
+def _is_remark(node: ast.stmt) -> bool:
+    """A remark, or an `if` that does nothing but make some."""
+    if isinstance(node, ast.If):
+        return not node.orelse and all(map(_is_remark, node.body))
+    return isinstance(node, ast.Expr) and _makes_remark(node.value)
+
+
+def _makes_remark(node: ast.AST) -> bool:
+    return _called(node) == "remark" or (isinstance(node, ast.Call) and "rests_on" in ast.unparse(node.func))
+
+
+def _only_remarks(node: ast.FunctionDef) -> bool:
+    """Whether a function has no other effect than remarks: it sets local names, may return early, and remarks."""
+
+    def harmless(part: ast.stmt) -> bool:
+        match part:
+            case ast.Return(value=value):
+                return value is None
+            case ast.Assign(targets=targets):
+                return all(isinstance(target, ast.Name) for target in targets)
+            case ast.If(body=body, orelse=[]):
+                return all(map(harmless, body))
+            case ast.Expr(value=ast.Constant()) | ast.Delete():
+                return True
+            case _:
+                return _is_remark(part)
+
+    return all(map(harmless, node.body)) and any(map(_makes_remark, ast.walk(node)))
+
+
+# --- the judge ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a mutant: by what it was killed, empty when it survived."""
+
+    mutant: Mutant
+    killer: str = ""
+    """The case, or what else ended it."""
+    requirement: str = ""
+    verdict: str = ""
+    generated: bool = False
+    """Vectors let it live, a generated case did not."""
+
+
+class Workshop:
+    """Makes damaged copies of the package and has them judged."""
+
+    def __init__(self, folder: Path, cases: Sequence[Case], catalog: Catalog) -> None:
+        self._folder = folder
+        self._cases = cases
+        self._catalog = catalog
+        self._whole = folder / "whole" / "conformance"
+        shutil.copytree(PACKAGE, self._whole, ignore=shutil.ignore_patterns("vectors", "adapters", "__pycache__"))
+        compileall.compile_dir(self._whole, quiet=2)
+        (folder / "elsewhere").mkdir()
+        self._check_import()
+
+    def _launch(self, root: Path) -> Launch:
+        env = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = (sys.executable, "-m", "conformance", "serve", "reference")
+        return Launch("mutant", command, env, str(self._folder / "elsewhere"))
+
+    def _check_import(self) -> None:
+        """The copy, and not the installed package, is what a target imports."""
+        launch = self._launch(self._whole.parent)
+        found = subprocess.run(
+            [sys.executable, "-c", "import conformance.codec; print(conformance.codec.__file__)"],
+            env={**os.environ, **launch.env},
+            cwd=launch.cwd,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert Path(found.stdout.strip()).is_relative_to(self._whole), f"the target imports {found.stdout.strip()}"
+
+    def fate(self, mutant: Mutant | None) -> Fate:
+        """Have a mutant judged; None is the undamaged copy."""
+        root = Path(tempfile.mkdtemp(dir=self._folder))
+        try:
+            shutil.copytree(self._whole, root / "conformance")
+            if mutant is not None:
+                self._damage(mutant, root / "conformance" / "codec")
+            return self._judged(mutant or _NOBODY, self._launch(root))
+        finally:
+            shutil.rmtree(root)
+
+    @staticmethod
+    def _damage(mutant: Mutant, folder: Path) -> None:
+        path = folder / mutant.file
+        path.write_bytes(mutant.applied(path.read_bytes()))
+        for stale in (folder / "__pycache__").glob(f"{path.stem}.*.pyc"):
+            stale.unlink()
+
+    def _judged(self, mutant: Mutant, launch: Launch) -> Fate:
+        plan = Plan(jobs=1, terms=TERMS, fail_on="should", strict=True)
+        record, results = run_target(mutant.id, launch, self._cases, self._catalog, plan)
+        with contextlib.closing(results):  # type: ignore[type-var]
+            for result in results:
+                if result.counts or result.verdict.kind is Kind.PROTOCOL:
+                    verdict, made = str(result.verdict.kind), result.case.kind == "generated"
+                    return Fate(mutant, result.case.id, result.requirement, verdict, made)
+        if record.problem or not record.judged:
+            return Fate(mutant, record.problem or "no case was judged", verdict="not started")
+        return Fate(mutant)
+
+
+_NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+
+
+def in_killing_order(cases: Iterable[Case]) -> list[Case]:
+    """Small cases of every type and operation first, so that most mutants die early; the same order every time."""
+    groups: defaultdict[tuple[str, str], list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.type, case.op].append(case)
+    for group in groups.values():
+        group.sort(key=lambda case: len(case.data or b""))
+    return [case for row in zip_longest(*groups.values()) for case in row if case is not None]
+
+
+@contextlib.contextmanager
+def impatience() -> Iterator[None]:
+    """One fault is enough: the rest is not asked of a target that is to die anyway."""
+    with patch.dict(session._PATIENCE, dict.fromkeys(session._PATIENCE, 1)):  # noqa: SLF001 - ours to hurry
+        yield
+
+
+def sweep(mutants: Sequence[Mutant], cases: Sequence[Case], catalog: Catalog, jobs: int = JOBS) -> Iterator[Fate]:
+    """The fates of mutants, in their order; cases are put to them in theirs."""
+    with tempfile.TemporaryDirectory() as folder, impatience(), ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(Workshop(Path(folder), cases, catalog).fate, mutants)
+
+
+def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
+    """So many of the mutants, drawn by a seed, in their order."""
+    drawn = random.Random(seed).sample(range(len(mutants)), min(count, len(mutants)))  # noqa: S311 - no secret
+    return [mutants[index] for index in sorted(drawn)]
+
+
+def all_cases(catalog: Catalog, generated: int = 0, seed: int = 0) -> list[Case]:
+    """Every vector case, then so many generated ones a type, each in killing order."""
+    return in_killing_order(catalog.cases.values()) + in_killing_order(
+        generated_cases(TYPES, generated, seed, catalog) if generated else ()
+    )
+
+
+# --- survivors that are known -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Mutants of a source line that survive for a reason; without damages, all of the line."""
+
+    file: str
+    text: str
+    damages: tuple[str, ...]
+    reason: str
+
+    def covers(self, mutant: Mutant) -> bool:
+        """Whether it speaks of a mutant."""
+        here = (mutant.file, mutant.text) == (self.file, self.text)
+        return here and (not self.damages or mutant.damage in self.damages)
+
+
+def known_survivors(path: Path = KNOWN_SURVIVORS) -> list[Known]:
+    """The list beside this file: reasons, each with the places that it holds for."""
+    groups = yaml.safe_load(path.read_text()) if path.exists() else []
+    return [
+        Known(place["file"], place["line"], tuple(place.get("damages", ())), group["reason"])
+        for group in groups
+        for place in group["places"]
+    ]
+
+
+# --- the command --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Tally:
+    """How a sweep came out."""
+
+    fates: list[Fate]
+    known: list[Known]
+
+    @property
+    def survivors(self) -> list[tuple[Fate, str]]:
+        """Who survived, with the reason where one is known."""
+        alive = [fate for fate in self.fates if not fate.killer]
+        return [(fate, next((entry.reason for entry in self.known if entry.covers(fate.mutant)), "")) for fate in alive]
+
+    def rate(self, *, vectors_alone: bool = False, distinct: bool = False) -> float:
+        """Killed of all in percent; of those alone that are not known to be like the original to all that ask."""
+        killed = sum(1 for fate in self.fates if fate.killer and not (vectors_alone and fate.generated))
+        explained = sum(1 for _, reason in self.survivors if reason)
+        return 100 * killed / max(len(self.fates) - (explained if distinct else 0), 1)
+
+    def stale(self) -> list[Known]:
+        """Entries that no survivor bears out."""
+        alive = [fate.mutant for fate in self.fates if not fate.killer]
+        return [entry for entry in self.known if not any(map(entry.covers, alive))]
+
+    def table(self) -> Iterator[str]:
+        """Kills by file and in all."""
+        yield "                             killed by          survivors            rate of all        of distinct"
+        yield "file               mutants   vectors generated  explained  others   vectors  together  vectors  together"
+        files = sorted({fate.mutant.file for fate in self.fates})
+        parts = [(file, Tally([fate for fate in self.fates if fate.mutant.file == file], self.known)) for file in files]
+        for name, part in (*parts, ("all", self)):
+            explained = sum(1 for _, reason in part.survivors if reason)
+            made = sum(fate.generated for fate in part.fates)
+            left = len(part.survivors) - explained
+            shares = [
+                f"{part.rate(vectors_alone=alone, distinct=distinct):>7.1f}%"
+                for distinct in (False, True)
+                for alone in (True, False)
+            ]
+            yield (
+                f"{name:<18} {len(part.fates):>7} {len(part.fates) - len(part.survivors) - made:>9} {made:>9} "
+                f"{explained:>10} {left:>7}  {'  '.join(shares)}"
+            )
+
+
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Damage the codec in one place at a time: does the suite notice?")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many mutants only, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=0, help="for --sample and --generated [0]")
+    parser.add_argument("--generated", type=int, default=0, metavar="N", help="generated cases per type, besides [0]")
+    parser.add_argument("--vectors", action="append", default=[], type=Path, metavar="DIR", help="further vectors")
+    parser.add_argument("--file", default="*", metavar="PATTERN", help="mutants of these files only")
+    parser.add_argument("--only", action="append", metavar="ID", help="this mutant only, and say what kills it")
+    parser.add_argument("--list", action="store_true", help="list the mutants and end")
+    parser.add_argument("--list-survivors", action="store_true", help="list explained survivors too, with the reasons")
+    parser.add_argument("--kills", action="store_true", help="list what killed each of the others")
+    parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"mutants at a time [{JOBS}]")
+    parser.add_argument(
+        "--at-least", type=float, default=0, metavar="PERCENT", help="fail below this share of the distinct"
+    )
+    return parser.parse_args(given)
+
+
+def _chosen(options: argparse.Namespace) -> list[Mutant]:
+    found = [mutant for mutant in mutants_of(PACKAGE / "codec") if fnmatchcase(mutant.file, options.file)]
+    if options.only:
+        found = [mutant for mutant in found if mutant.id in options.only]
+    return found if options.sample is None else sampled(found, options.sample, options.seed)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run the sweep and print how it came out."""
+    options = _arguments(given)
+    mutants = _chosen(options)
+    if options.list:
+        for mutant in mutants:
+            print(_shown(mutant))
+        return 0
+    if not mutants:
+        print("no such mutant (see --list)", file=sys.stderr)
+        return 2
+    catalog = read_catalog(options.vectors)
+    cases = all_cases(catalog, options.generated, options.seed)
+    begin = time.perf_counter()
+    tally = Tally([], known_survivors())
+    for fate in sweep(mutants, cases, catalog, options.jobs):
+        tally.fates.append(fate)
+        print(f"\r{len(tally.fates)} of {len(mutants)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    _report(tally, options, len(cases), time.perf_counter() - begin)
+    return 1 if tally.rate(distinct=True) < options.at_least else 0
+
+
+def _report(tally: Tally, options: argparse.Namespace, cases: int, seconds: float) -> None:
+    print(f"{len(tally.fates)} mutants, {cases} cases, {seconds:.0f} s\n")
+    print("\n".join(tally.table()))
+    verdicts = Counter(fate.verdict for fate in tally.fates if fate.killer)
+    print("\nkilled by " + ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common()))
+    if options.kills or options.only:
+        for fate in tally.fates:
+            if fate.killer:
+                print(f"{_shown(fate.mutant)}\n    {fate.verdict}: {fate.killer} {fate.requirement}")
+    for fate, reason in tally.survivors:
+        if not reason or options.list_survivors or options.only:
+            print(f"\n{_shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES"))
+    if options.sample is None and options.file == "*" and not options.only:
+        for entry in tally.stale():
+            print(f"\n{KNOWN_SURVIVORS.name}: no survivor in {entry.file} {entry.text!r} {', '.join(entry.damages)}")
+
+
+def _shown(mutant: Mutant) -> str:
+    return f"{mutant.id}  {mutant.damage}\n    {mutant.text}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,294 @@
+"""A covering set of record batches: any two levels of any two factors that can stand in one batch meet in some row.
+
+Built by construction: no chance, no clock, no compressor. So a version of the suite has one covering set, the same
+bytes on every machine and Python. A compressor's output changes with its release; these payloads hold their data
+stored as it is, which each of the four formats allows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.checksums import CRC32C
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.cursor import Cursor
+from conformance.codec.primitives import Wire
+from conformance.codec.record_batch import (
+    ATTRIBUTES,
+    BATCH_LAYOUT,
+    CHECKSUMMED,
+    CONTROL_RECORD,
+    CONTROL_TYPES,
+    OVERHEAD,
+    RECORD,
+    TIMESTAMP_TYPES,
+)
+from conformance.codec.stored import STORED
+from conformance.codec.structure import Field, Layout, Values, write
+
+Row = dict[str, str]
+"""A level for each factor."""
+Level = tuple[str, str]
+"""A factor and one of its levels."""
+Pairs = dict[tuple[Level, Level], None]
+"""Levels of two factors, the factor that is listed first in front; a dict, because it keeps its order."""
+
+# --- factors ------------------------------------------------------------------------------------------
+
+
+def _octets(size: int, index: int) -> bytes:
+    """So many bytes, all values in turn, differing from record to record."""
+    return bytes((7 * at + index) % 256 for at in range(size))
+
+
+def _marker(kind: str) -> bytes:
+    return CONTROL_RECORD.encode({"version": 0, "type": CONTROL_TYPES.index(kind)})
+
+
+_START = 1_700_000_000_000
+_COORDINATOR = struct.pack(">hi", 0, 5)
+"""A marker's value: version and coordinator epoch."""
+
+_RECORDS = {"one": 1, "two": 2, "three": 3, "many": 130}
+
+_KEYS: dict[str, Callable[[int], bytes | None]] = {
+    "short": lambda index: b"key-%d" % index,
+    "null": lambda _: None,
+    "empty": lambda _: b"",
+    "63 bytes": lambda index: _octets(63, index),
+    "64 bytes": lambda index: _octets(64, index),
+    "127 bytes": lambda index: _octets(127, index),
+    "128 bytes": lambda index: _octets(128, index),
+    "ABORT": lambda _: _marker("ABORT"),
+    "COMMIT": lambda _: _marker("COMMIT"),
+}
+
+_VALUES: dict[str, Callable[[int], bytes | None]] = {
+    "short": lambda index: b"value-%d" % index,
+    "null": lambda _: None,
+    "empty": lambda _: b"",
+    "300 bytes": lambda index: _octets(300, index),
+    "marker": lambda _: _COORDINATOR,
+}
+
+_HEADERS: dict[str, tuple[tuple[str, bytes | None], ...]] = {
+    "none": (),
+    "one": (("trace", b"\x00\xff"),),
+    "null value": (("absent", None), ("empty", b"")),
+    "empty key": (("", b"nameless"),),
+    "duplicate keys": (("twice", b"1"), ("twice", b"2"), ("twice", b"1")),
+    "many": tuple((f"h{index}", b"%d" % index) for index in range(70)),
+}
+
+_TIMESTAMPS: dict[str, Callable[[int], int]] = {
+    "equal": lambda _: _START,
+    "rising": lambda index: _START + 10 * index,
+    "falling": lambda index: _START - 10 * index,
+    "-1": lambda _: -1,
+    "deltas beyond 31 bits": lambda index: _START + index * ((1 << 31) + 1),
+    "deltas beyond 42 bits": lambda index: _START + index * ((1 << 42) + 1),
+}
+
+_OFFSETS: dict[str, tuple[int, Callable[[int], int], int]] = {
+    "from 0": (0, lambda index: index, 0),
+    "from a large base": ((1 << 62) + 1, lambda index: index, 0),
+    "with gaps": (1000, lambda index: 3 * index + 1, 2),
+}
+"""baseOffset, a record's delta, and how far lastOffsetDelta lies beyond the last record's."""
+
+_PRODUCERS = {
+    "none": (-1, -1, -1),
+    "first": (4_000_000_001, 0, 0),
+    "wrapping sequence": ((1 << 53) + 1, 32767, (1 << 31) - 2),
+    "no sequence": (4_000_000_001, 3, -1),
+}
+"""producerId, producerEpoch, baseSequence."""
+
+_FLAG = ("no", "yes")
+
+FACTORS: dict[str, tuple[str, ...]] = {
+    "codec": CODEC_NAMES,
+    "timestamp type": TIMESTAMP_TYPES,
+    "transactional": _FLAG,
+    "control": _FLAG,
+    "records": tuple(_RECORDS),
+    "key": tuple(_KEYS),
+    "value": tuple(_VALUES),
+    "headers": tuple(_HEADERS),
+    "timestamps": tuple(_TIMESTAMPS),
+    "offsets": tuple(_OFFSETS),
+    "producer": tuple(_PRODUCERS),
+}
+"""Every factor with its levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Where one factor stands at a level, others are confined to some of theirs."""
+
+    when: Level
+    then: dict[str, tuple[str, ...]]
+
+
+CONSTRAINTS = (
+    # A control batch is one marker (record-batch#control-batches), which Apache Kafka writes plain, without headers.
+    Constraint(
+        ("control", "yes"),
+        {
+            "codec": ("none",),
+            "records": ("one",),
+            "key": ("ABORT", "COMMIT"),
+            "value": ("marker",),
+            "headers": ("none",),
+            "offsets": ("from 0", "from a large base"),
+            "producer": ("none", "no sequence"),
+        },
+    ),
+    Constraint(
+        ("control", "no"),
+        {
+            "key": tuple(_KEYS)[:-2],
+            "value": tuple(_VALUES)[:-1],
+            "producer": ("none", "first", "wrapping sequence"),
+        },
+    ),
+    Constraint(("transactional", "yes"), {"producer": ("first", "wrapping sequence", "no sequence")}),
+    # The first record's timestamp is the base, so a single one has no delta.
+    Constraint(("records", "one"), {"timestamps": ("equal", "-1")}),
+)
+
+# --- rows ---------------------------------------------------------------------------------------------
+
+
+def rows() -> list[Row]:
+    """Rows in which every pair of levels that can stand in one batch occurs, each row as full of new pairs as it gets.
+
+    Greedy: a row starts from the first pair that is still to do, and takes for each factor the level that adds most; of
+    equal ones that used least, of those the first listed.
+    """
+    found: list[Row] = []
+    todo, used = dict.fromkeys(_pairs()), Counter[Level]()
+    while todo:
+        seed = next(iter(todo))
+        row = _completed(dict(seed), todo, used)
+        if row is None:
+            del todo[seed]
+            continue
+        found.append({factor: row[factor] for factor in FACTORS})
+        used.update(row.items())
+        for pair in combinations(found[-1].items(), 2):
+            todo.pop(pair, None)
+    return found
+
+
+def _pairs() -> Iterator[tuple[Level, Level]]:
+    """Every pair of levels of two factors, in order of the table."""
+    for one, other in combinations(FACTORS, 2):
+        for level in FACTORS[one]:
+            yield from (((one, level), (other, further)) for further in FACTORS[other])
+
+
+def _completed(row: Row, todo: Pairs, used: Counter[Level]) -> Row | None:
+    """The row with a level for every factor; None when no batch can be like that."""
+    if not all(_compatible(one, other) for one, other in combinations(row.items(), 2)):
+        return None
+    rest = [factor for factor in FACTORS if factor not in row]
+    if not rest:
+        return row
+    levels = [(rest[0], level) for level in FACTORS[rest[0]]]
+    for factor, level in sorted(levels, key=lambda new: (-_gain(new, row, todo), used[new])):
+        whole = _completed({**row, factor: level}, todo, used)
+        if whole is not None:
+            return whole
+    return None
+
+
+def _gain(new: Level, row: Row, todo: Pairs) -> int:
+    return sum((new, old) in todo or (old, new) in todo for old in row.items())
+
+
+def _compatible(one: Level, other: Level) -> bool:
+    """Whether no constraint keeps the two apart."""
+    return not any(
+        constraint.when == when and level not in constraint.then.get(factor, (level,))
+        for constraint in CONSTRAINTS
+        for when, (factor, level) in ((one, other), (other, one))
+    )
+
+
+# --- batches ------------------------------------------------------------------------------------------
+
+
+def batch(row: Row, number: int) -> tuple[bytes, Values]:
+    """The bytes of a row's batch and its whole value; `number` becomes its partitionLeaderEpoch."""
+    values = _chosen(row, number)
+    payload = STORED[values["compression"]](b"".join(map(RECORD.encode, values["records"])))
+    data = write(_WITH_PAYLOAD, {**values, "payload": payload})
+    derived = {"batchLength": len(data) - OVERHEAD, "magic": 2, "crc": CRC32C.compute(data[CHECKSUMMED:])}
+    return data, {**values, **derived, "recordCount": len(values["records"])}
+
+
+def _chosen(row: Row, number: int) -> Values:
+    """What a row says of its batch: all but the fields that follow from the bytes."""
+    base_offset, delta, beyond = _OFFSETS[row["offsets"]]
+    producer, epoch, sequence = _PRODUCERS[row["producer"]]
+    count = _RECORDS[row["records"]]
+    stamps = [_TIMESTAMPS[row["timestamps"]](index) for index in range(count)]
+    append_time = row["timestamp type"] == "LogAppendTime"
+    # The broker's time is later than every producer's, so a reader that goes on with the deltas shows another one.
+    newest = max(stamps) + (5000 if append_time else 0)
+    return {
+        "baseOffset": base_offset,
+        "partitionLeaderEpoch": number,
+        **_attributes(row),
+        "lastOffsetDelta": delta(count - 1) + beyond,
+        "baseTimestamp": stamps[0],
+        "maxTimestamp": newest,
+        "producerId": producer,
+        "producerEpoch": epoch,
+        "baseSequence": sequence,
+        "records": tuple(
+            {
+                **_record(row, index),
+                "timestampDelta": stamp - stamps[0],
+                "offsetDelta": delta(index),
+                "offset": base_offset + delta(index),
+                "timestamp": newest if append_time else stamp,
+            }
+            for index, stamp in enumerate(stamps)
+        ),
+    }
+
+
+def _attributes(row: Row) -> Values:
+    """The attribute bits by name, and the number they make."""
+    parts: Values = {
+        "compression": CODEC_NAMES.index(row["codec"]),
+        "timestampType": TIMESTAMP_TYPES.index(row["timestamp type"]),
+        "isTransactional": row["transactional"] == "yes",
+        "isControlBatch": row["control"] == "yes",
+        "hasDeleteHorizonMs": False,
+    }
+    return {**parts, "attributes": sum(bits.write(parts[bits.name], bits.rule) for bits in ATTRIBUTES)}
+
+
+def _record(row: Row, index: int) -> Values:
+    """What stands in a record beside its place in the batch."""
+    headers = tuple({"key": key, "value": value} for key, value in _HEADERS[row["headers"]])
+    return {"attributes": 0, "key": _KEYS[row["key"]](index), "value": _VALUES[row["value"]](index), "headers": headers}
+
+
+def _rest(cursor: Cursor) -> Any:
+    return cursor.take(cursor.left, "batch.records-at-61", "payload")
+
+
+_WITH_PAYLOAD = Layout(
+    "RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", Wire("payload", _rest, bytes, n.HEX, 0)))
+)
+"""The batch with its records as bytes that are there already, so that no compression library is asked for them."""

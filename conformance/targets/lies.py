@@ -1,0 +1,324 @@
+"""What deliberate liars do: wrong answers made of honest ones, and deeds that no target should do.
+
+The table of `liars` says who does which, and what must come of it.
+"""
+
+# ruff: noqa: D103 - what each does stands in the table
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+from conformance.codec.checksums import CRC32C
+from conformance.targets.protocol import LONGEST_ANSWER
+from conformance.targets.reference import answer as honest
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+Shown = dict[str, Any]
+"""A batch or a record as an answer shows it."""
+Lie = Callable[[Request, Answer], Answer]
+"""What a liar makes of a request and the honest answer to it."""
+
+Deed = Callable[[], Answer | None]
+"""Something done when a question is asked; what it returns is put over the honest answer."""
+
+THE_ONE = ("decode", "VARINT", "7e")
+"""The single question at which those that break down do so: one case of the catalogue asks it, `varint/63`."""
+
+
+# --- shapes that lies share ---------------------------------------------------------------------------
+
+
+def _on(*ops: str, types: Iterable[str] = (), refused: bool = False) -> Callable[[Lie], Lie]:
+    """Lie only in these operations on these types (none named: all), where the honest answer accepts (or refuses)."""
+    wanted = tuple(types)
+
+    def narrowed(lie: Lie) -> Lie:
+        def narrow(request: Request, answer: Answer) -> Answer:
+            fits = request["op"] in ops and (not wanted or request.get("type") in wanted)
+            return lie(request, answer) if fits and answer.get("ok") is not refused else answer
+
+        return narrow
+
+    return narrowed
+
+
+def at_the_one(deed: Deed) -> Lie:
+    """Do it when the one question is asked, then answer honestly but for what the deed returns."""
+
+    def lie(request: Request, answer: Answer) -> Answer:
+        asked = (request["op"], request.get("type"), request.get("hex"))
+        return {**answer, **(deed() or {})} if asked == THE_ONE else answer
+
+    return lie
+
+
+def describing(deed: Deed) -> Lie:
+    """Do it when asked to describe itself."""
+    return lambda request, answer: {**answer, **(deed() or {})} if request["op"] == "describe" else answer
+
+
+def values(change: Callable[[Any], Any], *types: str) -> Lie:
+    """Show another value than the decoded one."""
+    return _on("decode", types=types)(lambda _, answer: {**answer, "value": change(answer["value"])})
+
+
+def batches(change: Callable[[Shown], Shown]) -> Lie:
+    """Show other fields of a decoded batch than it has."""
+    return values(lambda batch: {**batch, **change(batch)}, "RECORD_BATCH")
+
+
+def records(change: Callable[[Shown], Shown]) -> Lie:
+    """Show other fields of each record of a batch than it has."""
+    return batches(lambda batch: {"records": [{**record, **change(record)} for record in batch["records"]]})
+
+
+def written(change: Callable[[bytes], bytes], *types: str) -> Lie:
+    """Write other bytes than the right ones."""
+    return _on("encode", types=types)(lambda _, answer: {**answer, "hex": change(bytes.fromhex(answer["hex"])).hex()})
+
+
+def _everywhere(change: Callable[[Any], Any], value: Any) -> Any:
+    """Change every leaf of a value."""
+    if isinstance(value, dict):
+        return {name: _everywhere(change, entry) for name, entry in value.items()}
+    return [_everywhere(change, entry) for entry in value] if isinstance(value, list) else change(value)
+
+
+# --- lies ---------------------------------------------------------------------------------------------
+
+VARINTS = ("VARINT", "UNSIGNED_VARINT", "VARLONG")
+STRINGS = ("STRING", "NULLABLE_STRING", "COMPACT_STRING", "COMPACT_NULLABLE_STRING")
+BYTES = ("BYTES", "NULLABLE_BYTES", "COMPACT_BYTES", "COMPACT_NULLABLE_BYTES")
+_INTS = {"INT16": "h", "INT32": "i", "INT64": "q", "UINT16": "H", "UINT32": "I"}
+
+
+def accept(request: Request, answer: Answer) -> Answer:
+    made_up: dict[str, Answer] = {"decode": {}, "encode": {"hex": "00"}, "size": {"size": 1}}
+    return answer if answer.get("ok") is not False else {"ok": True, **made_up[request["op"]]}
+
+
+def refuse(request: Request, answer: Answer) -> Answer:
+    return answer if request["op"] == "describe" else {"ok": False, "error": "malformed", "message": "no"}
+
+
+def claim_only(request: Request, answer: Answer) -> Answer:
+    return answer if request["op"] == "describe" else {"unsupported": "not yet"}
+
+
+def nothing(_: Request, answer: Answer) -> Answer:
+    return answer
+
+
+@_on("decode")
+def show_nothing(_: Request, __: Answer) -> Answer:
+    return {"ok": True}
+
+
+@_on("decode", types=_INTS)
+def swap_bytes(request: Request, answer: Answer) -> Answer:
+    code = _INTS[request["type"]]
+    value = struct.unpack("<" + code, struct.pack(">" + code, int(answer["value"])))[0]
+    return {**answer, "value": str(value) if code == "q" else value}
+
+
+@_on("decode")
+def null_as_empty(request: Request, answer: Answer) -> Answer:
+    empty: Any = [] if "ARRAY" in request["type"] else ""
+    return {**answer, "value": _everywhere(lambda leaf: empty if leaf is None else leaf, answer["value"])}
+
+
+@_on("decode", types=["RECORD_BATCH"], refused=True)
+def ignore_crc(request: Request, answer: Answer) -> Answer:
+    return _with_right_crc(request, bytes.fromhex(request["hex"])) if answer["error"] == "corrupt" else answer
+
+
+def _with_right_crc(request: Request, data: bytes) -> Answer:
+    end = 12 + int.from_bytes(data[8:12])
+    return honest({**request, "hex": (data[:17] + CRC32C.compute(data[21:end]).to_bytes(4) + data[21:]).hex()})
+
+
+@_on("decode", refused=True)
+def call_it_malformed(_: Request, answer: Answer) -> Answer:
+    return {**answer, "error": "malformed"}
+
+
+@_on("decode")
+def consume_more(_: Request, answer: Answer) -> Answer:
+    return {**answer, "consumed": answer["consumed"] + 1}
+
+
+@_on("decode", types=("INT32", "UUID"))
+def read_the_end(request: Request, answer: Answer) -> Answer:
+    data, used = bytes.fromhex(request["hex"]), answer["consumed"]
+    return {**honest({**request, "hex": data[len(data) - used :].hex()}), "consumed": used}
+
+
+def drop_last(batch: Shown) -> Shown:
+    return {"records": batch["records"][:-1]}
+
+
+def leave_compressed(batch: Shown) -> Shown:
+    return {} if batch["compression"] == "none" else {"records": []}
+
+
+def always_create_time(batch: Shown) -> Shown:
+    base = int(batch["baseTimestamp"])
+    records = [{**record, "timestamp": str(base + int(record["timestampDelta"]))} for record in batch["records"]]
+    return {"timestampType": "CreateTime", "records": records}
+
+
+def last_header_wins(record: Shown) -> Shown:
+    return {"headers": list({header["key"]: header for header in record["headers"]}.values())}
+
+
+def whole_seconds(record: Shown) -> Shown:
+    return {"timestamp": str(int(record["timestamp"]) // 1000 * 1000)}
+
+
+@_on("decode", types=VARINTS, refused=True)
+def read_any_varint(request: Request, answer: Answer) -> Answer:
+    data = bytes.fromhex(request["hex"])
+    size = next((at + 1 for at, byte in enumerate(data) if byte < 0x80), 0)
+    return {"ok": True, "value": 0, "consumed": size} if size else answer
+
+
+@_on("decode", types=["STRING"], refused=True)
+def return_what_is_there(request: Request, _: Answer) -> Answer:
+    data = bytes.fromhex(request["hex"])
+    return {"ok": True, "value": data[2:].decode("utf-8", "replace"), "consumed": len(data)}
+
+
+@_on("decode", types=("UINT16", "UINT32"))
+def read_signed(_: Request, answer: Answer) -> Answer:
+    value, bits = answer["value"], 8 * answer["consumed"]
+    return {**answer, "value": value - (1 << bits) if value >> (bits - 1) else value}
+
+
+@_on("decode", types=["BOOLEAN"])
+def only_one_is_true(request: Request, answer: Answer) -> Answer:
+    return {**answer, "value": request["hex"].startswith("01")}
+
+
+@_on("decode", types=["VARINT"])
+def third_reading(request: Request, answer: Answer) -> Answer:
+    padded = answer["consumed"] > 1 and bytes.fromhex(request["hex"])[answer["consumed"] - 1] == 0
+    return {**answer, "value": answer["value"] + 1} if padded else answer
+
+
+@_on("decode", types=["RECORD_BATCH"], refused=True)
+def stop_at_the_count(request: Request, answer: Answer) -> Answer:
+    """Read the counted records and look no further: what stands after them goes unnoticed."""
+    data = bytes.fromhex(request["hex"])
+    for more in (1, 2):
+        count = (int.from_bytes(data[57:61]) + more) & 0xFFFFFFFF
+        whole = _with_right_crc(request, data[:57] + count.to_bytes(4) + data[61:])
+        if whole["ok"]:
+            return {**whole, "value": {**whole["value"], "records": whole["value"]["records"][:-more]}}
+    return answer
+
+
+def padded(data: bytes) -> bytes:
+    return data[:-1] + bytes((data[-1] | 0x80, 0))
+
+
+def without_crc(data: bytes) -> bytes:
+    return data[:17] + bytes(4) + data[21:]
+
+
+@_on("size")
+def forget_a_byte(_: Request, answer: Answer) -> Answer:
+    return {**answer, "size": answer["size"] - 1}
+
+
+@_on("encode", types=["STRING"])
+def count_characters(request: Request, answer: Answer) -> Answer:
+    return {**answer, "hex": len(request["value"]).to_bytes(2).hex() + answer["hex"][4:]}
+
+
+@_on("encode", types=["RECORD_BATCH"])
+def write_uncompressed(request: Request, _: Answer) -> Answer:
+    return honest({**request, "value": {**request["value"], "compression": "none"}})
+
+
+# --- deeds --------------------------------------------------------------------------------------------
+
+
+def hang() -> None:
+    time.sleep(3600)
+
+
+def complain() -> None:
+    while True:
+        os.write(2, b"still trying\n" * 100)
+
+
+def trickle() -> None:
+    while True:
+        write(b" ")
+        time.sleep(0.01)
+
+
+def segfault() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def allocate() -> None:
+    hoard = []
+    while True:
+        hoard.append(b"x" * (32 << 20))
+        time.sleep(0.02)
+
+
+def leave_child() -> None:
+    if os.fork() == 0:
+        hang()
+
+
+def leave_session() -> None:
+    if os.fork() == 0:
+        os.setsid()
+        hang()
+
+
+def leave_child_and_die() -> None:
+    leave_child()
+    os._exit(7)
+
+
+def close_output() -> None:
+    os.close(1)
+    hang()
+
+
+def write(piece: bytes, times: int = 1) -> None:
+    for _ in range(times):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+FOREVER = LONGEST_ANSWER >> 15
+"""How often 64 kB are written until they are twice as long as any answer may be."""
+
+
+def in_order(source: BinaryIO) -> Iterator[bytes]:
+    """The requests as they come."""
+    return iter(source.readline, b"")
+
+
+def in_reverse(source: BinaryIO) -> Iterator[bytes]:
+    """All requests that are waiting, the last one first."""
+    rest = b""
+    while chunk := os.read(source.fileno(), 1 << 16):
+        while select.select([source], [], [], 0.02)[0] and (more := os.read(source.fileno(), 1 << 16)):
+            chunk += more
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from reversed(lines)

@@ -1,0 +1,39 @@
+"""Seeded choices that come out the same on every machine and Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Dice:
+    """Choices that follow from a text. Only `getrandbits` is used: its sequence for a seed is promised to stay."""
+
+    def __init__(self, seed: str) -> None:
+        self._bits = random.Random(seed).getrandbits  # noqa: S311 - repeatable on purpose
+
+    def below(self, limit: int) -> int:
+        """A number from 0 to limit - 1."""
+        width = (limit - 1).bit_length()
+        while (found := self._bits(width) if width else 0) >= limit:
+            pass
+        return found
+
+    def between(self, low: int, high: int) -> int:
+        """A number from low to high, both included."""
+        return low + self.below(high - low + 1)
+
+    def pick(self, choices: Sequence[T]) -> T:
+        """One of several."""
+        return choices[self.below(len(choices))]
+
+    def chance(self, percent: int) -> bool:
+        """True so many times in a hundred."""
+        return self.below(100) < percent
+
+    def octets(self, count: int) -> bytes:
+        """So many bytes."""
+        return self._bits(8 * count).to_bytes(count, "big") if count else b""

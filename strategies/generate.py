@@ -1,0 +1,250 @@
+"""The seeded generator: a value of any type, and its bytes, from a seed and an index alone.
+
+What it draws follows the table of types: numbers at and between their edges, lengths at the steps of their prefixes,
+nulls where a type has them, structures from their fields. Compressed payloads are stored, not compressed, so that the
+bytes do not depend on anybody's compressor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from conformance import codec
+from conformance.codec import notation as n
+from conformance.codec.checksums import CRC32C
+from conformance.codec.record_batch import BATCH_LAYOUT, build
+from conformance.codec.stored import STORED
+from conformance.codec.structure import write
+from conformance.strategies.dice import Dice
+
+VERSION = 1
+"""Of the generator: it goes up whenever an id comes to mean other bytes."""
+
+_LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)
+_COUNTS = (0, 1, 1, 2, 2, 3, 5)
+
+
+def dice_of(name: str, seed: int, index: int) -> Dice:
+    """The choices behind the case `gen/VERSION/name/seed/index`."""
+    return Dice(f"gen/{VERSION}/{name}/{seed}/{index}")
+
+
+def value(name: str, dice: Dice) -> Any:
+    """A wire value of any type that has an encoding. Raises codec.UnknownType."""
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(dice)
+    form, _, rest = name.partition("<")
+    if rest:
+        return _array(form, rest[:-1], dice)
+    wire = codec.wire(name)
+    return _BY_NOTATION[wire.notation.describes](wire, dice)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A value with its bytes. For a RECORD_BATCH the value may be one that no encode request can say."""
+
+    value: Any
+    data: bytes
+
+
+def drawn(name: str, dice: Dice) -> Drawn:
+    """A value of a type, and the bytes it has on the wire."""
+    found = value(name, dice)
+    if name == "RECORD_BATCH":
+        return Drawn(found, batch_bytes(found))
+    if name == "LOG":
+        return Drawn(found, b"".join(map(batch_bytes, found["batches"])) + found["tail"])
+    return Drawn(found, codec.encode(name, found))
+
+
+def batch_bytes(batch: dict[str, Any]) -> bytes:
+    """A batch on the wire, its payload stored in the framing of its codec."""
+    plain = write(BATCH_LAYOUT, {**batch, "compression": 0})
+    number = batch["compression"]
+    payload = STORED[number](plain[61:])
+    header = {**batch, "records": ()}
+    return _with_payload(write(BATCH_LAYOUT, {**header, "compression": 0}), number, payload, len(batch["records"]))
+
+
+def _with_payload(empty: bytes, number: int, payload: bytes, count: int) -> bytes:
+    """An empty batch with a codec, a payload and a count put in, length and checksum made right."""
+    body = empty[21:22] + bytes((empty[22] | number,)) + empty[23:57] + count.to_bytes(4, "big") + payload
+    checksum = CRC32C.compute(body).to_bytes(4, "big")
+    length = (len(body) + 9).to_bytes(4, "big")
+    return empty[:8] + length + empty[12:17] + checksum + body
+
+
+# --- by notation --------------------------------------------------------------------------------------
+
+
+def _number(wire: codec.Wire, dice: Dice) -> int:
+    edges = [edge for edge in wire.edges if type(edge) is int]
+    if dice.chance(40):
+        return dice.pick(edges)
+    low, high = min(edges), max(edges)
+    magnitude = dice.below(1 << dice.between(1, high.bit_length()))
+    return max(low, -magnitude) if low < 0 and dice.chance(50) else min(high, magnitude)
+
+
+def _bits(wire: codec.Wire, dice: Dice) -> int:
+    return dice.pick(wire.edges) if dice.chance(40) else int.from_bytes(dice.octets(8), "big")
+
+
+def _text(wire: codec.Wire, dice: Dice) -> str | None:
+    return None if None in wire.edges and dice.chance(20) else text(dice)
+
+
+def text(dice: Dice) -> str:
+    """Text of one, two, three or four bytes a character, NUL and combining marks among them."""
+    letters = dice.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
+    return "".join(dice.pick(letters) for _ in range(dice.pick(_LENGTHS)))
+
+
+def _octets(wire: codec.Wire, dice: Dice) -> bytes | None:
+    return None if None in wire.edges and dice.chance(20) else dice.octets(dice.pick(_LENGTHS))
+
+
+_BY_NOTATION: dict[str, Callable[[codec.Wire, Dice], Any]] = {
+    n.NUMBER.describes: _number,
+    n.DECIMAL.describes: _number,
+    n.FLOAT_BITS.describes: _bits,
+    n.DASHED.describes: lambda wire, dice: dice.pick(wire.edges) if dice.chance(20) else dice.octets(16),
+    n.TRUTH.describes: lambda wire, dice: dice.pick(wire.edges),
+    n.TEXT.describes: _text,
+    n.HEX.describes: _octets,
+}
+
+
+def _array(form: str, element: str, dice: Dice) -> Any:
+    if "NULLABLE" in form and dice.chance(15):
+        return None
+    return tuple(value(element, dice) for _ in range(dice.pick((*_COUNTS, 20, 130))))
+
+
+# --- structures ---------------------------------------------------------------------------------------
+
+
+def _tagged(dice: Dice) -> tuple[dict[str, Any], ...]:
+    tags: set[int] = set()
+    for _ in range(dice.pick(_COUNTS)):
+        tags.add(dice.pick((0, 1, 2, 127, 128, 16383, 16384)) if dice.chance(60) else dice.below((1 << 31) - 1))
+    return tuple({"tag": tag, "data": dice.octets(dice.pick(_LENGTHS))} for tag in sorted(tags))
+
+
+def _nullable(dice: Dice) -> bytes | None:
+    return None if dice.chance(20) else dice.octets(dice.pick(_LENGTHS))
+
+
+def _headers(dice: Dice) -> tuple[dict[str, Any], ...]:
+    found = [
+        {"key": text(dice).replace("\0", "k"), "value": _nullable(dice)} for _ in range(dice.pick((0, 0, 1, 2, 3)))
+    ]
+    return tuple(found + found[:1] if dice.chance(20) else found)
+
+
+def _record(dice: Dice) -> dict[str, Any]:
+    delta = _number(codec.wire("VARLONG"), dice)
+    offset = abs(_number(codec.wire("VARINT"), dice) + 1) - 1 if dice.chance(50) else dice.below(100)
+    return {
+        "attributes": 0,
+        "timestampDelta": delta,
+        "offsetDelta": max(0, offset),
+        "key": _nullable(dice),
+        "value": _nullable(dice),
+        "headers": _headers(dice),
+    }
+
+
+_EPOCH_MS = 1_700_000_000_000
+
+
+def _timestamps(count: int, dice: Dice) -> list[int]:
+    """Timestamps in milliseconds: none at all, rising, in any order, or far apart."""
+    style = dice.below(4)
+    if style == 0:
+        return [-1] * count
+    if style == 1:
+        return [_EPOCH_MS + dice.below(1000) + 1000 * index for index in range(count)]
+    return [dice.below(1 << (44 if style == 2 else 31)) for _ in range(count)]
+
+
+def _producer(dice: Dice) -> dict[str, Any]:
+    if dice.chance(50):
+        return {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False}
+    return {
+        "producerId": dice.pick((0, 1, 1 << 31, (1 << 53) + 1, (1 << 63) - 1)),
+        "producerEpoch": dice.pick((0, 1, 32767)),
+        "baseSequence": dice.pick((0, 1, 1000, (1 << 31) - 1)),
+        "isTransactional": dice.chance(50),
+    }
+
+
+def _batch(dice: Dice, *, base: int | None = None) -> dict[str, Any]:
+    """A batch as a producer makes it, or one of those that compaction leaves: with gaps, or empty."""
+    count = dice.pick((1, 1, 1, 2, 2, 3, 3, 5, 20, 130))
+    control = dice.chance(10)
+    count = 1 if control else count
+    base = dice.pick((0, 0, 1, 100, 1 << 31, (1 << 53) + 1, (1 << 63) - 1000)) if base is None else base
+    stamps = _timestamps(count, dice)
+    contents = [{"key": _nullable(dice), "value": _nullable(dice), "headers": _headers(dice)} for _ in range(count)]
+    if control:
+        marker = codec.encode("CONTROL_RECORD", {"version": 0, "type": dice.below(2)})
+        contents = [{"key": marker, "value": dice.octets(6), "headers": ()}]
+    batch = build(
+        {
+            "baseOffset": base,
+            "partitionLeaderEpoch": dice.pick((-1, 0, 5, (1 << 31) - 1)),
+            "compression": 0 if control else dice.below(5),
+            "timestampType": int(dice.chance(20)),
+            **_producer(dice),
+            "isControlBatch": control,
+            "records": tuple(
+                {**content, "offset": base + index, "timestamp": stamps[index]}
+                for index, content in enumerate(contents)
+            ),
+        }
+    )
+    return batch if control else _compacted(batch, dice)
+
+
+def _compacted(batch: dict[str, Any], dice: Dice) -> dict[str, Any]:
+    """Now and then some or all records are gone; offsets, sequences and the end of the batch stay."""
+    if dice.chance(80):
+        return batch
+    kept = tuple(record for record in batch["records"] if dice.chance(60))
+    return {**batch, "records": kept, "compression": batch["compression"] if kept else 0}
+
+
+def _log(dice: Dice) -> dict[str, Any]:
+    batches: list[dict[str, Any]] = []
+    base = dice.pick((0, 7, 1 << 40))
+    for _ in range(dice.pick((0, 1, 1, 2, 2, 3))):
+        batches.append(_batch(dice, base=base))
+        base += batches[-1]["lastOffsetDelta"] + 1 + dice.pick((0, 0, 0, 4))
+    tail = b""
+    if dice.chance(40):
+        whole = batch_bytes(_batch(dice, base=base))
+        tail = whole[: dice.pick((1, 8, 11, 12, 16, 17, 60, 61, len(whole) - 1, 1 + dice.below(len(whole) - 1)))]
+    return {"batches": batches, "tail": tail[: len(tail)]}
+
+
+def _records(dice: Dice) -> bytes | None:
+    """The content of a records field: whole batches, now and then none, or null."""
+    if dice.chance(15):
+        return None
+    return b"".join(map(batch_bytes, _log(dice)["batches"]))
+
+
+_SPECIAL: dict[str, Callable[[Dice], Any]] = {
+    "TAGGED_FIELDS": _tagged,
+    "RECORD": _record,
+    "RECORD_BATCH": _batch,
+    "LOG": _log,
+    "RECORDS": _records,
+    "COMPACT_RECORDS": _records,
+    "CONTROL_RECORD": lambda dice: {"version": 0, "type": dice.below(2)},
+}

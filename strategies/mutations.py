@@ -1,0 +1,289 @@
+"""Mutations: damage to valid bytes, a row each, on the spans that the reference leaves of any layout.
+
+After most damage the lengths around it and the checksum are made right again, through every layer, so that what is
+judged is the damage and not the checksum. What a target must make of the result is the reference's to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from conformance import codec
+from conformance.codec import Span
+from conformance.codec.record_batch import HEADER_SIZE, sealed
+from conformance.codec.stored import STORED
+from conformance.strategies.dice import Dice
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Valid bytes laid out: the layers (the input, then each decompressed stream) and what lies where."""
+
+    name: str
+    layers: tuple[bytes, ...]
+    spans: tuple[Span, ...]
+
+    def numbers(self) -> list[Span]:
+        """Spans of numbers, whose type is known."""
+        return [span for span in self.spans if span.kind in _NUMBERS and span.stop > span.start]
+
+    def lengths(self) -> list[Span]:
+        """Spans of lengths, sizes and counts."""
+        return [span for span in self.numbers() if _LENGTH.search(span.path)]
+
+    def varints(self) -> list[Span]:
+        """Spans of numbers in 7-bit groups."""
+        return [span for span in self.numbers() if span.kind in _GROUPS]
+
+    def pieces(self) -> list[Span]:
+        """Every span that holds bytes."""
+        return [span for span in self.spans if span.stop > span.start]
+
+    def raw(self, span: Span) -> bytes:
+        """The bytes of a span."""
+        return self.layers[span.layer][span.start : span.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes start to stop of a layer become others; sealed afterwards or not."""
+
+    layer: int
+    start: int
+    stop: int
+    new: bytes
+    seal: bool = True
+
+
+def lay_out(name: str, data: bytes) -> Subject:
+    """The subject that some bytes are, as far as the reference reads them."""
+    read = codec.decode(name, data, trail=True)
+    return Subject(name, (data, *read.layers), read.spans)
+
+
+_NUMBERS = {row.name for row in codec.TYPES.values() if all(type(edge) is int for edge in row.edges) and row.edges}
+_NUMBERS -= {"FLOAT64"}
+_GROUPS = {"VARINT": 5, "UNSIGNED_VARINT": 5, "VARLONG": 10}
+_LENGTH = re.compile(r"(#length|#count|(^|\.)(length|batchLength|recordCount|size))\Z")
+
+# --- the rows -----------------------------------------------------------------------------------------
+
+Row = Callable[[Subject, Dice], Damage | None]
+
+
+def _replace(span: Span, new: bytes, *, seal: bool = True) -> Damage:
+    return Damage(span.layer, span.start, span.stop, new, seal)
+
+
+def _written(kind: str, number: int) -> bytes | None:
+    try:
+        return codec.encode(kind, number)
+    except codec.Unencodable:
+        return None
+
+
+def _to_edge(subject: Subject, dice: Dice) -> Damage | None:
+    """A number becomes one of the edges of its type."""
+    span = _any(subject.numbers(), dice)
+    return _replace(span, codec.encode(span.kind, dice.pick(codec.wire(span.kind).edges))) if span else None
+
+
+def _nudged(subject: Subject, dice: Dice) -> Damage | None:
+    """A length, count or other number is one too many or too few."""
+    span = _any(subject.lengths() if dice.chance(60) else subject.numbers(), dice)
+    if span is None:
+        return None
+    new = _written(span.kind, codec.decode(span.kind, subject.raw(span)).value + dice.pick((-1, 1)))
+    return None if new is None else _replace(span, new)
+
+
+def _hostile_length(subject: Subject, dice: Dice) -> Damage | None:
+    """A length or count becomes negative, or larger than anything that is there."""
+    span = _any(subject.lengths(), dice)
+    if span is None:
+        return None
+    left = len(subject.layers[span.layer]) - span.stop
+    new = _written(span.kind, dice.pick((-1, -2, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
+    return None if new is None else _replace(span, new)
+
+
+def _padded(subject: Subject, dice: Dice) -> Damage | None:
+    """A varint takes more bytes than it needs, within its limit."""
+    span = _any(subject.varints(), dice)
+    if span is None or span.stop - span.start >= _GROUPS[span.kind]:
+        return None
+    return _replace(span, _stretched(subject.raw(span), dice.between(span.stop - span.start + 1, _GROUPS[span.kind])))
+
+
+def _overlong(subject: Subject, dice: Dice) -> Damage | None:
+    """A varint runs on beyond its limit."""
+    span = _any(subject.varints(), dice)
+    return _replace(span, _stretched(subject.raw(span), _GROUPS[span.kind] + dice.pick((1, 1, 2, 5)))) if span else None
+
+
+def _excess(subject: Subject, dice: Dice) -> Damage | None:
+    """The last byte of the longest form has bits that belong to no value."""
+    span = _any(subject.varints(), dice)
+    if span is None:
+        return None
+    limit = _GROUPS[span.kind]
+    full = _stretched(subject.raw(span), limit) if span.stop - span.start < limit else subject.raw(span)
+    return _replace(span, full[:-1] + bytes((full[-1] | dice.pick((0x10, 0x20, 0x40, 0x70)),)))
+
+
+def _stretched(raw: bytes, size: int) -> bytes:
+    body = bytes(byte | 0x80 for byte in raw)
+    return body + b"\x80" * (size - len(raw) - 1) + b"\0"
+
+
+def _cut(subject: Subject, dice: Dice) -> Damage | None:
+    """The bytes end at the boundary of a field, or within it."""
+    span = _any(subject.pieces(), dice)
+    if span is None:
+        return None
+    at = dice.pick((span.start, span.stop, dice.between(span.start, span.stop)))
+    return Damage(span.layer, at, len(subject.layers[span.layer]), b"", seal=span.layer > 0 or dice.chance(30))
+
+
+def _flipped(subject: Subject, dice: Dice) -> Damage | None:
+    """One bit of a field is the other way round."""
+    span = _any(subject.pieces(), dice)
+    if span is None:
+        return None
+    raw = bytearray(subject.raw(span)[:64])
+    raw[dice.below(len(raw))] ^= 1 << dice.below(8)
+    return Damage(span.layer, span.start, span.start + len(raw), bytes(raw), seal=dice.chance(70))
+
+
+def _dropped(subject: Subject, dice: Dice) -> Damage | None:
+    """A field or element is missing."""
+    span = _any(subject.pieces(), dice)
+    return _replace(span, b"") if span else None
+
+
+def _doubled(subject: Subject, dice: Dice) -> Damage | None:
+    """A field or element stands twice."""
+    span = _any(subject.pieces(), dice)
+    return _replace(span, subject.raw(span) * 2) if span else None
+
+
+def _swapped(subject: Subject, dice: Dice) -> Damage | None:
+    """Two neighbours change places."""
+    first = _any(subject.pieces(), dice)
+    if first is None:
+        return None
+    second = next((s for s in subject.pieces() if s.layer == first.layer and s.start == first.stop), None)
+    if second is None:
+        return None
+    return Damage(first.layer, first.start, second.stop, subject.raw(second) + subject.raw(first))
+
+
+def _grown(subject: Subject, dice: Dice) -> Damage | None:
+    """Bytes too many at the end of a field, an element or the whole."""
+    span = _any(subject.pieces(), dice)
+    return Damage(span.layer, span.stop, span.stop, dice.octets(dice.pick((1, 1, 4)))) if span else None
+
+
+def _checksum(subject: Subject, dice: Dice) -> Damage | None:
+    """The checksum is wrong."""
+    spans = [span for span in subject.numbers() if span.path.rpartition(".")[2] == "crc"]
+    span = _any(spans, dice)
+    return _replace(span, dice.octets(4), seal=False) if span else None
+
+
+def _any(spans: list[Span], dice: Dice) -> Span | None:
+    return dice.pick(spans) if spans else None
+
+
+MUTATIONS: dict[str, Row] = {
+    "to-edge": _to_edge,
+    "nudged": _nudged,
+    "hostile-length": _hostile_length,
+    "padded-varint": _padded,
+    "overlong-varint": _overlong,
+    "excess-bits": _excess,
+    "cut": _cut,
+    "bit-flipped": _flipped,
+    "dropped": _dropped,
+    "doubled": _doubled,
+    "swapped": _swapped,
+    "grown": _grown,
+    "checksum-broken": _checksum,
+}
+"""A row each: name to damage. Adding one is adding it here."""
+
+
+def mutate(name: str, data: bytes, dice: Dice) -> tuple[bytes, str]:
+    """Damaged bytes and the name of the mutation; rows that have nothing to work on are passed over."""
+    subject = lay_out(name, data)
+    for _ in range(8):
+        row = dice.pick(tuple(MUTATIONS))
+        damage = MUTATIONS[row](subject, dice)
+        if damage is not None:
+            return apply(subject, damage), row
+    return data + b"\0", "grown"
+
+
+# --- carrying damage outwards -------------------------------------------------------------------------
+
+
+def apply(subject: Subject, damage: Damage) -> bytes:
+    """The whole input with the damage done, and sealed outwards where the damage says so."""
+    layer = subject.layers[damage.layer]
+    if damage.seal:
+        damage = _with_record_length(subject, damage)
+    changed = layer[: damage.start] + damage.new + layer[damage.stop :]
+    if subject.name not in ("RECORD_BATCH", "LOG"):
+        return changed
+    start, stop = _batch_around(subject, damage)
+    whole = subject.layers[0]
+    if damage.layer == 0:
+        batch = changed[start : stop + len(changed) - len(whole)]
+    else:
+        batch = whole[start : start + HEADER_SIZE] + STORED[whole[start + 22] & 7](changed)
+    return whole[:start] + (_sealed(subject, damage, batch) if damage.seal else batch) + whole[stop:]
+
+
+def _sealed(subject: Subject, damage: Damage, batch: bytes) -> bytes:
+    """Seal a batch, but for the field that the damage is about."""
+    at = damage.start - _batch_around(subject, damage)[0]
+    about_length = damage.layer == 0 and 8 <= at < 12
+    return sealed(batch, length=not about_length)
+
+
+def _batch_around(subject: Subject, damage: Damage) -> tuple[int, int]:
+    """Where the batch lies in the input in which damage is done."""
+    whole = subject.layers[0]
+    if subject.name == "RECORD_BATCH":
+        return 0, len(whole)
+    batches = [span for span in subject.spans if span.layer == 0 and re.fullmatch(r"batches\[\d+\]", span.path)]
+    if damage.layer == 0:
+        found = next((span for span in batches if span.start <= damage.start < span.stop), None)
+    else:
+        inner = next(span for span in subject.spans if span.layer == damage.layer)
+        found = next((span for span in batches if inner.path.startswith(span.path + ".")), None)
+    return (found.start, found.stop) if found else (0, len(whole))
+
+
+def _with_record_length(subject: Subject, damage: Damage) -> Damage:
+    """The damage widened to the record around it, whose length is made right; unless the length is what is damaged."""
+    record = next((span for span in subject.spans if _holds(span, damage)), None)
+    if record is None:
+        return damage
+    prefix = f"{record.path}." if record.path else ""
+    length = next(
+        (span for span in subject.spans if span.path == f"{prefix}length" and span.layer == damage.layer), None
+    )
+    if length is None or damage.start < length.stop:
+        return damage
+    layer = subject.layers[damage.layer]
+    body = layer[length.stop : damage.start] + damage.new + layer[damage.stop : record.stop]
+    return Damage(damage.layer, length.start, record.stop, codec.encode("VARINT", len(body)) + body)
+
+
+def _holds(span: Span, damage: Damage) -> bool:
+    """Whether a span is a record with the damage inside it."""
+    inside = span.layer == damage.layer and span.start <= damage.start and damage.stop <= span.stop
+    return inside and re.search(r"(^|\.)records\[\d+\]\Z", span.path) is not None

@@ -1,0 +1,89 @@
+"""What several tests share: the catalogue, and one in which to look for processes that were left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.catalog import read_catalog
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def catalog():
+    return read_catalog()
+
+
+class Traces:
+    """Marks processes by their environment, which children inherit, and finds those that still run."""
+
+    VARIABLE = "CONFORMANCE_TESTS_TRACE"
+
+    def __init__(self) -> None:
+        self.token = uuid.uuid4().hex
+        self.env = {**os.environ, self.VARIABLE: self.token, "PYTHONPATH": str(ROOT)}
+
+    def left(self) -> list[str]:
+        """Command lines of marked processes that run; those that are about to go are given a moment."""
+        until = time.monotonic() + 2
+        while (found := self._running()) and time.monotonic() < until:
+            time.sleep(0.05)
+        return found
+
+    def _running(self) -> list[str]:
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                marked = process.environ().get(self.VARIABLE) == self.token
+                if marked and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(" ".join(process.cmdline()))
+        return found
+
+
+@pytest.fixture
+def traces():
+    """Processes started with `traces.env`; whatever the test, none of them may be left at its end."""
+    traces = Traces()
+    yield traces
+    assert traces.left() == []
+
+
+@pytest.fixture
+def python_target(tmp_path):
+    """Writes a program and returns the command that runs it: a body given `lines` (parsed requests) and `say`."""
+
+    def write(body: str, name: str = "target.py") -> tuple[str, ...]:
+        path = tmp_path / name
+        path.write_text(PROLOGUE + body)
+        return (sys.executable, str(path))
+
+    return write
+
+
+PROLOGUE = """\
+import json, os, signal, sys, time
+HERE = os.path.dirname(os.path.abspath(__file__))
+DESCRIBED = {"ok": True, "protocol": 1, "name": "t", "version": "1", "language": "python",
+             "supports": {"decode": ["INT8", "VARINT", "VARLONG", "UNSIGNED_VARINT"], "encode": ["INT8"]}}
+def say(request, **answer):
+    sys.stdout.write(json.dumps(dict(answer, id=request["id"])) + "\\n")
+    sys.stdout.flush()
+def requests():
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["op"] == "describe":
+            say(request, **DESCRIBED)
+        else:
+            yield request
+def log(text):
+    with open(os.path.join(HERE, "log"), "a") as file:
+        file.write(text + "\\n")
+"""
