@@ -8,12 +8,13 @@ would exit with a status other than 0 for.
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -69,14 +70,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
     )
     option("seed", "Of the generated cases [0].", type=_number(int, 0, None), default=0, metavar="N")
+    option("timeout", "Seconds for an answer [5].", type=_number(float, 0.05, 3600), default=5.0, metavar="SECONDS")
     option(
-        "timeout", "Seconds for an answer [5].", type=_number(float, 0.05, 3600), default=5.0, metavar="SECONDS"
+        "memory", "MiB for a target and its children [1024].", type=_number(int, 16, None), default=1024, metavar="MIB"
     )
-    option("memory", "MiB for a target and its children [1024].", type=_number(int, 16, None), default=1024)
     option("python", "Interpreter for module targets.", metavar="PATH")
 
 
-def _number(kind: type[int] | type[float], least: float, most: float | None) -> Callable[[str], float]:
+def _number(kind: type[int | float], least: float, most: float | None) -> Callable[[str], float]:
     def parse(text: str) -> float:
         try:
             number = kind(text)
@@ -92,9 +93,17 @@ def _number(kind: type[int] | type[float], least: float, most: float | None) -> 
 def pytest_configure(config: pytest.Config) -> None:
     """Take part, if a target is given. Ids of ours among the arguments are taken out: pytest looks for files."""
     if config.getoption("kafka_target"):
-        ours = [argument for argument in config.args if argument.split("::")[0] == ROOT]
-        config.args[:] = [argument for argument in config.args if argument not in ours]
-        config.pluginmanager.register(_Suite(config, ours), f"{ROOT}-suite")
+        ours = {argument: _our_id(config, argument) for argument in config.args}
+        config.args[:] = [argument for argument in config.args if not ours[argument]]
+        config.pluginmanager.register(_Suite(config, list(filter(None, ours.values()))), f"{ROOT}-suite")
+
+
+def _our_id(config: pytest.Config, argument: str) -> str:
+    """An argument as an id of ours, seen from the root of the project; empty when it is none."""
+    place, colons, rest = argument.partition("::")
+    path = Path(os.path.normpath(config.invocation_params.dir / place))
+    is_ours = path == config.rootpath / ROOT and (colons or not path.exists())
+    return ROOT + colons + rest if is_ours else ""
 
 
 # --- taking part --------------------------------------------------------------------------------------
@@ -113,7 +122,7 @@ class _Suite:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Read everything, and see that the targets start, before anything is collected. Raises UsageError."""
+        """Read everything, and see that the targets start, before anything is collected. Raises pytest.UsageError."""
         from conformance.codec import UnknownType
         from conformance.targets.resolve import UnknownTarget
         from conformance.targets.session import CannotStart
@@ -122,11 +131,19 @@ class _Suite:
         try:
             self._questions = _Questions(self._config)
             self._targets = _targets(self._config, self._questions)
+            self._check_chosen()
             if not self._worker and not self._config.getoption("collectonly"):
                 self._try_out()
         except (FileError, UnknownTarget, UnknownType, CannotStart) as error:
             self.pytest_unconfigure()
             raise pytest.UsageError(f"{ROOT}: {error}") from None
+
+    def _check_chosen(self) -> None:
+        names = _names(self._questions)
+        ids = [f"{_folder_id(self._targets, target)}::{name}" for target in self._targets for name in names]
+        for chosen in self._chosen:
+            if not any(_within(nodeid, chosen) for nodeid in ids):
+                raise pytest.UsageError(f"not found: {chosen}")
 
     def _try_out(self) -> None:
         """Start every target. With workers, which start their own, it is ended again."""
@@ -146,16 +163,12 @@ class _Suite:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add our items to the project's; whatever selects among items then sees all of them."""
-        root = _Folder.from_parent(session, name=ROOT, nodeid=ROOT)
-        found: list[pytest.Item] = []
-        for target in self._targets:
-            folder = root if len(self._targets) == 1 else _Folder.from_parent(root, name=target.name)
-            found += _items(folder, target, self._questions)
-        for chosen in self._chosen:
-            if not any(_within(item.nodeid, chosen) for item in found):
-                raise pytest.UsageError(f"not found: {chosen}")
+        root = KafkaFolder.from_parent(session, name=ROOT, nodeid=ROOT)
+        root.targets = self._targets
         items += [
-            item for item in found if not self._chosen or any(_within(item.nodeid, chosen) for chosen in self._chosen)
+            item
+            for item in session.genitems(root)
+            if not self._chosen or any(_within(item.nodeid, chosen) for chosen in self._chosen)
         ]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -168,7 +181,8 @@ class _Suite:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """End the targets; what shows only in all results together fails the run here."""
         self.pytest_unconfigure()
-        if self._worker or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if self._worker or not ended or self._config.getoption("collectonly"):
             return
         stopped = session.shouldstop or session.shouldfail
         self._problems += [] if stopped else _unjudged(self._seen)
@@ -191,6 +205,19 @@ class _Suite:
 
 def _within(nodeid: str, chosen: str) -> bool:
     return nodeid == chosen or nodeid.startswith(f"{chosen}::")
+
+
+def _folder_id(targets: Sequence[_Target], target: _Target) -> str:
+    return ROOT if len(targets) == 1 else f"{ROOT}::{target.name}"
+
+
+def _names(questions: _Questions) -> list[str]:
+    """What the items of a target are called, in order."""
+    return [CLAIMS, *(case.id for case in questions.cases), *map(_property_name, questions.properties)]
+
+
+def _property_name(name: str) -> str:
+    return f"property/{name}"
 
 
 def _targets(config: pytest.Config, questions: _Questions) -> list[_Target]:
@@ -277,13 +304,10 @@ class _Questions:
         if not self._count:
             return
         by_type = [pattern[5:] for pattern in self._patterns if pattern.startswith("type:")]
-        others = [
-            pattern for pattern in self._patterns if pattern.startswith(("requirement:", "level:", "gen/", "*"))
-        ]
+        others = [pattern for pattern in self._patterns if pattern.startswith(("requirement:", "level:", "gen/", "*"))]
         for name in TYPES:
-            if not self._patterns or any(fnmatchcase(name, pattern) for pattern in by_type):
-                yield name
-            elif others and self.generated(name):
+            selected = not self._patterns or any(fnmatchcase(name, pattern) for pattern in by_type)
+            if selected or (others and self.generated(name)):
                 yield name
 
     def generated(self, name: str) -> list[Case]:
@@ -359,7 +383,8 @@ class _Target:
         from conformance.cases import judge
         from conformance.run import _asked
 
-        refuted = {(result.case.op, result.case.type.partition("<")[0]) for result in self.disproved()}
+        disproved = [result.case for result in self.disproved()]
+        refuted: set[tuple[str, str]] = {(case.op, case.type.partition("<")[0]) for case in disproved}
         asker, description = self.start()
         return [
             self._result(case, outcome, judge(case, outcome))
@@ -376,21 +401,32 @@ class _Target:
 # --- items --------------------------------------------------------------------------------------------
 
 
-class _Folder(pytest.Collector):
-    """Where our items hang in pytest's tree."""
+class KafkaFolder(pytest.Collector):
+    """Where our items hang in pytest's tree: a target's, or the folders of several targets."""
 
-    def collect(self) -> list[pytest.Item | pytest.Collector]:
-        """Nothing: the items are made with it."""
-        return []
+    targets: Sequence[_Target]
 
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """The items, the same in every process."""
+        if len(self.targets) == 1:
+            yield from self._items(self.targets[0])
+            return
+        for target in self.targets:
+            folder = KafkaFolder.from_parent(self, name=target.name)
+            folder.targets = [target]
+            yield folder
 
-def _items(folder: _Folder, target: _Target, questions: _Questions) -> Iterator[pytest.Item]:
-    """A target's items, the same in every process."""
-    yield _Claims.make(folder, CLAIMS, target)
-    for case in questions.cases:
-        yield _CaseItem.make(folder, case.id, target, case)
-    for name in questions.properties:
-        yield _Property.make(folder, f"property/{name}", target)
+    def _items(self, target: _Target) -> Iterator[pytest.Item]:
+        questions = target.questions
+        yield KafkaClaims.make(self, CLAIMS, target)
+        for case in questions.cases:
+            item = KafkaCase.make(self, case.id, target)
+            item.case = case
+            yield item
+        for name in questions.properties:
+            generated = KafkaProperty.make(self, _property_name(name), target)
+            generated.type = name
+            yield generated
 
 
 class _Item(pytest.Item):
@@ -399,9 +435,9 @@ class _Item(pytest.Item):
     target: _Target
 
     @classmethod
-    def make(cls, folder: _Folder, name: str, target: _Target) -> _Item:
+    def make(cls, folder: KafkaFolder, name: str, target: _Target) -> Self:
         """An item in a folder."""
-        item: _Item = cls.from_parent(folder, name=name)
+        item: Self = cls.from_parent(folder, name=name)
         item.target = target
         return item
 
@@ -427,11 +463,11 @@ class _Item(pytest.Item):
         self.user_properties += properties.items()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """No file, no line."""
-        return self.path, None, self.nodeid
+        """No file, no line, and a title."""
+        return self.config.rootpath / ROOT, None, f"{self.target.name}: {self.name}"
 
 
-class _Claims(_Item):
+class KafkaClaims(_Item):
     """Whether the target can do what it says."""
 
     def question(self) -> None:
@@ -443,18 +479,10 @@ class _Claims(_Item):
             pytest.fail("\n\n".join(lines), pytrace=False)
 
 
-class _CaseItem(_Item):
+class KafkaCase(_Item):
     """One case."""
 
     case: Case
-
-    @classmethod
-    def make(cls, folder: _Folder, name: str, target: _Target, case: Case | None = None) -> _CaseItem:
-        item = super().make(folder, name, target)
-        assert isinstance(item, _CaseItem)
-        assert case is not None
-        item.case = case
-        return item
 
     def question(self) -> None:
         (result,) = self.target.judge([self.case])
@@ -476,15 +504,20 @@ class _CaseItem(_Item):
                     pytest.fail(f"[XPASS(strict)] known failure (line {entry.line}): {entry.reason}", pytrace=False)
 
 
-class _Property(_Item):
+class KafkaProperty(_Item):
     """A type's generated cases, all of them: the target agrees with the reference on every one."""
 
+    type: str
+
     def question(self) -> None:
-        name = self.name.partition("/")[2]
         questions = self.target.questions
-        results = self.target.judge(questions.generated(name))
+        results = self.target.judge(questions.generated(self.type))
         counts = Counter(str(result.verdict.kind) for result in results)
-        self.tell(**{"kafka-generated": ", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts))})
+        judged = next((kind for kind in counts if kind not in ("skip", "protocol")), "skip")
+        self.tell(
+            **{"kafka-target": self.target.name, "kafka-case": self.name, "verdict": judged},
+            counts=", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts)),
+        )
         _decide(results, questions)
 
 

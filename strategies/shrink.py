@@ -41,12 +41,27 @@ def shrink_bytes(name: str, data: bytes, shows: Callable[[bytes], bool], budget:
 def shrink_value(name: str, shown: Any, shows: Callable[[Any], bool], budget: Budget | None = None) -> Any:
     """The smallest value (in notation) found for which `shows` still holds."""
     del name
-    return _shrink(shown, _smaller_values, shows, budget or Budget(), lambda value: len(repr(value)))
+    return _shrink(shown, _smaller_values, shows, budget or Budget(), _weight_of_value)
 
 
 def _weight_of_bytes(data: bytes) -> tuple[int, int]:
     """Shorter is smaller; of two as long, the one with more zeros."""
     return len(data), sum(map(bool, data))
+
+
+def _weight_of_value(value: Any) -> tuple[int, int]:
+    """Shorter to write is smaller; of two as long, the one with the smaller numbers."""
+    return len(repr(value)), _magnitude(value)
+
+
+def _magnitude(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(map(_magnitude, value.values()))
+    if isinstance(value, list):
+        return sum(map(_magnitude, value))
+    if isinstance(value, str):
+        return abs(int(value)) if value.lstrip("-").isdigit() and len(value) < 21 else 0
+    return abs(value) if isinstance(value, int) else 0
 
 
 def _shrink(

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.cases import Accepted, Broke, Refused, Unsupported
 from conformance.targets import protocol
-from conformance.targets.process import Launch
+from conformance.targets.process import Launch, Silent, TargetProcess
 from conformance.targets.protocol import ProtocolError
 from conformance.targets.session import _PATIENCE as PATIENCE
 from conformance.targets.session import WINDOW, CannotStart, Session, Terms
@@ -183,6 +183,15 @@ def test_the_clock_stands_while_nobody_waits_for_an_answer(session):
     assert honest([first, *asking]) == list(range(20))
 
 
+def test_errors_and_pieces_of_a_line_buy_no_time(python_target, monkeypatch):
+    target = TargetProcess(Launch("t", python_target(LOGS)), 1 << 30)
+    turns = iter([True] * 100)
+    monkeypatch.setattr(target, "_turn", lambda _: next(turns))
+    with pytest.raises(Silent):
+        target.line(time.monotonic())
+    target.close()
+
+
 # --- giving up ----------------------------------------------------------------------------------------
 
 
@@ -276,6 +285,20 @@ def test_long_answers_to_long_questions_fill_no_pipe_for_good(session):
     requests = [protocol.body({"op": "decode", "type": "VARINT", "hex": "00" * 15_000})] * 12
     outcomes = list(session(body).ask([*requests, protocol.body({"op": "decode", "hex": "00" * 300_000})]))
     assert [len(outcome.answer["more"]) for outcome in outcomes] == [300_000] * 13
+
+
+def test_a_large_question_travels_alone(session, tmp_path):
+    body = """
+import select
+for line in iter(sys.stdin.buffer.raw.readline, b""):
+    request = json.loads(line)
+    if len(line) > 50_000:
+        log(str(len(select.select([0], [], [], 0.3)[0])))
+    say(request, **(DESCRIBED if request["op"] == "describe" else {"ok": True}))
+"""
+    large = protocol.body({"op": "decode", "hex": "00" * 30_000})
+    assert len(list(session(body).ask([*questions(5), large, *questions(5), large, *questions(5)]))) == 17
+    assert asked(tmp_path) == {0: 2}
 
 
 def test_answers_in_pieces_and_several_at_once_are_read_alike(session):
