@@ -33,6 +33,8 @@ def _one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
         try:
             return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
         except (FileError, UnknownTarget, UnknownType) as error:
             click.echo(f"conformance: {error}", err=True)
         except BrokenPipeError:
@@ -46,9 +48,9 @@ def _one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _console(*, err: bool = False) -> Console:
-    from rich.console import Console
+    from conformance.reports.console import PatientConsole
 
-    console = Console(stderr=err, highlight=False, soft_wrap=False)
+    console = PatientConsole(stderr=err, highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console.width = 140
     return console
@@ -127,8 +129,12 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
     TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py or command:COMMAND LINE.
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
+    import signal
+
     from conformance.running import judge_all
 
+    # Told to stop by `timeout` or a CI job, it ends its targets and reports as if by hand.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(judge_all(targets, options, _console(), _console(err=True)))
 
 

@@ -241,38 +241,48 @@ class _Processes(Asker):
         todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(shares)):
             todo.put(number)
-        done: list[queue.SimpleQueue[list[Outcome] | Exception]] = [queue.SimpleQueue() for _ in shares]
+        done: list[queue.SimpleQueue[Outcome | Exception]] = [queue.SimpleQueue() for _ in shares]
         self._sessions += [Session(self._launch, self._plan.terms) for _ in range(workers - 1)]
         for session in self._sessions:
             thread = threading.Thread(target=self._work, args=(session, todo, shares, done), daemon=True)
-            thread.start()
+            # In this order: an interrupt may come in between, and `close` must know of it.
             self._threads.append(thread)
-        for finished in done:
-            outcomes = finished.get()
-            if isinstance(outcomes, Exception):
-                raise outcomes
-            yield from outcomes
+            thread.start()
+        for share, finished in zip(shares, done, strict=True):
+            for _ in share:
+                found = _awaited(finished)
+                if isinstance(found, Exception):
+                    raise found
+                yield found
 
     def _work(
         self,
         session: Session,
         todo: queue.SimpleQueue[int],
         shares: list[list[bytes]],
-        done: list[queue.SimpleQueue[list[Outcome] | Exception]],
+        done: list[queue.SimpleQueue[Outcome | Exception]],
     ) -> None:
         with session, suppress(queue.Empty):
             while not self._stop.is_set():
                 number = todo.get_nowait()
                 try:
-                    done[number].put(list(session.ask(shares[number])))
+                    for found in session.ask(shares[number]):
+                        done[number].put(found)
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     done[number].put(error)
 
     def close(self) -> None:
         self._stop.set()
-        for session in self._sessions:
-            if any(thread.is_alive() for thread in self._threads):
-                session.abort()
+        for session in self._sessions if self._threads else ():
+            session.abort()
         for thread in self._threads:
-            thread.join()
+            with suppress(RuntimeError):  # an interrupt kept it from starting
+                thread.join()
         self._first.__exit__()
+
+
+def _awaited(finished: queue.SimpleQueue[Outcome | Exception]) -> Outcome | Exception:
+    """What comes next; looks up now and then, as a signal just before a wait without end would not be seen."""
+    while True:
+        with suppress(queue.Empty):
+            return finished.get(timeout=0.5)

@@ -51,16 +51,18 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
     interrupted = _judge(launches, cases, catalog, plan, runs, errors)
     if options["save_failures"] is not None:
         save_all(runs, options["save_failures"])
-    for run in runs:
-        console.print(target_summary(run) if options["quiet"] else target_report(run, catalog.requirements), crop=False)
     old = stale(known, catalog.cases, [result for run in runs for result in run.results])
     if options["update_known_failures"]:
         _update_known(options["known_failures"], known, runs, [entry for entry, _ in old])
-        console.print(f"{options['known_failures']}: updated", markup=False)
         old = []
+    # Files first: whoever reads the text may have gone.
+    _write_files(options, runs, [(entry.id, why) for entry, why in old])
+    for run in runs:
+        console.print(target_summary(run) if options["quiet"] else target_report(run, catalog.requirements), crop=False)
+    if options["update_known_failures"]:
+        console.print(f"{options['known_failures']}: updated", markup=False)
     for entry, why in old:
         console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False)
-    _write_files(options, runs, [(entry.id, why) for entry, why in old])
     return INTERRUPTED if interrupted else _status(runs, stale_entries=bool(old))
 
 

@@ -40,7 +40,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     op, name = request.get("op"), request.get("type")
     if op == "describe":
         return describe()
-    if op not in _OPS:
+    if not isinstance(op, str) or op not in _OPS:
         return {"unsupported": f"no operation {op!r}"}
     if not isinstance(name, str):
         return {"unsupported": "a request names a type"}

@@ -1,0 +1,440 @@
+"""The public strategies: what they give is valid, what they shrink to is stated, and nothing is left behind."""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed (extra: test)")
+
+from hypothesis import HealthCheck, Phase, configuration, find, given, settings
+from hypothesis import strategies as st
+
+import conformance
+from conformance import codec, strategies
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.primitives import ARRAYS, PRIMITIVES
+from conformance.strategies import (
+    arrays,
+    compact_arrays,
+    compact_byte_strings,
+    compact_nullable_strings,
+    compact_strings,
+    control_batches,
+    control_records,
+    encoded,
+    float64s,
+    from_type,
+    gapped_batches,
+    headers,
+    hostile,
+    int8s,
+    int16s,
+    int32s,
+    int64s,
+    logs,
+    record_batches,
+    records,
+    records_fields,
+    strings,
+    tagged_fields,
+    uint16s,
+    varints,
+    varlongs,
+)
+
+ROOT = Path(__file__).parent.parent
+QUIET = settings(
+    database=None,
+    deadline=None,
+    derandomize=True,
+    max_examples=30,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
+)
+PERSISTENT = settings(QUIET, max_examples=3000)
+NESTED = ("ARRAY<INT32>", "COMPACT_NULLABLE_ARRAY<NULLABLE_STRING>", "COMPACT_ARRAY<ARRAY<STRING>>", "ARRAY<RECORD>")
+NUMBERS = [name for name, row in PRIMITIVES.items() if len(row.edges) > 3 and name != "FLOAT64"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _elsewhere(tmp_path_factory):
+    """What Hypothesis keeps of the modules of a checkout (they count as the user's own) is kept away from it."""
+    configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
+    yield
+    configuration.set_hypothesis_home_dir(None)
+
+
+def smallest(strategy, condition=lambda _: True):
+    return find(strategy, condition, settings=PERSISTENT)
+
+
+def always(strategy, check):
+    QUIET(given(strategy)(lambda value: check(value)))()
+
+
+# --- names --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", codec.TYPES)
+def test_every_type_has_a_public_strategy_that_from_type_shows(name):
+    noun = re.fullmatch(r"(\w+s)\(\)", repr(from_type(name)))[1]
+    assert noun in dir(strategies)
+    assert getattr(strategies, noun).__name__ == noun
+
+
+@pytest.mark.parametrize("form", ARRAYS)
+def test_every_form_of_array_has_a_public_strategy_that_from_type_shows(form):
+    assert repr(from_type(f"{form}<INT32>")) == f"{form.lower()}s(int32s())"
+    assert f"{form.lower()}s" in dir(strategies)
+
+
+def test_no_two_types_have_the_same_strategy():
+    assert len({repr(from_type(name)) for name in codec.TYPES}) == len(codec.TYPES)
+
+
+def test_every_public_name_is_documented():
+    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    for name in dir(strategies):
+        assert getattr(strategies, name).__doc__, name
+        assert f"`{name}(" in page, name
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shown"),
+    [
+        (int8s(), "int8s()"),
+        (varints(min_value=0, max_value=7), "varints(min_value=0, max_value=7)"),
+        (float64s(allow_nan=False), "float64s(allow_nan=False)"),
+        (strings(max_size=3), "strings(max_size=3)"),
+        (arrays(strings(min_size=1), allow_null=False), "arrays(strings(min_size=1), allow_null=False)"),
+        (record_batches(codec="lz4", max_size=2), "record_batches(codec='lz4', max_size=2)"),
+        (logs(min_size=1), "logs(min_size=1)"),
+        (from_type("ARRAY<ARRAY<INT8>>"), "arrays(arrays(int8s()), max_size=8)"),
+        (encoded("UUID"), "encoded('UUID')"),
+        (hostile("RECORD", values=records()), "hostile('RECORD', values=records())"),
+    ],
+)
+def test_a_strategy_shows_the_call_that_makes_it(strategy, shown):
+    assert repr(strategy) == shown
+
+
+# --- what they give is valid --------------------------------------------------------------------------
+
+
+def check_whole(name, value, data):
+    read = codec.decode(name, data)
+    assert (read.violations, read.remarks) == ((), ())
+    assert (read.value, read.consumed) == (value, len(data))
+    assert codec.wire(name).encode(read.value) == data
+
+
+@pytest.mark.parametrize("name", [*codec.TYPES, *NESTED])
+def test_a_value_is_read_back_as_it_is_and_nothing_about_it_is_open(name):
+    always(encoded(name), lambda pair: check_whole(name, *pair))
+
+
+@pytest.mark.parametrize("batches", [gapped_batches(), gapped_batches(codec="zstd", min_size=2), control_batches()], ids=repr)
+def test_other_batches_are_read_back_as_they_are_and_nothing_about_them_is_open(batches):
+    always(encoded("RECORD_BATCH", values=batches), lambda pair: check_whole("RECORD_BATCH", *pair))
+
+
+@pytest.mark.parametrize("batches", [record_batches(), control_batches()], ids=repr)
+def test_a_batch_as_first_written_is_what_an_encoder_can_be_asked_for(batches):
+    always(
+        encoded("RECORD_BATCH", values=batches), lambda pair: check(codec.encode("RECORD_BATCH", pair[0]) == pair[1])
+    )
+
+
+def check(holds):
+    assert holds
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_edges_of_a_number_come_up(name):
+    seen = set()
+    settings(QUIET, max_examples=1000)(given(from_type(name))(lambda value: seen.add(value)))()
+    assert set(codec.wire(name).edges) <= seen
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sizes"),
+    [
+        (strings(), {0, 32767}),
+        (compact_strings(), {0, 126, 127, 16382, 16383}),
+        (compact_byte_strings(), {0, 126, 127, 16382, 16383}),
+        (headers().map(lambda header: header["key"]), {0, 63, 64, 8191, 8192}),
+        (records().map(lambda record: record["headers"]), {0, 63, 64}),
+        (compact_arrays(int8s(), allow_null=False), {0, 126, 127}),
+        (record_batches(codec="none").map(lambda batch: batch["records"]), {1, 64, 65}),
+    ],
+    ids=["strings", "compact strings", "compact bytes", "header keys", "headers", "compact arrays", "records"],
+)
+def test_the_sizes_at_which_a_length_changes_form_come_up(strategy, sizes):
+    seen = set()
+
+    def note(value):
+        seen.add(len(value.encode() if isinstance(value, str) else value))
+
+    settings(QUIET, max_examples=300)(given(strategy)(note))()
+    assert sizes <= seen
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_characters_of_every_width_come_up(width):
+    assert smallest(strings(), lambda text: any(len(one.encode()) == width for one in text))
+
+
+@pytest.mark.parametrize("codec_name", CODEC_NAMES)
+def test_a_batch_has_the_codec_and_the_number_of_records_that_are_asked_for(codec_name):
+    def hold(batch):
+        assert CODEC_NAMES[batch["compression"]] == codec_name
+        assert 2 <= len(batch["records"]) == batch["recordCount"] <= 4
+        assert [record["offset"] - batch["baseOffset"] for record in batch["records"]] == [0, 1, 2, 3][: batch["recordCount"]]
+
+    always(record_batches(codec=codec_name, min_size=2, max_size=4), hold)
+
+
+def test_sizes_are_in_bytes_and_kept():
+    always(strings(min_size=3, max_size=5), lambda text: check(3 <= len(text.encode()) <= 5))
+    always(compact_nullable_strings(max_size=2), lambda text: check(text is None or len(text.encode()) <= 2))
+    always(tagged_fields(min_size=1, max_size=2), lambda fields: check(1 <= len(fields) <= 2))
+    always(arrays(int8s(), min_size=2, max_size=3, allow_null=False), lambda found: check(2 <= len(found) <= 3))
+
+
+def test_offsets_in_a_log_rise():
+    def hold(log):
+        assert 2 <= len(log["batches"]) <= 3
+        for one, other in pairwise(log["batches"]):
+            assert one["baseOffset"] + one["lastOffsetDelta"] < other["baseOffset"]
+
+    always(logs(min_size=2, max_size=3), hold)
+
+
+# --- what they shrink to ------------------------------------------------------------------------------
+
+RECORD = {"length": 6, "attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": None, "value": None, "headers": ()}
+PLACED = {**RECORD, "offset": 0, "timestamp": 0}
+BATCH = {
+    **{"baseOffset": 0, "batchLength": 56, "partitionLeaderEpoch": 0, "magic": 2, "crc": 884707955, "attributes": 0},
+    **{"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False},
+    **{"hasDeleteHorizonMs": False, "lastOffsetDelta": 0, "baseTimestamp": 0, "maxTimestamp": 0, "producerId": -1},
+    **{"producerEpoch": -1, "baseSequence": -1, "recordCount": 1, "records": (PLACED,)},
+}
+SMALLEST = {
+    **dict.fromkeys(NUMBERS, 0),
+    **{"FLOAT64": 0, "UUID": bytes(16), "BOOLEAN": False},
+    **{"STRING": "", "COMPACT_STRING": "", "BYTES": b"", "COMPACT_BYTES": b""},
+    **dict.fromkeys(("NULLABLE_STRING", "COMPACT_NULLABLE_STRING", "NULLABLE_BYTES", "COMPACT_NULLABLE_BYTES")),
+    **{"RECORDS": None, "COMPACT_RECORDS": None, "TAGGED_FIELDS": (), "RECORD": RECORD, "RECORD_BATCH": BATCH},
+    **{"CONTROL_RECORD": {"version": 0, "type": 0}, "LOG": {"batches": (), "partial": 0}},
+    **dict.fromkeys(NESTED),
+}
+
+
+@pytest.mark.parametrize("name", [*codec.TYPES, *NESTED])
+def test_the_smallest_value_of_each_type(name):
+    assert smallest(from_type(name)) == SMALLEST[name]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "condition", "found"),
+    [
+        (int8s(), lambda value: value > 100, 101),
+        (int16s(max_value=-5), lambda _: True, -5),
+        (uint16s(min_value=5), lambda _: True, 5),
+        (varints(), lambda value: value < -64, -65),
+        (varlongs(), lambda value: value >= 1 << 34, 1 << 34),
+        (int64s(), lambda value: value < -(1 << 62), -(1 << 62) - 1),
+        (float64s(), bool, 0x3FF0_0000_0000_0000),
+        (float64s(), lambda bits: bits > 0x7FF0_0000_0000_0000 and bits >> 63 == 0, 0x7FF8_0000_0000_0000),
+        (strings(), lambda text: len(text) > 3, "0000"),
+        (strings(), lambda text: not text.isascii(), "\x80"),
+        (strings(), lambda text: len(text.encode()) == 32767, "0" * 32767),
+        (compact_strings(), lambda text: len(text.encode()) > 126, "0" * 127),
+        (compact_nullable_strings(), lambda text: text is not None, ""),
+        (compact_byte_strings(), lambda data: len(data) > 126, bytes(127)),
+        (records_fields(), lambda data: data is not None, b""),
+        (tagged_fields(), lambda fields: len(fields) > 1, ({"tag": 0, "data": b""}, {"tag": 1, "data": b""})),
+        (tagged_fields(), lambda fields: any(field["data"] for field in fields), ({"tag": 0, "data": b"\0"},)),
+        (arrays(int32s()), lambda found: found is not None, ()),
+        (arrays(int32s()), lambda found: sum(found or ()) > 300, (301,)),
+        (compact_arrays(int32s()), lambda found: len(found or ()) > 126, (0,) * 127),
+        (headers(), lambda _: True, {"key": "", "value": None}),
+        (headers(), lambda header: header["value"], {"key": "", "value": b"\0"}),
+        (records(), lambda record: record["headers"], {**RECORD, "length": 8, "headers": ({"key": "", "value": None},)}),
+        (records(), lambda record: len(record["key"] or b"") > 63, {**RECORD, "length": 71, "key": bytes(64)}),
+        (control_records(), lambda marker: marker["type"], {"version": 0, "type": 1}),
+    ],
+)
+def test_what_it_shrinks_to(strategy, condition, found):
+    assert smallest(strategy, condition) == found
+
+
+def stripped(batch):
+    """What of a batch is unlike the smallest one, checksum and lengths left out."""
+    left_out = {"crc", "batchLength", "attributes", "records"}
+    return {name: value for name, value in batch.items() if name not in left_out and value != BATCH[name]}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "condition", "unlike", "offsets"),
+    [
+        (record_batches(codec="zstd"), lambda _: True, {"compression": 4}, [0]),
+        (record_batches(), lambda b: b["recordCount"] > 1, {"lastOffsetDelta": 1, "recordCount": 2}, [0, 1]),
+        (record_batches(), lambda b: b["lastOffsetDelta"] > 63, {"lastOffsetDelta": 64, "recordCount": 65}, [*range(65)]),
+        (
+            record_batches(),
+            lambda b: b["isTransactional"],
+            {"isTransactional": True, "producerId": 0, "producerEpoch": 0, "baseSequence": 0},
+            [0],
+        ),
+        (record_batches(), lambda b: b["timestampType"], {"timestampType": 1}, [0]),
+        (gapped_batches(), lambda _: True, {"recordCount": 0}, []),
+        (gapped_batches(), lambda b: b["hasDeleteHorizonMs"], {"hasDeleteHorizonMs": True, "recordCount": 0}, []),
+        (
+            gapped_batches(),
+            lambda b: b["records"] and b["records"][-1]["offsetDelta"] >= b["recordCount"],
+            {"lastOffsetDelta": 1},
+            [1],
+        ),
+        (
+            control_batches(),
+            lambda _: True,
+            {"isTransactional": True, "isControlBatch": True, "producerId": 0, "producerEpoch": 0},
+            [0],
+        ),
+    ],
+)
+def test_what_a_batch_shrinks_to(strategy, condition, unlike, offsets):
+    batch = smallest(strategy, condition)
+    assert stripped(batch) == unlike
+    assert [record["offset"] for record in batch["records"]] == offsets
+    assert all(record["headers"] == () and record["timestamp"] == 0 for record in batch["records"])
+
+
+def test_two_batches_in_a_log_shrink_to_neighbours():
+    first, second = smallest(logs(), lambda log: len(log["batches"]) == 2)["batches"]
+    assert first == BATCH
+    assert second == {**BATCH, "baseOffset": 1, "records": ({**PLACED, "offset": 1},)}
+
+
+def test_pairs_shrink_as_their_values_do():
+    assert smallest(encoded("VARINT"), lambda pair: len(pair[1]) > 2) == (8192, b"\x80\x80\x01")
+
+
+# --- hostile bytes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*codec.TYPES, *NESTED])
+def test_the_reference_answers_whatever_hostile_bytes_it_is_given(name):
+    answers = set()
+
+    def ask(data):
+        read = codec.decode(name, data)
+        assert 0 <= read.consumed <= len(data)
+        assert (read.value is None) or read.ok
+        answers.add(read.violations[0].requirement if read.violations else "")
+
+    settings(QUIET, max_examples=60)(given(hostile(name))(ask))()
+    assert answers - {""}
+
+
+def breaking(name, requirement):
+    return lambda data: [found.requirement for found in codec.decode(name, data).violations[:1]] == [requirement]
+
+
+@pytest.mark.parametrize(
+    ("name", "requirement", "found"),
+    [
+        ("INT32", "int.truncated-rejected", ""),
+        ("VARINT", "varint.max-five-bytes", "808080808000"),
+        ("VARINT", "varint.truncated-rejected", ""),
+        ("STRING", "string.null-rejected", "ffff"),
+        ("STRING", "string.truncated-rejected", "0001"),
+        ("COMPACT_STRING", "compact-string.null-rejected", "00"),
+        ("TAGGED_FIELDS", "tagged.duplicate-rejected", "0201000100"),
+    ],
+)
+def test_what_hostile_bytes_shrink_to(name, requirement, found):
+    assert smallest(hostile(name), breaking(name, requirement)).hex() == found
+
+
+@pytest.mark.parametrize(
+    "requirement", ["crc.mismatch-corrupt", "batch.record-count-mismatch", "record.length-mismatch-rejected"]
+)
+def test_a_hostile_batch_shrinks_to_damage_to_the_smallest(requirement):
+    plain = codec.wire("RECORD_BATCH").encode(BATCH)
+    data = smallest(hostile("RECORD_BATCH"), breaking("RECORD_BATCH", requirement))
+    assert abs(len(data) - len(plain)) < 16
+
+
+def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
+    def inside(data):
+        read = codec.decode("RECORD_BATCH", data)
+        return any(found.layer for found in read.violations) and len(read.violations) == 1
+
+    batches = record_batches(codec="lz4", max_size=2)
+    assert smallest(hostile("RECORD_BATCH", values=batches), inside)
+
+
+# --- arguments ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: int8s(max_value=128), ValueError, "min_value -128 to max_value 128 is no range within -128 to 127"),
+        (lambda: varints(min_value=2, max_value=1), ValueError, "min_value 2 to max_value 1"),
+        (lambda: int32s(min_value="1"), TypeError, "min_value must be an int, not '1'"),
+        (lambda: int32s(max_value=True), TypeError, "max_value must be an int"),
+        (lambda: int8s(1), TypeError, "positional"),
+        (lambda: strings(max_size=32768), ValueError, "max_size 32768 is above the type's limit of 32767"),
+        (lambda: strings(min_size=-1), ValueError, "min_size -1"),
+        (lambda: tagged_fields(min_size=2, max_size=1), ValueError, "min_size 2 to max_size 1"),
+        (lambda: arrays("INT32"), TypeError, "element must be a strategy, not 'INT32'"),
+        (lambda: arrays(int8s(), max_size=1.5), TypeError, "max_size must be an int"),
+        (lambda: record_batches(codec="brotli"), ValueError, "codec must be one of none, gzip, snappy, lz4, zstd"),
+        (lambda: record_batches(min_size=0), ValueError, "a batch is written with records"),
+        (lambda: gapped_batches(codec=1), ValueError, "codec must be one of"),
+        (lambda: logs(max_size=-1), ValueError, "max_size -1"),
+        (lambda: from_type("INT7"), codec.UnknownType, "there is no type 'INT7'"),
+        (lambda: from_type("ARRAY<LOG>"), codec.UnknownType, "no array of it"),
+        (lambda: from_type(8), TypeError, "name must be that of a type, not 8"),
+        (lambda: encoded("INT7"), codec.UnknownType, "INT7"),
+        (lambda: encoded("INT8", values=[1]), TypeError, "values must be a strategy"),
+        (lambda: hostile("ARRAY<X>"), codec.UnknownType, "X"),
+        (lambda: hostile(st.integers()), TypeError, "name must be that of a type"),
+    ],
+)
+def test_a_wrong_argument_is_refused_at_once(call, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        call()
+
+
+# --- in somebody else's folder ------------------------------------------------------------------------
+
+
+def test_the_example_in_the_docs_passes_in_a_fresh_process_and_leaves_nothing_in_the_folder(tmp_path):
+    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    folder, packages = tmp_path / "mine", tmp_path / "site-packages"
+    folder.mkdir()
+    packages.mkdir()
+    # Installed, the package is no module of the user's own; from a checkout Hypothesis would take it for one.
+    (packages / "conformance").symlink_to(Path(conformance.__file__).parent)
+    (folder / "test_mine.py").write_text(re.search(r"test_mine.py -->\n```python\n(.*?)```", page, re.DOTALL)[1])
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    env = {**os.environ, "PYTHONPATH": str(packages)}
+    env.pop("HYPOTHESIS_STORAGE_DIRECTORY", None)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert [path.name for path in folder.iterdir()] == ["test_mine.py"]
+
+
+def test_the_package_imports_no_hypothesis_before_a_strategy_is_used():
+    program = "import sys, conformance.strategies; sys.exit('hypothesis' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
