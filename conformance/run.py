@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -101,7 +102,7 @@ def result_of(target: str, case: Case, outcome: Outcome, verdict: Verdict, *, ca
 
 
 def _asked(
-    description: protocol.Description, cases: Sequence[Case], refuted: set[tuple[str, str]], asker: Asker
+    description: protocol.Description, cases: Sequence[Case], refuted: AbstractSet[tuple[str, str]], asker: Asker
 ) -> Iterator[tuple[Case, Outcome]]:
     """Every case with its outcome, in order; only what the target claims is put to it."""
     lacking = [_why_not(description, case, refuted) for case in cases]
@@ -110,7 +111,7 @@ def _asked(
         yield case, Unsupported(reason) if reason else next(outcomes)
 
 
-def _why_not(description: protocol.Description, case: Case, refuted: set[tuple[str, str]]) -> str:
+def _why_not(description: protocol.Description, case: Case, refuted: AbstractSet[tuple[str, str]]) -> str:
     if (case.op, case.type.partition("<")[0]) in refuted:
         return f"the claim to {case.op} {case.type} was disproved at the start"
     return description.lacks(case)

@@ -161,6 +161,12 @@ def _strategy(argument: str, given: object) -> SearchStrategy[Any]:
     return given
 
 
+def _row(name: object) -> Wire:
+    if not isinstance(name, str):
+        raise TypeError(f"name must be that of a type, not {name!r}")
+    return wire(name)
+
+
 def _known(codec: str | None) -> str | None:
     if codec is not None and codec not in CODEC_NAMES:
         raise ValueError(f"codec must be one of {', '.join(CODEC_NAMES)}, or None for any, not {codec!r}")
@@ -684,9 +690,7 @@ def from_type(name: str) -> SearchStrategy[Any]:
 
     Arrays of anything but numbers and sized contents are kept short. Raises UnknownType, a ValueError.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"name must be that of a type, not {name!r}")
-    wire(name)
+    _row(name)
     form, _, rest = name.partition("<")
     if not rest:
         return _FOR_TYPE[name]()
@@ -696,7 +700,7 @@ def from_type(name: str) -> SearchStrategy[Any]:
 
 def encoded(name: str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
     """Values of a type (or of a strategy for it) beside their bytes, gaps kept. They shrink as the values do."""
-    row, given = wire(name), from_type(name) if values is None else _strategy("values", values)
+    row, given = _row(name), from_type(name) if values is None else _strategy("values", values)
     return _named("encoded", given.map(lambda value: (value, row.encode(value))), name, values=values)
 
 

@@ -108,7 +108,7 @@ def test_every_public_name_is_documented():
     ("strategy", "shown"),
     [
         (int8s(), "int8s()"),
-        (varints(min_value=0, max_value=7), "varints(min_value=0, max_value=7)"),
+        (varints(min_value=0), "varints(min_value=0)"),
         (float64s(allow_nan=False), "float64s(allow_nan=False)"),
         (strings(max_size=3), "strings(max_size=3)"),
         (arrays(strings(min_size=1), allow_null=False), "arrays(strings(min_size=1), allow_null=False)"),
@@ -138,7 +138,9 @@ def test_a_value_is_read_back_as_it_is_and_nothing_about_it_is_open(name):
     always(encoded(name), lambda pair: check_whole(name, *pair))
 
 
-@pytest.mark.parametrize("batches", [gapped_batches(), gapped_batches(codec="zstd", min_size=2), control_batches()], ids=repr)
+@pytest.mark.parametrize(
+    "batches", [gapped_batches(), gapped_batches(codec="zstd", min_size=2), control_batches()], ids=repr
+)
 def test_other_batches_are_read_back_as_they_are_and_nothing_about_them_is_open(batches):
     always(encoded("RECORD_BATCH", values=batches), lambda pair: check_whole("RECORD_BATCH", *pair))
 
@@ -194,7 +196,9 @@ def test_a_batch_has_the_codec_and_the_number_of_records_that_are_asked_for(code
     def hold(batch):
         assert CODEC_NAMES[batch["compression"]] == codec_name
         assert 2 <= len(batch["records"]) == batch["recordCount"] <= 4
-        assert [record["offset"] - batch["baseOffset"] for record in batch["records"]] == [0, 1, 2, 3][: batch["recordCount"]]
+        assert [record["offset"] - batch["baseOffset"] for record in batch["records"]] == [0, 1, 2, 3][
+            : batch["recordCount"]
+        ]
 
     always(record_batches(codec=codec_name, min_size=2, max_size=4), hold)
 
@@ -217,7 +221,15 @@ def test_offsets_in_a_log_rise():
 
 # --- what they shrink to ------------------------------------------------------------------------------
 
-RECORD = {"length": 6, "attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": None, "value": None, "headers": ()}
+RECORD = {
+    "length": 6,
+    "attributes": 0,
+    "timestampDelta": 0,
+    "offsetDelta": 0,
+    "key": None,
+    "value": None,
+    "headers": (),
+}
 PLACED = {**RECORD, "offset": 0, "timestamp": 0}
 BATCH = {
     **{"baseOffset": 0, "batchLength": 56, "partitionLeaderEpoch": 0, "magic": 2, "crc": 884707955, "attributes": 0},
@@ -266,7 +278,11 @@ def test_the_smallest_value_of_each_type(name):
         (compact_arrays(int32s()), lambda found: len(found or ()) > 126, (0,) * 127),
         (headers(), lambda _: True, {"key": "", "value": None}),
         (headers(), lambda header: header["value"], {"key": "", "value": b"\0"}),
-        (records(), lambda record: record["headers"], {**RECORD, "length": 8, "headers": ({"key": "", "value": None},)}),
+        (
+            records(),
+            lambda record: record["headers"],
+            {**RECORD, "length": 8, "headers": ({"key": "", "value": None},)},
+        ),
         (records(), lambda record: len(record["key"] or b"") > 63, {**RECORD, "length": 71, "key": bytes(64)}),
         (control_records(), lambda marker: marker["type"], {"version": 0, "type": 1}),
     ],
@@ -286,7 +302,12 @@ def stripped(batch):
     [
         (record_batches(codec="zstd"), lambda _: True, {"compression": 4}, [0]),
         (record_batches(), lambda b: b["recordCount"] > 1, {"lastOffsetDelta": 1, "recordCount": 2}, [0, 1]),
-        (record_batches(), lambda b: b["lastOffsetDelta"] > 63, {"lastOffsetDelta": 64, "recordCount": 65}, [*range(65)]),
+        (
+            record_batches(),
+            lambda b: b["lastOffsetDelta"] > 63,
+            {"lastOffsetDelta": 64, "recordCount": 65},
+            [*range(65)],
+        ),
         (
             record_batches(),
             lambda b: b["isTransactional"],
