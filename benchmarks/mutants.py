@@ -23,8 +23,8 @@ What is damaged, and how (a mutant each):
 What is left alone, because no answer of a target can show it:
 
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
-- remarks (`cursor.remark`, `rests_on`), with the conditions, functions and constants that do nothing but make them: the
-  protocol has no word for them, they steer what the suite itself expects;
+- remarks (`cursor.remark`, `rests_on`), with the conditions, functions and constants that do nothing but make them, or
+  tell them from faults: the protocol has no word for them, they steer what the suite itself expects;
 - what writes bytes for the generator (`stored.py`, `sealed`): no target is asked for those;
 - the judge's half of the notation (`same`, `mismatches`, `observed` …) and the edges of types: the codec that judges
   is not the damaged one;
@@ -156,7 +156,7 @@ _UNSEEN = (
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     *("rule_of", "_is_append_time", "Layout.rules_by_name", "_RULES", "_null_rule", "sealed"),
-    *("_MAGIC_AT", "_FIT"),
+    *("_MAGIC_AT", "_FIT", "_KEYS", "CHECKSUMMED", "_ends_between_blocks", "_RLE"),
 )
 """Classes, functions, tables and constants of findings, trails and judging."""
 

@@ -5,19 +5,20 @@ The names of `typed` stand here; Hypothesis is imported when one of them is firs
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
+
+_TYPED = "conformance.strategies.typed"
 
 
 def __getattr__(name: str) -> Any:
     """A public name of `conformance.strategies.typed`."""
-    from conformance.strategies import typed
-
-    if name.startswith("_") or name not in typed.__all__:
+    # Not `from … import typed`, which would ask for the name here again.
+    typed = importlib.import_module(_TYPED)
+    if name not in typed.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(typed, name)
 
 
 def __dir__() -> list[str]:
-    from conformance.strategies import typed
-
-    return sorted(typed.__all__)
+    return sorted(importlib.import_module(_TYPED).__all__)

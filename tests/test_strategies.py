@@ -52,11 +52,12 @@ QUIET = settings(
     database=None,
     deadline=None,
     derandomize=True,
-    max_examples=30,
+    max_examples=20,
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
 )
 PERSISTENT = settings(QUIET, max_examples=3000)
+UNSHRUNK = settings(PERSISTENT, phases=(Phase.generate,))
 NESTED = ("ARRAY<INT32>", "COMPACT_NULLABLE_ARRAY<NULLABLE_STRING>", "COMPACT_ARRAY<ARRAY<STRING>>", "ARRAY<RECORD>")
 NUMBERS = [name for name, row in PRIMITIVES.items() if len(row.edges) > 3 and name != "FLOAT64"]
 
@@ -74,7 +75,7 @@ def smallest(strategy, condition=lambda _: True):
 
 
 def always(strategy, check):
-    QUIET(given(strategy)(lambda value: check(value)))()
+    QUIET(given(strategy)(check))()
 
 
 # --- names --------------------------------------------------------------------------------------------
@@ -158,32 +159,35 @@ def check(holds):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_the_edges_of_a_number_come_up(name):
-    seen = set()
-    settings(QUIET, max_examples=1000)(given(from_type(name))(lambda value: seen.add(value)))()
-    assert set(codec.wire(name).edges) <= seen
+    missing = set(codec.wire(name).edges)
+
+    def note(value):
+        missing.discard(value)
+
+    settings(QUIET, max_examples=1000)(given(from_type(name))(note))()
+    assert not missing
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize(
     ("strategy", "sizes"),
     [
-        (strings(), {0, 32767}),
-        (compact_strings(), {0, 126, 127, 16382, 16383}),
-        (compact_byte_strings(), {0, 126, 127, 16382, 16383}),
-        (headers().map(lambda header: header["key"]), {0, 63, 64, 8191, 8192}),
-        (records().map(lambda record: record["headers"]), {0, 63, 64}),
-        (compact_arrays(int8s(), allow_null=False), {0, 126, 127}),
-        (record_batches(codec="none").map(lambda batch: batch["records"]), {1, 64, 65}),
+        (strings(), [0, 32767]),
+        (compact_strings(), [0, 126, 127, 16382, 16383]),
+        (compact_byte_strings(), [0, 126, 127, 16382, 16383]),
+        (headers().map(lambda header: header["key"]), [0, 63, 64, 8191, 8192]),
+        (records().map(lambda record: record["headers"]), [0, 63, 64]),
+        (compact_arrays(int8s(), allow_null=False), [0, 126, 127]),
+        (record_batches(codec="none").map(lambda batch: batch["records"]), [1, 64, 65]),
     ],
     ids=["strings", "compact strings", "compact bytes", "header keys", "headers", "compact arrays", "records"],
 )
 def test_the_sizes_at_which_a_length_changes_form_come_up(strategy, sizes):
-    seen = set()
+    def size(value):
+        return len(value.encode() if isinstance(value, str) else value)
 
-    def note(value):
-        seen.add(len(value.encode() if isinstance(value, str) else value))
-
-    settings(QUIET, max_examples=300)(given(strategy)(note))()
-    assert sizes <= seen
+    for wanted in sizes:
+        assert size(find(strategy, lambda value, wanted=wanted: size(value) == wanted, settings=UNSHRUNK)) == wanted
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
@@ -266,7 +270,6 @@ def test_the_smallest_value_of_each_type(name):
         (float64s(), lambda bits: bits > 0x7FF0_0000_0000_0000 and bits >> 63 == 0, 0x7FF8_0000_0000_0000),
         (strings(), lambda text: len(text) > 3, "0000"),
         (strings(), lambda text: not text.isascii(), "\x80"),
-        (strings(), lambda text: len(text.encode()) == 32767, "0" * 32767),
         (compact_strings(), lambda text: len(text.encode()) > 126, "0" * 127),
         (compact_nullable_strings(), lambda text: text is not None, ""),
         (compact_byte_strings(), lambda data: len(data) > 126, bytes(127)),
@@ -289,6 +292,11 @@ def test_the_smallest_value_of_each_type(name):
 )
 def test_what_it_shrinks_to(strategy, condition, found):
     assert smallest(strategy, condition) == found
+
+
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
+def test_a_string_of_the_largest_size_shrinks_to_zeros():
+    assert smallest(strings(), lambda text: len(text.encode()) == 32767) == "0" * 32767
 
 
 def stripped(batch):
@@ -338,10 +346,16 @@ def test_what_a_batch_shrinks_to(strategy, condition, unlike, offsets):
     assert all(record["headers"] == () and record["timestamp"] == 0 for record in batch["records"])
 
 
-def test_two_batches_in_a_log_shrink_to_neighbours():
-    first, second = smallest(logs(), lambda log: len(log["batches"]) == 2)["batches"]
-    assert first == BATCH
-    assert second == {**BATCH, "baseOffset": 1, "records": ({**PLACED, "offset": 1},)}
+def test_two_batches_in_a_log_shrink_to_empty_neighbours():
+    batches = smallest(logs(), lambda log: len(log["batches"]) == 2)["batches"]
+    assert [stripped(batch) for batch in batches] == [{"recordCount": 0}, {"baseOffset": 1, "recordCount": 0}]
+
+
+def test_a_producers_record_in_a_log_shrinks_to_the_smallest_batch():
+    def holds_one(log):
+        return any(batch["records"] and not batch["isControlBatch"] for batch in log["batches"])
+
+    assert smallest(logs(), holds_one)["batches"] == (BATCH,)
 
 
 def test_pairs_shrink_as_their_values_do():
@@ -361,7 +375,7 @@ def test_the_reference_answers_whatever_hostile_bytes_it_is_given(name):
         assert (read.value is None) or read.ok
         answers.add(read.violations[0].requirement if read.violations else "")
 
-    settings(QUIET, max_examples=60)(given(hostile(name))(ask))()
+    settings(QUIET, max_examples=25)(given(hostile(name))(ask))()
     assert answers - {""}
 
 
