@@ -354,7 +354,6 @@ def test_nothing_a_target_says_breaks_the_json(said):
     assert rows["string/f"]["actual"] == {"value": said}
 
 
-
 def test_a_megabyte_from_a_target_does_not_fill_the_report(catalog):
     assert len(report(hostile_run(HOSTILE["long"]), catalog)) < 200_000
 
@@ -366,7 +365,6 @@ NAMES = ["command:\x1b[31m", "command:]]><x>", "command:\udcff", "[red]t[/red]"]
 def test_a_target_with_a_hostile_name_is_plain_text_on_the_terminal(name, catalog):
     shown = report(run(*(replace(one, target=name) for one in EVERY), name=name), catalog)
     assert all(char == "\n" or char.isprintable() for char in shown)
-
 
 
 @pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
