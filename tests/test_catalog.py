@@ -511,6 +511,7 @@ UNSEEN = {
     "records/no-batch-at-all": "the reference does not look into a record set",
     "attributes/control-alone": "Apache Kafka's own control types are taken as they are",
     "control/batch-type-two": "Apache Kafka's own control types are taken as they are",
+    "lz4/block-holds-more-than-the-frame-allows": "the block is refused as damaged before its size is known",
     "snappy/raw-trailing-byte": "the library does not say where a block ends",
     "zstd/wrong-content-size": "the library does not tell it from damage",
 }
