@@ -196,7 +196,8 @@ def test_errors_and_pieces_of_a_line_buy_no_time(python_target, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("deed", "how"), [("os._exit(1)", "crash"), ("time.sleep(3600)", "timeout"), ("print(flush=True); continue", "protocol")]
+    ("deed", "how"),
+    [("os._exit(1)", "crash"), ("time.sleep(3600)", "timeout"), ("print(flush=True); continue", "protocol")],
 )
 def test_after_many_faults_the_rest_is_skipped_and_says_so(deed, how, session, tmp_path, monkeypatch):
     monkeypatch.setitem(PATIENCE, how, 3)
