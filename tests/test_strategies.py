@@ -327,7 +327,9 @@ def stripped(batch):
         (gapped_batches(), lambda b: b["hasDeleteHorizonMs"], {"hasDeleteHorizonMs": True, "recordCount": 0}, []),
         (
             gapped_batches(),
-            lambda b: b["records"] and b["records"][-1]["offsetDelta"] >= b["recordCount"],
+            # No timestamp at all (-1) and timestamp 0 are as small as one another: which is met first depends on what
+            # constants Hypothesis finds around it.
+            lambda b: b["records"] and b["records"][-1]["offsetDelta"] >= b["recordCount"] and b["baseTimestamp"] >= 0,
             {"lastOffsetDelta": 1},
             [1],
         ),
