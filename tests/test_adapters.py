@@ -34,7 +34,7 @@ def test_a_python_adapter_is_in_order(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", PYTHON)
-def test_the_verdicts_on_a_library_are_those_that_were_confirmed(name, tmp_path):
+def test_the_verdicts_on_a_library_are_those_that_are_pinned(name, tmp_path):
     require(name)
     arguments = ["run", name, "--generated", 0, "--json", "r.json", "--known-failures", KNOWN / f"{name}.yaml"]
     done = conformance(*arguments, cwd=tmp_path)
