@@ -19,13 +19,13 @@ final class ControlRecordCodec implements Codec {
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         ControlRecordType type = type(value);
         return Library.call(type::recordKey);
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         ControlRecordType type = type(value);
         return Library.call(() -> {
             type.recordKey(); // refuses UNKNOWN, whose size would be given

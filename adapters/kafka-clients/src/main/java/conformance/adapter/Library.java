@@ -56,11 +56,24 @@ final class Library {
     static String errorClass(Throwable refusal, boolean decoding) {
         if (!decoding)
             return "invalid-value";
-        if (refusal instanceof CorruptRecordException)
+        if (isCorrupt(refusal))
             return "corrupt";
         if (isUnknownCodec(refusal))
             return "unsupported-codec";
         return "malformed";
+    }
+
+    private static boolean isCorrupt(Throwable refusal) {
+        int depth = 0;
+        for (Throwable t = refusal; t != null && depth++ < 10; t = t.getCause()) {
+            if (t instanceof CorruptRecordException)
+                return true;
+            // the consumer replaces that exception by one that keeps its message only
+            String message = t.getMessage();
+            if (t instanceof KafkaException && message != null && message.contains(" is invalid, cause: "))
+                return true;
+        }
+        return false;
     }
 
     private static boolean isUnknownCodec(Throwable refusal) {
