@@ -66,7 +66,6 @@ public final class Adapter {
 
     private void fill(Map<String, Object> request, Map<String, Object> answer) {
         String op = String.valueOf(request.get("op"));
-        boolean decoding = op.equals("decode") || op.equals("read");
         try {
             switch (op) {
                 case "describe" -> describe(answer);
@@ -96,6 +95,16 @@ public final class Adapter {
                     answer.put("ok", true);
                     answer.put("value", read);
                 }
+                case "convert" -> {
+                    ByteBuffer bytes = Conversion.convert(request);
+                    answer.put("ok", true);
+                    answer.put("hex", Notation.hex(bytes));
+                }
+                case "sequence" -> {
+                    List<String> answers = Sequencing.judge(request);
+                    answer.put("ok", true);
+                    answer.put("value", answers);
+                }
                 default -> throw new Unsupported("no such operation");
             }
         } catch (Unsupported e) {
@@ -104,7 +113,7 @@ public final class Adapter {
             Throwable thrown = e.getCause();
             if (Library.isRefusal(thrown)) {
                 answer.put("ok", false);
-                answer.put("error", Library.errorClass(thrown, decoding));
+                answer.put("error", Library.errorClass(thrown, op));
                 answer.put("message", describe(thrown));
             } else {
                 answer.put("crash", describe(thrown));
@@ -124,8 +133,8 @@ public final class Adapter {
         supports.put("encode", writable);
         supports.put("size", writable);
         supports.put("read", true);
-        supports.put("convert", false);
-        supports.put("sequence", false);
+        supports.put("convert", KafkaVersion.CONVERTS_TO);
+        supports.put("sequence", true);
         answer.put("ok", true);
         answer.put("protocol", 1);
         answer.put("name", "kafka-clients");

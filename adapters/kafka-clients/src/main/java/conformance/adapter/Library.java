@@ -53,11 +53,14 @@ final class Library {
     }
 
     /** The protocol's error class for a refusal. */
-    static String errorClass(Throwable refusal, boolean decoding) {
-        if (!decoding)
+    static String errorClass(Throwable refusal, String op) {
+        if (op.equals("encode") || op.equals("size"))
             return "invalid-value";
         if (isCorrupt(refusal))
             return "corrupt";
+        // a codec that the magic asked for does not have
+        if (op.equals("convert") && refusal instanceof UnsupportedCompressionTypeException)
+            return "invalid-value";
         if (isUnknownCodec(refusal))
             return "unsupported-codec";
         return "malformed";

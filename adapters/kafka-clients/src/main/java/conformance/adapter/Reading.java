@@ -62,7 +62,7 @@ final class Reading {
             shown.put("records", records);
         shown.put("nextOffset", Long.toString(fetch.nextOffset()));
         if (error != null)
-            shown.put("error", Library.errorClass(error, true));
+            shown.put("error", Library.errorClass(error, "read"));
         return shown;
     }
 
