@@ -10,7 +10,7 @@ import pytest
 
 from conformance import codec
 from conformance.catalog import read_catalog
-from conformance.generated import TYPES, case_of, cases_at, generated_cases
+from conformance.generated import TYPES, case_of, cases_at, generated_cases, types_for
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn
 from conformance.strategies.mutations import MUTATIONS, mutate
@@ -89,6 +89,12 @@ def test_mutated_batches_make_nothing_but_violations_and_take_bounded_memory():
 def test_every_case_has_the_requirement_of_what_the_reference_finds_first(catalog):
     for case in cases_at("RECORD_BATCH", 0, 3, catalog):
         assert case.requirement in catalog.requirements
+
+
+def test_only_types_that_a_selection_can_match_are_generated():
+    assert types_for([]) == types_for(["level:must"]) == types_for(["gen/1/INT8/*", "type:INT8"]) == list(TYPES)
+    assert types_for(["type:COMPACT_*STRING", "varint/zero"]) == ["COMPACT_STRING", "COMPACT_NULLABLE_STRING"]
+    assert types_for(["varint/zero"]) == []
 
 
 def run(*arguments, cwd):

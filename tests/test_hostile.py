@@ -82,6 +82,6 @@ def test_memory_beyond_the_bound_is_reported(unhurried, planted, capsys):
 
 
 def test_time_beyond_the_bound_is_reported(hostile, monkeypatch, capsys):
-    monkeypatch.setattr(hostile, "SLOWEST", -1.0)
+    monkeypatch.setattr(hostile, "SLOWEST", 0.0)
     assert hostile.main(["--batches", "3"]) == 1
     assert len(re.findall(r"\) took [0-9.]+ ms: [0-9a-f]+$", capsys.readouterr().out, re.MULTILINE)) == 3
