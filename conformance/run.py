@@ -11,19 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance import codec
-from conformance.cases import (
-    Case,
-    Expectation,
-    Kind,
-    Measures,
-    Outcome,
-    Reads,
-    Unsupported,
-    Verdict,
-    Writes,
-    judge,
-)
-from conformance.catalog import LEADER_EPOCH, Catalog, encode_request
+from conformance.case_maker import LEADER_EPOCH, encode_request
+from conformance.cases import Case, Expectation, Kind, Measures, Outcome, Reads, Unsupported, Verdict, Writes
+from conformance.catalog import Catalog
+from conformance.judging import judge
 from conformance.known import Known
 from conformance.results import Result, TargetRun
 from conformance.targets import protocol, reference
@@ -146,7 +137,8 @@ def probe_case(op: str, name: str) -> Case | None:
     """A question about a plain value of a type, to which any right-minded target has an answer."""
     wire = codec.wire(name)
     written = "RECORD_BATCH" if name == "LOG" else name
-    data = codec.encode(written, _plain_value(written))
+    parameters = _PARAMETERS.get(name, {})
+    data = codec.encode(written, _plain_value(written), **parameters)
     value = codec.decode(name, data).value
     expect: Expectation
     if op == "decode":
@@ -156,6 +148,7 @@ def probe_case(op: str, name: str) -> Case | None:
         return None
     else:
         request = {"value": encode_request(value) if name == "RECORD_BATCH" else wire.notation.render(value)}
+        request |= {"magic": 1, "compression": "none"} if name == "MESSAGE_SET" else {}
         ignoring = LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0)
         expect = Writes(data, ignoring) if op == "encode" else Measures(len(data))
     return Case(
@@ -170,6 +163,9 @@ def probe_case(op: str, name: str) -> Case | None:
     )
 
 
+_PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
+
+
 def _plain_value(name: str) -> object:
     record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
     batch = {
@@ -177,7 +173,9 @@ def _plain_value(name: str) -> object:
         **{"isControlBatch": False, "producerId": -1, "producerEpoch": -1, "baseSequence": -1},
         "records": ({**record, "offset": 0, "timestamp": 1000},),
     }
+    message = {"offset": 0, "timestamp": 1000, "key": b"k", "value": b"v"}
     plain = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
+    plain["MESSAGE_SET"] = (message,)
     if name in plain:
         return plain[name]
     edges = codec.wire(name).edges

@@ -6,11 +6,12 @@ from typing import Any
 
 from conformance import __version__, codec
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.notation import NotationError
+from conformance.codec.notation import NUMBER, Names, NotationError
 from conformance.codec.primitives import ARRAYS
 from conformance.targets.protocol import PROTOCOL
 
 _NO_ENCODING = ("LOG",)
+CODEC = Names(CODEC_NAMES)
 
 
 def describe() -> dict[str, Any]:
@@ -76,7 +77,11 @@ def _written(name: str, request: dict[str, Any]) -> bytes:
         raise codec.UnknownType(f"{name} is not encoded")
     if "value" not in request:
         raise NotationError("value is missing")
-    return codec.encode(name, codec.wire(name).notation.parse(request["value"]))
+    value = codec.wire(name).notation.parse(request["value"])
+    if name != "MESSAGE_SET":
+        return codec.encode(name, value)
+    magic, compression = NUMBER.parse(request.get("magic")), CODEC.parse(request.get("compression", "none"))
+    return codec.encode(name, value, magic=magic, compression=compression)
 
 
 def _encode(name: str, request: dict[str, Any]) -> dict[str, Any]:
