@@ -89,13 +89,13 @@ class Entry:
     start: int
     stop: int
     value: Any
-    """None when there are violations."""
+    """None when there are violations; None without any for the tail that is cut off."""
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
 
 
 def entries(data: bytes, *, check_crcs: bool = True, limits: Limits | None = None) -> Iterator[Entry]:
-    """The whole entries of a log, one at a time; a cut tail is none. Positions are bytes of `data`.
+    """The entries of a log, one at a time, the last of them perhaps cut off. Positions are bytes of `data`.
 
     An entry that is damaged inside is followed by the next, as its size still tells where that begins; one whose size
     is too small, or whose magic is unknown, is the last. Without `check_crcs`, wrong checksums are passed over.
@@ -108,6 +108,7 @@ def entries(data: bytes, *, check_crcs: bool = True, limits: Limits | None = Non
         value: Any = None
         try:
             if is_cut_off(cursor, magics=_MAGICS):
+                yield Entry(at, len(data), None, (), tuple(findings.remarks))
                 return
             value = _entry(cursor)
         except Malformed as problem:

@@ -95,7 +95,7 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     Entries that are as low as the magic already, or batches when it is 2, are copied as they are. Raises Unencodable
     where there is no such conversion, and Unconvertible for a log that cannot be read.
     """
-    found = list(codec.entries(data))
+    found = [entry for entry in codec.entries(data) if entry.value or entry.violations]
     broken = next((entry.violations[0] for entry in found if entry.violations), None)
     if broken is not None:
         raise Unconvertible(broken)

@@ -60,6 +60,8 @@ class View:
     damage: codec.Violation | None = None
     """What is wrong with the first entry that is not sound; what follows it is not looked at."""
     remarks: tuple[codec.Violation, ...] = ()
+    partial: bool = False
+    """Whether an entry that is cut off ends the log."""
 
     @property
     def next_offset(self) -> int:
@@ -114,10 +116,12 @@ def view(
     hidden: dict[int, str] = {}
     remarks: list[codec.Violation] = []
     damage: codec.Violation | None = None
+    partial = False
     for entry in codec.entries(data, check_crcs=check_crcs):
         remarks += entry.remarks
-        if entry.violations:
-            damage = entry.violations[0]
+        if entry.value is None:
+            damage = next(iter(entry.violations), None)
+            partial = damage is None
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
@@ -135,6 +139,7 @@ def view(
         hidden,
         damage,
         tuple(remarks),
+        partial,
     )
 
 
