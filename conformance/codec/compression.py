@@ -278,11 +278,14 @@ def _zstd_frame(stream: _Stream) -> None:
         if stream.pump(opener):
             return
     except zstandard.ZstdError as error:
-        rule = "writer.zstd-window" if "memory" in str(error) else _ZSTD
-        stream.fail(rule, str(error), open=_is_open_zstd(stream, begin, str(error)))
+        stream.fail(_rule_of(error), str(error), open=_is_open_zstd(stream, begin, str(error)))
     if not any(stream.plain) or not _ends_between_blocks(stream.data[begin:]):
         stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
     stream.remark(_ZSTD, "the frame ends before its last block or its checksum", moves=True)
+
+
+def _rule_of(error: zstandard.ZstdError) -> str:
+    return "writer.zstd-window" if "memory" in str(error) else _ZSTD
 
 
 def _is_open_zstd(stream: _Stream, begin: int, message: str = "") -> bool:

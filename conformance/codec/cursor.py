@@ -113,11 +113,14 @@ class Cursor:
         """Whether the caller wants spans."""
         return self.findings.spans is not None
 
-    def take(self, count: int, requirement: str, what: str, *, open: bool = False) -> bytes:
-        """The next `count` bytes; fails with `requirement` when fewer are left, before anything is allocated."""
+    def take(self, count: int, requirement: str, what: str, *, at: int | None = None, open: bool = False) -> bytes:
+        """The next `count` bytes; fails with `requirement` when fewer are left, before anything is allocated.
+
+        The violation stands here, or at `at`, and is open where `open` says so.
+        """
         start, stop = self.pos, self.pos + count
         if stop > self.end:
-            self.fail(requirement, f"{what} needs {count} bytes, {self.left} are left", open=open)
+            self.fail(requirement, f"{what} needs {count} bytes, {self.left} are left", at=at, open=open)
         self.pos = stop
         return self.data[start:stop]
 
