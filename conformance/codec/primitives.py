@@ -233,7 +233,7 @@ class Prefix:
         return None
 
     def write(self, number: int | None) -> bytes:
-        """The bytes of a length or count; raises Unencodable for a null that does not exist or what the type cannot say."""
+        """The bytes of a length or count; raises Unencodable for what the type cannot say."""
         if number is None:
             if not self.nullable:
                 raise Unencodable(self.null_rule, "null has no encoding in this type")
