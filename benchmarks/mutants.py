@@ -26,7 +26,7 @@ What is left alone, because it is no part of the wire format, or no answer of a 
 
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
 - remarks (`cursor.remark`, `rests_on`), and whether a refusal is open (`open=`), with the conditions, functions and
-  constants that do nothing but make or choose them: the protocol has no word for them, they steer what the suite expects;
+  constants that do nothing but make or choose them: the protocol has no word for them, the suite alone goes by them;
 - what writes bytes for the generator (`stored.py`, `sealed`) and what writes a LOG: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
   kind (`isinstance`), a batch of which a field is missing, an unknown type. Requests are whole and in the notation
@@ -158,7 +158,7 @@ _ASIDE = (
     *("stem", "upper", "rule", "null_rule", "negative_rule", "long_rule", "path", "layer", "kind", "open", "trail"),
     *("self.room", "mtime", "store_size"),
 )
-"""What is set aside for others than the target: names, ids, descriptions, edges for strategies, bounds, free choices."""
+"""What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = (
     *("Violation", "Span", "Cursor.tracing", "Cursor.remark", "Cursor.span", "Cursor._violation"),
     *("_refuse", "_same_float", "_same_text", "_REPLACED", "unshown_paths", "_collect_unshown", "unknown_fields"),
@@ -506,8 +506,10 @@ class Workshop:
         compileall.compile_dir(self._whole, quiet=2)
         (folder / "elsewhere").mkdir()
         self._check_import()
-        self._usual: dict[str, Sight] = {}
-        self._usual = self._judged(_NOBODY, self._launch(self._whole.parent), [*self._vectors, *self._generated])[1]
+        launch = self._launch(self._whole.parent)
+        killer, self._usual = self._judged(NOBODY, launch, [*self._vectors, *self._generated])
+        if killer:
+            raise SystemExit(f"the undamaged codec is killed by {killer}")
 
     def _launch(self, root: Path) -> Launch:
         env = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -532,7 +534,8 @@ class Workshop:
         root = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             shutil.copytree(self._whole, root / "conformance")
-            self._damage(mutant, root / "conformance" / "codec")
+            if mutant is not NOBODY:
+                self._damage(mutant, root / "conformance" / "codec")
             vectors, sights = self._judged(mutant, self._launch(root), self._vectors)
             generated, more = self._judged(mutant, self._launch(root), self._generated) if self._generated else ("", {})
             other = (name for name, sight in {**sights, **more}.items() if sight != self._usual[name])
@@ -563,7 +566,8 @@ class Workshop:
         return "", sights
 
 
-_NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+"""Stands for the undamaged codec."""
 
 
 def in_killing_order(cases: Iterable[Case]) -> list[Case]:
