@@ -371,7 +371,8 @@ def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
     base = messages[0]["offset"] if magic else 0
     inner = [_fields({**message, "offset": message["offset"] - base}, magic) for message in messages]
     stamp = max((message["timestamp"] for message in inner), default=-1) if magic else -1
-    outer = {"offset": messages[-1]["offset"], "timestamp": stamp, "key": None, "value": None}
+    last = messages[-1]
+    outer = {**last, "timestamp": stamp, "key": None, "value": None}
     return {**_fields(outer, magic), "compression": codec, "messages": inner}
 
 
