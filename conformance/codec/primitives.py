@@ -6,7 +6,7 @@ strategies and mutations) hangs on the same row, so a new primitive is one row h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -398,8 +398,15 @@ def _null_rule(layout: str, *, nullable: bool) -> str:
 # --- tagged fields ------------------------------------------------------------------------------------
 
 
-def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
-    """A tagged-field section with every field raw (primitive-types#structure, #behavioral-requirements)."""
+Known = Mapping[int, Callable[[Cursor, int], Any]]
+"""Tag to what reads a field's value, given the cursor behind its bytes and where they begin."""
+
+
+def read_tagged(cursor: Cursor, known: Known | None = None) -> tuple[dict[str, Any], ...]:
+    """A tagged-field section (primitive-types#structure, #behavioral-requirements).
+
+    Every field is there with its raw `data`; those with a known tag have a `value` besides.
+    """
     start, base = cursor.pos, cursor.path
     count = UNSIGNED_VARINT.decode(cursor)
     cursor.span("#count", start, count, "UNSIGNED_VARINT")
@@ -414,12 +421,12 @@ def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
     for index in range(count):
         if cursor.tracing:
             cursor.path = f"{base}[{index}]"
-        fields.append(_read_tag(cursor, fields))
+        fields.append(_read_tag(cursor, fields, known or {}))
     cursor.path = base
     return tuple(fields)
 
 
-def _read_tag(cursor: Cursor, before: list[dict[str, Any]]) -> dict[str, Any]:
+def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dict[str, Any]:
     start = cursor.pos
     tag: int = UNSIGNED_VARINT.decode(cursor)
     cursor.span("tag", start, tag, "UNSIGNED_VARINT")
@@ -432,7 +439,8 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]]) -> dict[str, Any]:
     cursor.span("size", start, size, "UNSIGNED_VARINT")
     data = cursor.take(size, "tagged.size-bounds-data", "tagged field", at=start)
     cursor.span("data", cursor.pos - size, data)
-    return {"tag": tag, "data": data}
+    value = {"value": known[tag](cursor, cursor.pos - size)} if tag in known else {}
+    return {"tag": tag, "data": data, **value}
 
 
 def _unordered(tag: int, before: list[dict[str, Any]]) -> str:
@@ -453,7 +461,7 @@ def _write_tagged(value: Any) -> bytes:
 
 TAGGED_FIELDS = Wire(
     "TAGGED_FIELDS",
-    _read_tagged,
+    read_tagged,
     _write_tagged,
     n.ListOf(n.Fields({"tag": n.NUMBER, "data": n.HEX}), nullable=False),
     1,
