@@ -285,7 +285,7 @@ class _Parser:
         if name in self._open:
             raise self._refuse(path, "definitions.type-unknown", f"{name} contains itself")
         self._open.append(name)
-        self._structures[name] = self._members(self._list(path, row, "fields"), path, ())
+        self._structures[name] = self._members(self._list(path, row, "fields"), path)
         self._open.pop()
 
     def _members(self, rows: list[Any], path: str) -> tuple[Member, ...]:
