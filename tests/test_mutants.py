@@ -190,7 +190,9 @@ def test_a_mutant_that_answers_no_more_is_killed(workshop, mutants):
 def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(workshop, mutants):
     fate = workshop.fate(the(mutants, "compression.py", "Snappy's own framing format", "fail -> pass"))
     assert not fate.killed
-    fate = workshop.fate(the(mutants, "primitives.py", 'raw.decode("utf-8", "surrogateescape")', "'utf-8' -> 'latin-1'"))
+    fate = workshop.fate(
+        the(mutants, "primitives.py", 'raw.decode("utf-8", "surrogateescape")', "'utf-8' -> 'latin-1'")
+    )
     assert not fate.killed
     assert fate.told.startswith("utf8/"), fate
 
