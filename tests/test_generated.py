@@ -99,7 +99,7 @@ def test_only_types_that_a_selection_can_match_are_generated():
     assert types_for(["varint/zero"]) == []
 
 
-def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands(catalog):
+def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
     # Apache Kafka's own library dies of it in front of the blocks and after them alike.
     record = b"\x0c\x00\x00\x00\x01\x00\x00"
     for blocks in (b"", struct.pack(">i", 9) + b"\x07\x18" + record):
