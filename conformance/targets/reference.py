@@ -67,7 +67,7 @@ def _decode(name: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _class(violation: codec.Violation) -> str:
-    if violation.requirement == "crc.mismatch-corrupt":
+    if violation.requirement in ("crc.mismatch-corrupt", "legacy.crc-checked"):
         return "corrupt"
     return "unsupported-codec" if violation.requirement == "codec.unassigned-values" else "malformed"
 
