@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from conformance import codec
@@ -30,6 +31,13 @@ _MUTATED = 55
 """How many generated cases in a hundred are damaged."""
 
 GENERAL = "general.exact-encoding"
+
+
+def types_for(patterns: Sequence[str]) -> list[str]:
+    """The types whose generated cases a selection may match; all of them where that hangs on the cases themselves."""
+    by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
+    anywhere = not patterns or any(pattern.startswith(("requirement:", "level:", "gen/", "*")) for pattern in patterns)
+    return [name for name in TYPES if anywhere or any(fnmatchcase(name, pattern) for pattern in by_type)]
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:

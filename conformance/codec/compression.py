@@ -175,7 +175,7 @@ def _open_snappy(cursor: Cursor, payload: bytes) -> bytes:
         try:
             at = _xerial_block(cursor, payload, at, sink)
         except Malformed as stop:
-            sink.rest_is_open(stop, "codec.snappy")
+            sink.rest_is_open(stop, stop.violation.requirement)
             break
     return sink.joined()
 
