@@ -277,7 +277,7 @@ MESSAGE = n.Fields(
     {
         "offset": n.DECIMAL,
         "magic": n.NUMBER,
-        "timestampType": n.Names(TIMESTAMP_TYPES),
+        "timestampType": n.Names(TIMESTAMP_TYPES, further=("NoTimestampType",)),
         "timestamp": n.DECIMAL,
         "key": n.HEX,
         "value": n.HEX,
