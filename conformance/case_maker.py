@@ -174,8 +174,13 @@ class _Maker:
             raise vector.error(f"the value has no encoding ({error}): say `canonical: false`") from None
         if written != data:
             raise vector.error("these are not the bytes that an encoder writes: say `canonical: false`")
-        yield self._case("encode", {"value": shown}, Writes(data), (), suffix=":encode")
+        expect = WritesAs(value) if is_free(vector.type) else Writes(data)
+        yield self._case("encode", {"value": shown}, expect, (), suffix=":encode")
         yield self._case("size", {"value": shown}, Measures(len(data)), (), suffix=":size")
+
+    def _definition(self) -> dict[str, Any]:
+        """The definition that travels with a message."""
+        return {"definition": self.vector.definition} if self.vector.definition else {}
 
     def _complete(self, stated: Any, data: bytes) -> Any:
         """The whole value by the reference, held against what the vector states."""
@@ -210,7 +215,7 @@ class _Maker:
             type=vector.type,
             requirement=self.requirement.id,
             level=self.requirement.level,
-            request={"op": op, **({} if op in WHOLE_LOG else {"type": vector.type}), **request},
+            request={"op": op, **({} if op in WHOLE_LOG else typed(vector.type)), **self._definition(), **request},
             expect=expect,
             data=vector.data,
             about=about,
@@ -220,6 +225,21 @@ class _Maker:
             origin=self.origin,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )
+
+
+def typed(name: str) -> dict[str, Any]:
+    """How a request names a type."""
+    message = codec.message_of(name)
+    return {"type": name} if message is None else {"type": "MESSAGE", "message": message[0].name, "version": message[1]}
+
+
+def is_free(name: str) -> bool:
+    """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
+    found = codec.message_of(name)
+    if found is None:
+        return False
+    message, version = found
+    return any(version in member.tagged for members in message.structures.values() for member in members)
 
 
 def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:

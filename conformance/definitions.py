@@ -49,8 +49,6 @@ class Definitions:
     findings: tuple[Finding, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     """Message name to the file it came from."""
-    raw: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Message name to its definition as JSON, comments gone, as it travels in requests."""
 
 
 # --- files --------------------------------------------------------------------------------------------
@@ -67,7 +65,6 @@ def read_definitions(path: Path) -> Definitions:
     found: dict[str, Message] = {}
     findings: list[Finding] = []
     files: dict[str, str] = {}
-    raw: dict[str, dict[str, Any]] = {}
     for name, text in texts:
         try:
             document = parse_json(text)
@@ -86,10 +83,10 @@ def read_definitions(path: Path) -> Definitions:
             hint = f"{message.name} is defined already in {files[message.name]}"
             findings.append(Finding(name, "", "definitions.field-attributes", hint))
             continue
-        found[message.name], files[message.name], raw[message.name] = message, name, document
+        found[message.name], files[message.name] = message, name
     if not found and not findings:
         raise DefinitionError([Finding(str(path), "", "definitions.field-attributes", "there is no definition in it")])
-    return Definitions(found, tuple(findings), files, raw)
+    return Definitions(found, tuple(findings), files)
 
 
 def usable(path: Path) -> Definitions:
@@ -245,7 +242,7 @@ class _Parser:
         text = json.dumps(document, sort_keys=True)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         key = self._api_key(str(kind))
-        return Message(name, str(kind), self._valid, self._flexible, self._structures, key, digest)
+        return Message(name, str(kind), self._valid, self._flexible, self._structures, key, document, digest)
 
     def _read_flexible(self) -> None:
         rule = "flexible.declared-per-api"

@@ -10,9 +10,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from conformance import codec
-from conformance.case_maker import LEADER_EPOCH, codecs_and_magics, encode_request
+from conformance.case_maker import LEADER_EPOCH, codecs_and_magics, encode_request, is_free, typed
 from conformance.cases import AnyOf, Case, Expectation, Op, Reads, Refuses, Writes, WritesAs
 from conformance.catalog import Catalog
+from conformance.codec.messages import Message, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.strategies.generate import VERSION, dice_of, drawn, unencodable
 from conformance.strategies.mutations import mutate
@@ -33,21 +34,40 @@ _MUTATED, _UNENCODABLE = 50, 8
 GENERAL = "general.exact-encoding"
 
 
-def types_for(patterns: Sequence[str]) -> list[str]:
-    """The types whose generated cases a selection may match; all of them where that hangs on the cases themselves."""
+_OF_MESSAGES = 4
+"""A message in a version is one of hundreds: of such types a share of the generated cases is made."""
+
+
+def message_types(messages: Iterable[Message]) -> list[str]:
+    """Every message in every version it has, as types."""
+    return [type_name(message.name, version) for message in messages for version in message.valid]
+
+
+def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]:
+    """The types, with `further` ones, whose generated cases a selection may match.
+
+    It is all of them where that hangs on the cases themselves.
+    """
     by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
     anywhere = not patterns or any(pattern.startswith(("requirement:", "level:", "gen/", "*")) for pattern in patterns)
-    return [name for name in TYPES if anywhere or any(fnmatchcase(name, pattern) for pattern in by_type)]
+    return [
+        name
+        for name in (*TYPES, *further)
+        if anywhere or any(fnmatchcase(name, pattern) or name.partition("<")[0] == pattern for pattern in by_type)
+    ]
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
-    """`count` generated cases for each type, in order, with the encode cases of those that are values."""
+    """`count` generated cases for each type, in order, with the encode cases of those that are values.
+
+    Of messages in a version it is a quarter, rounded up.
+    """
     for name in names:
-        for index in range(count):
+        for index in range(-(-count // _OF_MESSAGES) if name.startswith("MESSAGE<") else count):
             yield from cases_at(name, seed, index, catalog)
 
 
-_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+)/(\d+)/(\d+)(:encode|:size)?\Z")
+_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode|:size)?\Z")
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:
@@ -148,6 +168,8 @@ def encode_case(identity: str, name: str, shown: Any, catalog: Catalog, *, origi
     else:
         rule = next(iter(codec.decode(name, data).rests_on), GENERAL)
         expect = Writes(data, LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0))
+        if is_free(name):
+            expect = WritesAs(codec.decode(name, data).value)
         if name == "RECORD_BATCH" and value["compression"] != 0:
             free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
             expect = WritesAs({key: entry for key, entry in codec.decode(name, data).value.items() if key not in free})
@@ -177,7 +199,7 @@ def _case(
         name,
         requirement.id,
         requirement.level,
-        {"op": op, "type": name, **request},
+        {"op": op, **typed(name), **request},
         expect,
         data,
         disputed=requirement.disputed(op),
