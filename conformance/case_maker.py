@@ -118,10 +118,11 @@ class _Maker:
         consumed = vector.row.get("consumed", len(data))
         if type(consumed) is not int or not 0 <= consumed <= len(data):
             raise vector.error(f"consumed: expected a number up to {len(data)}")
-        value = self._complete(stated, data) if vector.type in STRUCTURED else stated
+        value = self._complete(stated, data) if is_structured(vector.type) else stated
         yield self.decode(Reads(value, consumed), self._about(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
-            yield from self._encode_cases(value, data)
+            # Of a message, what is left out is at its default: the encoder is told no more than the vector.
+            yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
 
     def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
         """The decode case."""
@@ -174,7 +175,7 @@ class _Maker:
             raise vector.error(f"the value has no encoding ({error}): say `canonical: false`") from None
         if written != data:
             raise vector.error("these are not the bytes that an encoder writes: say `canonical: false`")
-        expect = WritesAs(value) if is_free(vector.type) else Writes(data)
+        expect = WritesAs(self._complete(value, data)) if is_free(vector.type) else Writes(data)
         yield self._case("encode", {"value": shown}, expect, (), suffix=":encode")
         yield self._case("size", {"value": shown}, Measures(len(data)), (), suffix=":size")
 
@@ -200,7 +201,7 @@ class _Maker:
             return tuple(row["about"])
         if "consumed" in row:
             return ("consumed",)
-        if self.vector.type not in STRUCTURED:
+        if not is_structured(self.vector.type):
             return ()
         return tuple(dict.fromkeys(_leaves(codec.wire(self.vector.type).notation, stated)))
 
@@ -227,6 +228,11 @@ class _Maker:
         )
 
 
+def is_structured(name: str) -> bool:
+    """Whether vectors of a type state only the fields that they are about."""
+    return name in STRUCTURED or name.startswith("MESSAGE<")
+
+
 def typed(name: str) -> dict[str, Any]:
     """How a request names a type."""
     message = codec.message_of(name)
@@ -243,7 +249,7 @@ def is_free(name: str) -> bool:
 
 
 def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
-    if isinstance(notation, Fields):
+    if isinstance(notation, Fields) and stated is not None:
         for name, entry in stated.items():
             yield from _leaves(notation.fields[name], entry, f"{path}.{name}" if path else name)
     elif isinstance(notation, ListOf) and isinstance(notation.element, Fields) and any(stated or ()):
