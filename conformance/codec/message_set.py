@@ -59,7 +59,10 @@ _RELATIVE = "message-set.v1-relative-offsets"
 
 _VALUE_LENGTH = Prefix(INT32, nullable=True, negative_rule="legacy.value-nullable", negative_open=True)
 _KEY = sized(
-    "key", Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True), OCTETS, _SIZE
+    "key",
+    Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True),
+    OCTETS,
+    "robustness.message-key-length",
 )
 _VALUE = sized("value", _VALUE_LENGTH, OCTETS, _SIZE)
 
@@ -277,13 +280,13 @@ MESSAGE = n.Fields(
     {
         "offset": n.DECIMAL,
         "magic": n.NUMBER,
-        "timestampType": n.Names(TIMESTAMP_TYPES),
+        "timestampType": n.Names(TIMESTAMP_TYPES, ("NoTimestampType",)),
         "timestamp": n.DECIMAL,
         "key": n.HEX,
         "value": n.HEX,
     }
 )
-"""A message as a consumer sees it; magic 0 has no timestamp and no type."""
+"""A message as a consumer sees it; magic 0 has no timestamp and no type, which Apache Kafka has a name for."""
 
 ENTRY = n.Fields(
     {
