@@ -22,7 +22,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_LAYOUT, OVERHEAD
 
 _MAGICS = (*LAYOUTS, 2)
 
-CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked")
+CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked", "legacy.wrapper-crc-checked")
 """The requirements that a wrong checksum breaks."""
 
 
@@ -135,7 +135,7 @@ _RULES[""] |= {
     "batches": "batch.batch-length",
     "partial": "batch.length-wrong-rejected",
     "messages": "recursive.wrapper-holds-set",
-    "offset": "message-set.entry-layout",
+    "offset": "recursive.wrapper-offset-is-last",
 }
 
 

@@ -165,6 +165,21 @@ class _Slack:
         return b""
 
 
+@dataclass(frozen=True, slots=True)
+class _Crc:
+    """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Notes a mismatch and lets reading go on; the attributes are the second byte from here."""
+        rule = "legacy.wrapper-crc-checked" if cursor.data[cursor.pos + 1] & 7 else "legacy.crc-checked"
+        ChecksumOf(CRC32, rule).check(cursor, start, found)
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The checksum of what follows."""
+        del values
+        return CRC32.compute(tail)
+
+
 # --- rules over a whole message -----------------------------------------------------------------------
 
 
@@ -244,7 +259,7 @@ def _layout(magic: int, attributes: tuple[Bits, ...], timestamp: tuple[Field, ..
         (
             Field("offset", INT64, "message-set.entry-layout"),
             Field("messageSize", INT32, "message-set.entry-layout", ByteLength(_SIZE, SMALLEST[magic], least_rule)),
-            Field("crc", UINT32, "legacy.crc32-not-crc32c", ChecksumOf(CRC32, "legacy.crc-checked")),
+            Field("crc", UINT32, "legacy.crc32-not-crc32c", _Crc()),
             Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
             Field(
                 "attributes",
@@ -280,7 +295,7 @@ MESSAGE = n.Fields(
     {
         "offset": n.DECIMAL,
         "magic": n.NUMBER,
-        "timestampType": n.Names(TIMESTAMP_TYPES, ("NoTimestampType",)),
+        "timestampType": n.Names(TIMESTAMP_TYPES, further=("NoTimestampType",)),
         "timestamp": n.DECIMAL,
         "key": n.HEX,
         "value": n.HEX,
