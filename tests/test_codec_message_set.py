@@ -406,9 +406,9 @@ def test_attributes_hold_codec_and_type_and_every_other_bit_is_open():
 def test_another_magic_is_refused_and_open_in_a_cut_tail(magic):
     body = struct.pack(">bBq", magic, 0, 0) + octets(None) + octets(bytes(40))
     data = struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
-    for name in ("MESSAGE_SET", "LOG"):
-        assert refusal(data, name) == "format.magic-versions"
-        assert refusal(entry(0) + data, name) == "format.magic-versions"
+    for name, rule in (("MESSAGE_SET", "format.magic-versions"), ("LOG", "batch.magic")):
+        assert refusal(data, name) == rule
+        assert refusal(entry(0) + data, name) == rule
         assert remarks(entry(0) + data[:-1], name) == ["format.magic-versions"]
     assert open_refusal(wrapper(data)) == "format.magic-versions"
 
