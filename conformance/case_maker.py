@@ -259,7 +259,10 @@ def set_request(messages: tuple[dict[str, Any], ...], data: bytes) -> Question:
         return {}, None
     magic, number = magics.pop(), codecs.pop()
     request = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
-    written = codec.encode("MESSAGE_SET", messages, magic=magic, compression=number)
+    try:
+        written = codec.encode("MESSAGE_SET", messages, magic=magic, compression=number)
+    except codec.Unencodable:
+        return {}, None
     if number == 0:
         return request, Writes(data) if written == data else None
     plain = len(codec.encode("MESSAGE_SET", messages, magic=magic))

@@ -383,13 +383,30 @@ def test_batches_that_an_encode_request_cannot_say_are_only_decoded(tmp_path, ca
 
 
 def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_it_says(catalog):
-    found = [case for case in catalog.cases.values() if isinstance(case.expect, WritesAs)]
+    written = [case for case in catalog.cases.values() if isinstance(case.expect, WritesAs)]
+    found = [case for case in written if case.type == "RECORD_BATCH"]
     assert {codec for case in found for codec in case.codecs} >= {"gzip", "snappy", "lz4", "zstd"}
     for case in found:
         value = case.request["value"]
         records = codec.wire("RECORD_BATCH").notation.parse(value)["records"]
         assert sum(len(record["key"] or b"") + len(record["value"] or b"") for record in records) > 500
         assert not {"batchLength", "crc", "attributes", "partitionLeaderEpoch"} & set(case.expect.value)
+
+
+def test_a_compressed_set_is_encoded_in_one_wrapper_and_judged_by_what_it_says_as_a_log(catalog):
+    written = [case for case in catalog.cases.values() if isinstance(case.expect, WritesAs)]
+    found = [case for case in written if case.type == "MESSAGE_SET"]
+    assert {(case.request["magic"], case.request["compression"]) for case in found} >= {
+        *((0, "gzip"), (0, "snappy"), (1, "gzip"), (1, "lz4"))
+    }
+    for case in found:
+        assert case.expect.type == "LOG"
+        (wrapper,) = case.expect.value["batches"]
+        assert wrapper["offset"] == wrapper["messages"][-1]["offset"]
+        assert [message["offset"] for message in case.request["value"]] == [
+            str(message["offset"]) for message in wrapper["messages"]
+        ]
+        assert len(case.data) > 1000
 
 
 @pytest.mark.parametrize(
@@ -579,15 +596,17 @@ SECTIONS = {
     *("crc32-c-calculation", "crc-coverage", "validation-requirements", "size-calculation"),
 }
 
-LEGACY = "old messages, of magic 0 and 1, are no batches"
 WHOLE_LOG = "shows only in what a reader of a whole log hands out"
+SEQUENCE = "shows only in what a broker makes of several batches of one producer"
 DEFINITIONS = "shows only in a message with its definition"
 ELSEWHERE = {
-    "legacy.v0-features": LEGACY,
-    "legacy.key-nullable": LEGACY,
-    "format.legacy-still-met": LEGACY,
     "offset.next-formula": WHOLE_LOG,
     "control.ends-transaction": WHOLE_LOG,
+    "control.not-passed-to-application": WHOLE_LOG,
+    "consumer.filters-aborted": WHOLE_LOG,
+    "consumer.handles-control-batches": WHOLE_LOG,
+    "sequence.gap-out-of-order": SEQUENCE,
+    "sequence.duplicate-deduplicated": SEQUENCE,
     "tagged.only-in-flexible": DEFINITIONS,
     "flexible.declared-per-api": DEFINITIONS,
     "definitions.type-uuid": DEFINITIONS,
@@ -604,7 +623,8 @@ ELSEWHERE = {
 
 def in_scope(row):
     return any(
-        document in ("primitive-types", "decisions") or (document == "record-batch" and section in SECTIONS)
+        document in ("primitive-types", "decisions", "message-format", "message-format-wiki")
+        or (document == "record-batch" and section in SECTIONS)
         for document, _, section in (source.partition("#") for source in row.source)
     )
 

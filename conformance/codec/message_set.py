@@ -59,7 +59,10 @@ _RELATIVE = "message-set.v1-relative-offsets"
 
 _VALUE_LENGTH = Prefix(INT32, nullable=True, negative_rule="legacy.value-nullable", negative_open=True)
 _KEY = sized(
-    "key", Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True), OCTETS, _SIZE
+    "key",
+    Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True),
+    OCTETS,
+    "robustness.message-key-length",
 )
 _VALUE = sized("value", _VALUE_LENGTH, OCTETS, _SIZE)
 
@@ -162,6 +165,21 @@ class _Slack:
         return b""
 
 
+@dataclass(frozen=True, slots=True)
+class _Crc:
+    """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Notes a mismatch and lets reading go on; the attributes are the second byte from here."""
+        rule = "legacy.wrapper-crc-checked" if cursor.data[cursor.pos + 1] & 7 else "legacy.crc-checked"
+        ChecksumOf(CRC32, rule).check(cursor, start, found)
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The checksum of what follows."""
+        del values
+        return CRC32.compute(tail)
+
+
 # --- rules over a whole message -----------------------------------------------------------------------
 
 
@@ -241,7 +259,7 @@ def _layout(magic: int, attributes: tuple[Bits, ...], timestamp: tuple[Field, ..
         (
             Field("offset", INT64, "message-set.entry-layout"),
             Field("messageSize", INT32, "message-set.entry-layout", ByteLength(_SIZE, SMALLEST[magic], least_rule)),
-            Field("crc", UINT32, "legacy.crc32-not-crc32c", ChecksumOf(CRC32, "legacy.crc-checked")),
+            Field("crc", UINT32, "legacy.crc32-not-crc32c", _Crc()),
             Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
             Field(
                 "attributes",
@@ -283,7 +301,7 @@ MESSAGE = n.Fields(
         "value": n.HEX,
     }
 )
-"""A message as a consumer sees it; magic 0 has no timestamp and no type."""
+"""A message as a consumer sees it; magic 0 has no timestamp and no type, which Apache Kafka has a name for."""
 
 ENTRY = n.Fields(
     {
