@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance import codec
-from conformance.cases import Accepted, Broke, Case, Kind, Outcome, Unsupported, judge
+from conformance.cases import Accepted, Broke, Case, Kind, Outcome, Unsupported
 from conformance.codec.notation import unknown_fields
 from conformance.codec.primitives import ARRAYS
+from conformance.judging import judge
 from conformance.run import probe_case
 from conformance.targets import protocol, reference
 from conformance.targets.process import Launch

@@ -20,12 +20,13 @@ import pytest
 
 if TYPE_CHECKING:
     from conformance.cases import Case
-    from conformance.catalog import Catalog, Requirement
+    from conformance.catalog import Catalog
     from conformance.known import Known
     from conformance.results import Result
     from conformance.run import Asker, Plan
     from conformance.targets.process import Launch
     from conformance.targets.protocol import Description
+    from conformance.vector_files import Requirement
 
 ROOT = "kafka-conformance"
 """What node ids begin with."""
@@ -380,7 +381,7 @@ class _Target:
 
     def judge(self, cases: Sequence[Case]) -> list[Result]:
         """Put cases to it. Raises CannotStart."""
-        from conformance.cases import judge
+        from conformance.judging import judge
         from conformance.run import _asked
 
         disproved = [result.case for result in self.disproved()]

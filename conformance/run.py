@@ -11,24 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance import codec
-from conformance.cases import (
-    Case,
-    Expectation,
-    Kind,
-    Measures,
-    Outcome,
-    Reads,
-    Unsupported,
-    Verdict,
-    Writes,
-    judge,
-)
-from conformance.catalog import LEADER_EPOCH, Catalog, encode_request
+from conformance.case_maker import LEADER_EPOCH, encode_request
+from conformance.cases import WHOLE_LOG, Case, Expectation, Kind, Measures, Outcome, Reads, Unsupported, Verdict, Writes
+from conformance.catalog import Catalog
+from conformance.judging import judge
 from conformance.known import Known
+from conformance.log_cases import read_question, sequence_question
 from conformance.results import Result, TargetRun
 from conformance.targets import protocol, reference
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart, Session, Terms
+
+GENERAL = "general.exact-encoding"
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
@@ -66,7 +60,7 @@ def _results(
         record.description = asker.describe()
         probed = list(_probe(record.description, cases, asker))
         refuted: set[tuple[str, str]] = {
-            (case.op, case.type.partition("<")[0]) for case, _, verdict in probed if verdict.kind is Kind.PROTOCOL
+            _claim_of(case) for case, _, verdict in probed if verdict.kind is Kind.PROTOCOL
         }
         judged = [(case, outcome, verdict) for case, outcome, verdict in probed if verdict.kind is Kind.PROTOCOL]
         for case, outcome, verdict in judged:
@@ -112,9 +106,14 @@ def _asked(
 
 
 def _why_not(description: protocol.Description, case: Case, refuted: AbstractSet[tuple[str, str]]) -> str:
-    if (case.op, case.type.partition("<")[0]) in refuted:
+    if _claim_of(case) in refuted:
         return f"the claim to {case.op} {case.type} was disproved at the start"
     return description.lacks(case)
+
+
+def _claim_of(case: Case) -> tuple[str, str]:
+    """The claim that a case rests on: an operation, and a type where the operation has one."""
+    return case.op, "" if case.op in WHOLE_LOG else case.type.partition("<")[0]
 
 
 def _probe(
@@ -123,9 +122,9 @@ def _probe(
     """Put one plain value per claimed type and operation that the cases need: the claims, tried."""
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
-        key = (case.op, case.type.partition("<")[0])
+        key = _claim_of(case)
         if key not in wanted and description.claims(case.op, case.type):
-            probe = probe_case(case.op, case.type)
+            probe = probe_case(case.op, "LOG" if case.op in WHOLE_LOG else case.type)
             if probe is not None:
                 wanted[key] = probe
     for case, outcome in zip(wanted.values(), asker.ask(list(wanted.values())), strict=True):
@@ -144,9 +143,12 @@ def _claim(case: Case, outcome: Outcome) -> Verdict:
 
 def probe_case(op: str, name: str) -> Case | None:
     """A question about a plain value of a type, to which any right-minded target has an answer."""
+    if op in WHOLE_LOG:
+        return _log_probe(op)
     wire = codec.wire(name)
     written = "RECORD_BATCH" if name == "LOG" else name
-    data = codec.encode(written, _plain_value(written))
+    parameters = _PARAMETERS.get(name, {})
+    data = codec.encode(written, _plain_value(written), **parameters)
     value = codec.decode(name, data).value
     expect: Expectation
     if op == "decode":
@@ -156,18 +158,33 @@ def probe_case(op: str, name: str) -> Case | None:
         return None
     else:
         request = {"value": encode_request(value) if name == "RECORD_BATCH" else wire.notation.render(value)}
+        request |= {"magic": 1, "compression": "none"} if name == "MESSAGE_SET" else {}
         ignoring = LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0)
         expect = Writes(data, ignoring) if op == "encode" else Measures(len(data))
     return Case(
         f"probe/{name}:{op}",
         op,  # type: ignore[arg-type]
         name,
-        "general.exact-encoding",
+        GENERAL,
         "must",
         {"op": op, "type": name, **request},
         expect,
         data,
     )
+
+
+def _log_probe(op: str) -> Case | None:
+    """A log of one plain batch to read, or the first batch of a producer; none for a conversion, as each is a claim."""
+    data = codec.encode("RECORD_BATCH", _plain_value("RECORD_BATCH"))
+    plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
+    if op == "convert":
+        return None
+    request, expect = read_question(data) if op == "read" else sequence_question([plain])
+    given = {"op": op, **request}
+    return Case(f"probe/{op}", op, "LOG", GENERAL, "must", given, expect, data)  # type: ignore[arg-type]
+
+
+_PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 
 
 def _plain_value(name: str) -> object:
@@ -177,7 +194,9 @@ def _plain_value(name: str) -> object:
         **{"isControlBatch": False, "producerId": -1, "producerEpoch": -1, "baseSequence": -1},
         "records": ({**record, "offset": 0, "timestamp": 1000},),
     }
+    message = {"offset": 0, "timestamp": 1000, "key": b"k", "value": b"v"}
     plain = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
+    plain["MESSAGE_SET"] = (message,)
     if name in plain:
         return plain[name]
     edges = codec.wire(name).edges

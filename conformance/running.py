@@ -17,7 +17,7 @@ from conformance import codec
 from conformance.cases import Case, Kind
 from conformance.catalog import Catalog, as_of, read_catalog, select
 from conformance.codec.notation import NotationError
-from conformance.generated import TYPES, ad_hoc_id, case_of, decode_case, encode_case, generated_cases
+from conformance.generated import ad_hoc_id, case_of, decode_case, encode_case, generated_cases, types_for
 from conformance.known import Known, read_known, stale, updated
 from conformance.reports.json_file import as_json
 from conformance.reports.junit import as_junit
@@ -135,18 +135,8 @@ def _collect(catalog: Catalog, options: dict[str, Any]) -> list[Case]:
     if len(named) == len(options["select"]) > 0:
         return named
     if options["as_of"] is None:
-        wanted = _generated_types(options["select"])
-        cases += generated_cases(wanted, options["generated"], options["seed"], catalog)
+        cases += generated_cases(types_for(options["select"]), options["generated"], options["seed"], catalog)
     return select(cases, options["select"]) + [case for case in named if case not in cases]
-
-
-def _generated_types(patterns: Sequence[str]) -> list[str]:
-    """The types for which a selection can match generated cases."""
-    if not patterns or any(
-        pattern.startswith(("type:", "requirement:", "level:", "gen/", "*")) for pattern in patterns
-    ):
-        return list(TYPES)
-    return []
 
 
 def parse_hex(given: str) -> bytes:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from conformance.cases import Case, judge
+from conformance.cases import Case
 from conformance.catalog import Catalog
 from conformance.codec.notation import NotationError
 from conformance.generated import ad_hoc_id, decode_case, encode_case
+from conformance.judging import judge
 from conformance.results import Result, Shrunk, TargetRun
 from conformance.run import Asker, Plan, asker_for, result_of
 from conformance.strategies.shrink import shrink_bytes, shrink_value

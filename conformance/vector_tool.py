@@ -13,9 +13,11 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from conformance import codec
+from conformance.case_maker import make_cases
 from conformance.cases import AnyOf, Case, Reads, Refuses
-from conformance.catalog import VECTORS, Vector, hex_pieces, make_cases, read_requirements, read_vectors
+from conformance.catalog import VECTORS
 from conformance.codec.record_batch import OVERHEAD, sealed
+from conformance.vector_files import Vector, hex_pieces, read_requirements, read_vectors
 from conformance.yaml_files import FileError, misread
 
 # --- check --------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from conformance.codec import TYPES, Unencodable, decode, wire
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES, CODECS
+from conformance.codec.message_set import LAYOUTS
 from conformance.codec.primitives import (
     INT8,
     INT16,
@@ -69,6 +70,7 @@ __all__ = [
     "int32s",
     "int64s",
     "logs",
+    "message_sets",
     "nullable_arrays",
     "nullable_byte_strings",
     "nullable_strings",
@@ -682,6 +684,32 @@ def logs(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[Va
     """Values of the type LOG: so many batches of every kind, their offsets rising, none cut off. Shrinks to none."""
     sizes = _sizes(min_size, max_size)
     return _named("logs", _logs(sizes), min_size=min_size or None, max_size=max_size)
+
+
+# --- messages of magic 0 and 1 ------------------------------------------------------------------------
+
+
+@st.composite
+def _message_sets(draw: DrawFn, sizes: _Sizes) -> tuple[Values, ...]:
+    magic, at, placed = draw(st.sampled_from(tuple(LAYOUTS))), draw(_integers(INT64, 0, 1 << 62)), []
+    contents = st.none() | st.binary(max_size=_SMALL)
+    timed: dict[str, SearchStrategy[Any]] = {
+        "timestamp": _integers(INT64, -1),
+        "timestampType": st.sampled_from((0, 1)),
+    }
+    fields = st.fixed_dictionaries({"key": contents, "value": contents, **(timed if magic else {})})
+    for message in draw(st.lists(fields, min_size=sizes[0], max_size=sizes[1])):
+        at += draw(st.integers(0, _GAP))
+        placed.append({"offset": at, "magic": magic, **message})
+        at += 1
+    return tuple(placed)
+
+
+@_of("MESSAGE_SET")
+def message_sets(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[tuple[Values, ...]]:
+    """Values of the type MESSAGE_SET: messages of one magic, each on its own, their offsets rising. Shrinks to none."""
+    sizes = _sizes(min_size, max_size)
+    return _named("message_sets", _message_sets(sizes), min_size=min_size or None, max_size=max_size)
 
 
 # --- any type -----------------------------------------------------------------------------------------

@@ -513,7 +513,7 @@ def test_a_size_too_small_for_any_entry_is_refused_even_at_the_end_of_a_log(size
         (struct.pack(">qi", 3, (1 << 31) - 1), "batch.length-wrong-rejected"),
         (struct.pack(">qi", 3, 48), "batch.length-wrong-rejected"),
         (struct.pack(">qiib", 3, 77, 0, 2), ""),
-        (struct.pack(">qiib", 3, 77, 0, 9), "batch.magic"),
+        (struct.pack(">qiib", 3, 77, 0, 9), "format.magic-versions"),
     ],
 )
 def test_the_head_of_a_cut_entry_is_looked_at_as_far_as_it_is_there(tail, open_rule):

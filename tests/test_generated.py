@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -13,8 +14,9 @@ from conformance.cases import Refuses
 from conformance.catalog import read_catalog
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
+from conformance.codec.record_batch import sealed
 from conformance.codec.stored import FORMS
-from conformance.generated import TYPES, case_of, cases_at, generated_cases
+from conformance.generated import TYPES, case_of, cases_at, expectation, generated_cases, types_for
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn, unencodable
 from conformance.strategies.mutations import MUTATIONS, mutate
@@ -122,6 +124,22 @@ def test_mutated_batches_make_nothing_but_violations_and_take_bounded_memory():
 def test_every_case_has_the_requirement_of_what_the_reference_finds_first(catalog):
     for case in cases_at("RECORD_BATCH", 0, 3, catalog):
         assert case.requirement in catalog.requirements
+
+
+def test_only_types_that_a_selection_can_match_are_generated():
+    assert types_for([]) == types_for(["level:must"]) == types_for(["gen/1/INT8/*", "type:INT8"]) == list(TYPES)
+    assert types_for(["type:COMPACT_*STRING", "varint/zero"]) == ["COMPACT_STRING", "COMPACT_NULLABLE_STRING"]
+    assert types_for(["varint/zero"]) == []
+
+
+def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
+    # Apache Kafka's own library dies of it in front of the blocks and after them alike.
+    record = b"\x0c\x00\x00\x00\x01\x00\x00"
+    for blocks in (b"", struct.pack(">i", 9) + b"\x07\x18" + record):
+        payload = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + blocks + b"\xff" * 4
+        header = struct.pack(">HiqqqhiI", 2, 0, 0, 0, -1, -1, -1, 1)
+        data = sealed(bytes(16) + b"\x02" + bytes(4) + header + payload)
+        assert expectation("RECORD_BATCH", data)[1] == "robustness.snappy-block-length"
 
 
 def run(*arguments, cwd):

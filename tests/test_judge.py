@@ -20,10 +20,10 @@ from conformance.cases import (
     Unsupported,
     Writes,
     WritesAs,
-    judge,
 )
 from conformance.codec.checksums import CRC32C
 from conformance.codec.notation import UNSHOWN
+from conformance.judging import judge
 
 PLAIN = bytes.fromhex(
     "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"

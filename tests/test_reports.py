@@ -25,8 +25,8 @@ from conformance.cases import (
     Verdict,
     Writes,
     WritesAs,
-    judge,
 )
+from conformance.judging import judge
 from conformance.reports.explain import explain, reproduce
 from conformance.reports.json_file import as_json
 from conformance.reports.junit import as_junit

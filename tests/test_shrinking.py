@@ -6,13 +6,14 @@ import sys
 import pytest
 
 from conformance import run, shrinking
-from conformance.catalog import read_catalog, read_vectors
+from conformance.catalog import read_catalog
 from conformance.generated import generated_cases
 from conformance.run import Asker, Plan, run_target
 from conformance.saving import save_all
 from conformance.strategies.shrink import Budget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
 from conformance.targets.liars import LIARS
+from conformance.vector_files import read_vectors
 from conformance.vector_tool import check
 
 PLANTED = {

@@ -247,7 +247,7 @@ SMALLEST = {
     **{"STRING": "", "COMPACT_STRING": "", "BYTES": b"", "COMPACT_BYTES": b""},
     **dict.fromkeys(("NULLABLE_STRING", "COMPACT_NULLABLE_STRING", "NULLABLE_BYTES", "COMPACT_NULLABLE_BYTES")),
     **{"RECORDS": None, "COMPACT_RECORDS": None, "TAGGED_FIELDS": (), "RECORD": RECORD, "RECORD_BATCH": BATCH},
-    **{"CONTROL_RECORD": {"version": 0, "type": 0}, "LOG": {"batches": (), "partial": 0}},
+    **{"CONTROL_RECORD": {"version": 0, "type": 0}, "LOG": {"batches": (), "partial": 0}, "MESSAGE_SET": ()},
     **dict.fromkeys(NESTED),
 }
 

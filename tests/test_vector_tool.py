@@ -3,7 +3,8 @@
 import pytest
 
 from conformance import codec
-from conformance.catalog import VECTORS, read_vectors, vector_files
+from conformance.catalog import VECTORS, vector_files
+from conformance.vector_files import read_vectors
 from conformance.vector_tool import check, fix, recomputed
 
 PLAIN = (

@@ -2,12 +2,18 @@
 
 import io
 import struct
+import sys
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from typing import Any
+
+# kio gives its types Hypothesis strategies wherever it finds Hypothesis, as it does beside this suite. Importing that
+# takes longer than all of kio, and a process is started anew after every abort. So to kio it is not installed.
+sys.modules["hypothesis"] = None  # type: ignore[assignment]
+# ruff: noqa: E402
 
 from kio.records.readers import read_batch, read_record
 from kio.records.schema import NewRecordBatch, Record, RecordHeader

@@ -8,13 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Span, Unencodable, Violation
-from conformance.codec.log import LOG
+from conformance.codec.log import LOG, Entry, entries
+from conformance.codec.message_set import MESSAGE_SET, encode_set
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire, array_of
 from conformance.codec.record_batch import CONTROL_RECORD, RECORD, RECORD_BATCH, encode_built
 
 __all__ = [
     "TYPES",
     "Decoded",
+    "Entry",
     "Limits",
     "Span",
     "Unencodable",
@@ -23,10 +25,13 @@ __all__ = [
     "Wire",
     "decode",
     "encode",
+    "entries",
     "wire",
 ]
 
-TYPES: dict[str, Wire] = PRIMITIVES | {row.name: row for row in (RECORD, RECORD_BATCH, CONTROL_RECORD, LOG)}
+TYPES: dict[str, Wire] = PRIMITIVES | {
+    row.name: row for row in (RECORD, RECORD_BATCH, MESSAGE_SET, CONTROL_RECORD, LOG)
+}
 """Every type that takes no parameter, by name."""
 
 
@@ -97,11 +102,14 @@ def decode(name: str, data: bytes, *, trail: bool = False, limits: Limits | None
     )
 
 
-def encode(name: str, value: Any) -> bytes:
+def encode(name: str, value: Any, *, magic: int | None = None, compression: int = 0) -> bytes:
     """Encode a wire value. A RECORD_BATCH is made from an application's choices (see record_batch.build).
 
-    Raises UnknownType, or Unencodable for a value that has no encoding.
+    A MESSAGE_SET is told its magic and codec besides. Raises UnknownType, or Unencodable for a value that has no
+    encoding.
     """
     if name == "RECORD_BATCH":
         return encode_built(value)
+    if name == "MESSAGE_SET" and magic is not None:
+        return encode_set(value, magic, compression)
     return wire(name).encode(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,3 +19,6 @@ class Checksum:
 
 CRC32C = Checksum("CRC-32C", _crc32c.crc32c)
 """Castagnoli, polynomial 0x1EDC6F41, of record batches (record-batch#crc32-c-calculation)."""
+
+CRC32 = Checksum("CRC-32", zlib.crc32)
+"""Of messages of magic 0 and 1, polynomial 0x04C11DB7 (message-format#old-message-format)."""

@@ -146,7 +146,7 @@ def _open_snappy(stream: _Stream) -> None:
         except Malformed as stop:
             if stop.violation.open or not any(stream.plain):
                 raise
-            stream.remark(_SNAPPY, f"after a whole block: {stop.violation.hint}", moves=True)
+            stream.remark(stop.violation.requirement, f"after a whole block: {stop.violation.hint}", moves=True)
             return
 
 

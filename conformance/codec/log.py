@@ -1,72 +1,160 @@
-"""A log: record batches end to end, possibly with a last one cut off (message-format#record-batch)."""
+"""A log: entries of any magic end to end, possibly with a last one cut off (message-format#record-batch)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.codec import notation as n
-from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Unencodable, Violation
+from conformance.codec.message_set import (
+    ENTRY,
+    LAYOUTS,
+    MAGIC_AT,
+    MESSAGE_RULES,
+    encode_entry,
+    is_cut_off,
+    read_entry,
+)
 from conformance.codec.primitives import Wire
-from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, RECORD_BATCH
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_LAYOUT, OVERHEAD, RECORD_BATCH, RECORD_LAYOUT
 
-_MAGIC_AT = 16
-_SMALLEST = 14
-"""Bytes of the smallest entry of any magic after offset and size; Apache Kafka refuses less without looking further."""
-_FIT = (1 << 31) - 1 - OVERHEAD
-"""A batchLength above this overflows a signed 32-bit size once the 12 bytes before it are added."""
+_MAGICS = (*LAYOUTS, 2)
+
+CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked")
+"""The requirements that a wrong checksum breaks."""
 
 
 def _decode(cursor: Cursor) -> dict[str, Any]:
     batches: list[Any] = []
     base = cursor.path
-    while cursor.left:
-        if _is_partial(cursor):
-            break
+    while cursor.left and not is_cut_off(cursor, magics=_MAGICS):
         if cursor.tracing:
             cursor.path = f"{base}batches[{len(batches)}]"
         start = cursor.pos
-        batch = RECORD_BATCH.decode(cursor)
+        entry = _entry(cursor)
         cursor.span("", start)
-        if batches and batch["baseOffset"] <= batches[-1]["baseOffset"] + batches[-1]["lastOffsetDelta"]:
-            cursor.remark("offset.record-formula", "a batch does not begin after the one before it", at=start)
-        batches.append(batch)
+        if batches and first_offset(entry) <= last_offset(batches[-1]):
+            cursor.remark("offset.record-formula", "an entry does not begin after the one before it", at=start)
+        batches.append(entry)
     cursor.path = base
     partial, cursor.pos = cursor.left, cursor.end
     return {"batches": tuple(batches), "partial": partial}
 
 
-def _is_partial(cursor: Cursor) -> bool:
-    """Whether the rest is an entry cut off at the end; a size too small is refused wherever it stands."""
-    start, rest = cursor.pos, cursor.left
-    if rest < OVERHEAD:
-        return True
-    size = int.from_bytes(cursor.data[start + 8 : start + OVERHEAD], "big", signed=True)
-    if size < _SMALLEST:
-        cursor.fail("batch.length-wrong-rejected", f"size {size} is below that of any entry", at=start + 8)
-    if rest > _MAGIC_AT and cursor.data[start + _MAGIC_AT] in (0, 1):
-        # Such entries are read by a later part; until then nobody is judged on them.
-        cursor.fail_open("format.legacy-still-met", "a message of magic 0 or 1", at=start + _MAGIC_AT)
-    if size <= rest - OVERHEAD:
-        return False
-    if size < HEADER_SIZE - OVERHEAD:
-        cursor.remark("batch.length-wrong-rejected", f"size {size} of the cut entry is below a batch's", at=start + 8)
-    if size > _FIT:
-        cursor.remark("batch.length-wrong-rejected", f"batchLength {size} overflows a 32-bit size", at=start + 8)
-    if rest > _MAGIC_AT and cursor.data[start + _MAGIC_AT] != 2:
-        cursor.remark("batch.magic", "the cut batch has no known magic", at=start + _MAGIC_AT)
-    return True
+def _entry(cursor: Cursor) -> Any:
+    """A record batch, or a message of magic 0 or 1, as the magic byte says."""
+    if cursor.data[cursor.pos + MAGIC_AT] in LAYOUTS:
+        return read_entry(cursor)
+    return RECORD_BATCH.decode(cursor)
+
+
+def first_offset(entry: dict[str, Any]) -> int:
+    """The first offset that an entry of a log takes: baseOffset, or the first message's."""
+    return int(entry["messages"][0]["offset"] if "messages" in entry else entry["baseOffset"])
+
+
+def last_offset(entry: dict[str, Any]) -> int:
+    """The last offset that an entry of a log takes, gone records included (record-batch#offset-calculation)."""
+    return int(entry["offset"] if "messages" in entry else entry["baseOffset"] + entry["lastOffsetDelta"])
 
 
 def _encode(value: Any) -> bytes:
     if value.get("partial"):
         raise Unencodable("batch.length-wrong-rejected", "a cut batch is not written")
-    return b"".join(map(RECORD_BATCH.encode, value["batches"]))
+    return b"".join(
+        encode_entry(entry) if "messages" in entry else RECORD_BATCH.encode(entry) for entry in value["batches"]
+    )
 
 
 LOG = Wire(
     "LOG",
     _decode,
     _encode,
-    n.Fields({"batches": n.ListOf(RECORD_BATCH.notation, nullable=False), "partial": n.NUMBER}),
+    n.Fields(
+        {
+            "batches": n.ListOf(n.Fields({**RECORD_BATCH.notation.fields, **ENTRY.fields}), nullable=False),
+            "partial": n.NUMBER,
+        }
+    ),
     0,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a log, read on its own: where it lies, and what strict decoding made of it."""
+
+    start: int
+    stop: int
+    value: Any
+    """None when there are violations; None without any for the tail that is cut off."""
+    violations: tuple[Violation, ...]
+    remarks: tuple[Violation, ...]
+
+
+def entries(data: bytes, *, check_crcs: bool = True, limits: Limits | None = None) -> Iterator[Entry]:
+    """The entries of a log, one at a time, the last of them perhaps cut off. Positions are bytes of `data`.
+
+    An entry that is damaged inside is followed by the next, as its size still tells where that begins; one whose size
+    is too small, or whose magic is unknown, is the last. Without `check_crcs`, wrong checksums are passed over.
+    """
+    at = 0
+    while at < len(data):
+        findings = Findings(limits=limits or Limits())
+        cursor = Cursor(data, findings)
+        cursor.pos = at
+        value: Any = None
+        try:
+            if is_cut_off(cursor, magics=_MAGICS):
+                yield Entry(at, len(data), None, (), tuple(findings.remarks))
+                return
+            value = _entry(cursor)
+        except Malformed as problem:
+            findings.violations.append(problem.violation)
+        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+        stop = at + OVERHEAD + size if size > 0 else len(data)
+        violations = [found for found in findings.violations if check_crcs or found.requirement not in CHECKSUM_RULES]
+        yield Entry(at, stop, None if violations else value, tuple(violations), tuple(findings.remarks))
+        if data[at + MAGIC_AT : at + MAGIC_AT + 1] not in (b"\0", b"\1", b"\2"):
+            return
+        at = stop
+
+
+# --- what a difference breaks -------------------------------------------------------------------------
+
+_RULES = {
+    "": BATCH_LAYOUT.rules_by_name(),
+    "records": RECORD_LAYOUT.rules_by_name(),
+    "headers": HEADER_LAYOUT.rules_by_name(),
+    "messages": MESSAGE_RULES,
+}
+_RULES["records"] |= {"offset": "offset.record-formula", "timestamp": "timestamp.record-formula"}
+_RULES[""] |= {
+    "batches": "batch.batch-length",
+    "partial": "batch.length-wrong-rejected",
+    "messages": "recursive.wrapper-holds-set",
+    "offset": "recursive.wrapper-offset-is-last",
+}
+
+
+def rule_of(name: str, path: str, value: Any) -> str:
+    """The requirement that says what stands at a path of a structured value; empty when none does."""
+    steps = [step.partition("[")[0] for step in path.split(".")]
+    around = _around(name, steps[:-1])
+    if around == "records" and steps[-1] == "timestamp" and _is_append_time(path, value):
+        return "timestamp.log-append-overwritten"
+    return _RULES[around].get(steps[-1], "")
+
+
+def _around(name: str, steps: list[str]) -> str:
+    if name == "MESSAGE_SET" or "messages" in steps:
+        return "messages"
+    return "headers" if "headers" in steps else "records" if "records" in steps or name == "RECORD" else ""
+
+
+def _is_append_time(path: str, value: Any) -> bool:
+    if path.startswith("batches["):
+        value = value["batches"][int(path[len("batches[") : path.index("]")])]
+    return bool(value.get("timestampType") == 1)

@@ -360,30 +360,6 @@ def encode_built(request: Values) -> bytes:
     return RECORD_BATCH.encode(build(request))
 
 
-_RULES = {
-    "": BATCH_LAYOUT.rules_by_name(),
-    "records": RECORD_LAYOUT.rules_by_name(),
-    "headers": HEADER_LAYOUT.rules_by_name(),
-}
-_RULES["records"] |= {"offset": "offset.record-formula", "timestamp": "timestamp.record-formula"}
-_RULES[""] |= {"batches": "batch.batch-length", "partial": "batch.length-wrong-rejected"}
-
-
-def rule_of(name: str, path: str, value: Any) -> str:
-    """The requirement that says what stands at a path of a RECORD, RECORD_BATCH or LOG value; empty when none does."""
-    steps = [step.partition("[")[0] for step in path.split(".")]
-    around = "headers" if "headers" in steps[:-1] else "records" if "records" in steps[:-1] or name == "RECORD" else ""
-    if around == "records" and steps[-1] == "timestamp" and _is_append_time(path, value):
-        return "timestamp.log-append-overwritten"
-    return _RULES[around].get(steps[-1], "")
-
-
-def _is_append_time(path: str, value: Any) -> bool:
-    if path.startswith("batches["):
-        value = value["batches"][int(path[len("batches[") : path.index("]")])]
-    return bool(value.get("timestampType") == 1)
-
-
 def sealed(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
     """One batch with its length and checksum made right for the bytes it has; too short a one is left as it is."""
     out = bytearray(batch)

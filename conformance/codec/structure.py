@@ -34,11 +34,13 @@ class ByteLength:
 
     rule: str
     least: int = 0
+    least_rule: str = ""
+    """Broken by a length below the least, where that is a requirement of its own."""
 
     def check(self, cursor: Cursor, start: int, found: int) -> None:
         """Fails when fewer bytes are left, or the structure cannot be so short."""
         if found < self.least:
-            cursor.fail(self.rule, f"length {found}, at least {self.least} bytes follow", at=start)
+            cursor.fail(self.least_rule or self.rule, f"length {found}, at least {self.least} bytes follow", at=start)
         if found > cursor.left:
             cursor.fail(self.rule, f"length {found}, but {cursor.left} bytes are left", at=start)
         cursor.end = cursor.pos + found

@@ -1,0 +1,177 @@
+"""What damaged batches cost the reference codec: nothing but violations, little time, little memory.
+
+    python benchmarks/hostile.py                          # 100,000 batches
+    python benchmarks/hostile.py --batches 2000 --seed 1
+
+Generated batches in every codec, every other one with a payload that is truly compressed (the generator only stores),
+are damaged once each and decoded. Held against bounds: exceptions (none may come out of the codec), CPU time of a
+decode, and what Python allocates at most during one. Exit status 1 when a bound is broken; the bytes are printed.
+The libraries' own memory is not Python's: it shows in the growth of the process, which is bounded too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import resource
+import sys
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from conformance import codec
+from conformance.cases import AnyOf, Refuses
+from conformance.generated import expectation
+from conformance.strategies.dice import Dice
+from conformance.strategies.generate import drawn
+from conformance.strategies.mutations import MUTATIONS, mutate
+
+TYPE = "RECORD_BATCH"
+SLOWEST = 0.1
+"""Seconds of CPU time for one batch."""
+LARGEST = 64 * 2**20
+"""Bytes that one batch may allocate, and bytes by which the process may grow in all."""
+_WARM_UP = 200
+"""Batches after which the process has loaded and cached what it ever will."""
+_AT_ONCE = 500
+OUTCOMES = ("accepted", "refused", "open", "raised")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A damaged batch: what rebuilds it, the mutation it went through, its bytes."""
+
+    id: str
+    mutation: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What became of one, its CPU seconds, the bytes allocated for it at most, and the exception if there was one."""
+
+    outcome: str
+    seconds: float
+    memory: int
+    error: str = ""
+
+    @property
+    def broken(self) -> str:
+        """The bound that is broken, in words; empty when none is."""
+        if self.error:
+            return f"raised {self.error}"
+        if self.seconds > SLOWEST:
+            return f"took {self.seconds * 1000:.1f} ms"
+        return f"allocated {self.memory:,} bytes" if self.memory > LARGEST else ""
+
+
+def batches(count: int, seed: int) -> Iterator[Batch]:
+    """So many damaged batches, the same for a seed on every machine but for the compressors' output."""
+    for index in range(count):
+        identity = f"hostile/{seed}/{index}"
+        dice = Dice(identity)
+        whole = drawn(TYPE, dice)
+        data = codec.wire(TYPE).encode(whole.value) if index % 2 else whole.data
+        data, mutation = mutate(TYPE, data, dice)
+        yield Batch(identity, mutation, data)
+
+
+def costs(some: Sequence[Batch]) -> Iterator[tuple[Batch, Cost]]:
+    """Decode batches twice: against the clock, then with every allocation counted, which is slow."""
+    times = [_timed(batch.data) for batch in some]
+    # Once for many: every start and stop leaves a few kilobytes behind.
+    tracemalloc.start()
+    try:
+        for batch, (seconds, error) in zip(some, times, strict=True):
+            outcome, memory, again = _weighed(batch.data)
+            yield batch, Cost("raised" if error or again else outcome, seconds, memory, error or again)
+    finally:
+        tracemalloc.stop()
+
+
+def _timed(data: bytes) -> tuple[float, str]:
+    """CPU seconds of a decode, and what it raised; a slow one is timed again, as other work may have come between."""
+    least = math.inf
+    try:
+        for _ in range(2):
+            start = time.thread_time()
+            codec.decode(TYPE, data)
+            least = min(least, time.thread_time() - start)
+            if least <= SLOWEST:
+                break
+    except Exception as error:  # noqa: BLE001 - that none comes is what is measured
+        return 0.0, f"{type(error).__name__}: {error}"
+    return least, ""
+
+
+def _weighed(data: bytes) -> tuple[str, int, str]:
+    """What becomes of bytes, what Python allocates for it at most, and what was raised."""
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    try:
+        expect, _ = expectation(TYPE, data)
+    except Exception as error:  # noqa: BLE001 - that none comes is what is measured
+        return "", 0, f"{type(error).__name__}: {error}"
+    outcome = "open" if isinstance(expect, AnyOf) else "refused" if isinstance(expect, Refuses) else "accepted"
+    return outcome, tracemalloc.get_traced_memory()[1] - before, ""
+
+
+def _all_costs(found: Iterator[Batch]) -> Iterator[tuple[Batch, Cost]]:
+    while some := [*islice(found, _AT_ONCE)]:
+        yield from costs(some)
+
+
+def _high_water() -> int:
+    """The most bytes that were ever resident."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most << 10
+
+
+def table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
+    """A line per mutation: how many, and what became of them."""
+    yield f"{'mutation':<18}" + "".join(f"{name:>10}" for name in ("batches", *OUTCOMES))
+    for mutation in (*MUTATIONS, "all"):
+        row = [
+            sum(number for (of, what), number in counts.items() if what == outcome and mutation in (of, "all"))
+            for outcome in OUTCOMES
+        ]
+        yield f"{mutation:<18}" + "".join(f"{number:>10,}" for number in (sum(row), *row))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; 1 when a bound is broken."""
+    parser = argparse.ArgumentParser(description="What damaged batches cost the reference codec.")
+    parser.add_argument("--batches", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    for _ in costs([*batches(_WARM_UP, given.seed - 1)]):
+        pass
+    before, started = _high_water(), time.perf_counter()
+    counts: Counter[tuple[str, str]] = Counter()
+    slowest: tuple[float, str, int] = (0.0, "", 0)
+    largest: tuple[int, str, int] = (0, "", 0)
+    broken = 0
+    for batch, found in _all_costs(batches(given.batches, given.seed)):
+        counts[batch.mutation, found.outcome] += 1
+        slowest = max(slowest, (found.seconds, batch.id, len(batch.data)))
+        largest = max(largest, (found.memory, batch.id, len(batch.data)))
+        if found.broken:
+            broken += 1
+            print(f"{batch.id} ({batch.mutation}) {found.broken}: {batch.data.hex()}")
+    grown = _high_water() - before
+    print(*table(counts), sep="\n")
+    print(f"\n{given.batches:,} damaged batches, seed {given.seed}, in {time.perf_counter() - started:.0f} s")
+    print(f"exceptions other than violations: {sum(counts[mutation, 'raised'] for mutation in MUTATIONS)}")
+    print(f"slowest: {slowest[0] * 1000:.2f} ms of CPU time, {slowest[1]}, {slowest[2]:,} bytes")
+    print(f"most memory for one: {largest[0]:,} bytes, {largest[1]}, {largest[2]:,} bytes")
+    print(f"the process grew by {grown >> 10:,} KiB, all that the generator and the mutations took included")
+    if grown > LARGEST:
+        print(f"more than {LARGEST >> 10:,} KiB")
+    return int(broken > 0 or grown > LARGEST)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

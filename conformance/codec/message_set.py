@@ -1,0 +1,425 @@
+"""Messages of magic 0 and 1 and the sets they stand in (message-format#old-message-format), as tables.
+
+0      8            12  16    17         18                        magic 1: 18         26
+offset message_size crc magic attributes key value                 ...      timestamp  key value
+
+A message with a codec in its attributes is a wrapper: its value is a compressed message set, whose messages are the
+real ones (the documents call them inner messages).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import lz4.frame
+
+from conformance.codec import notation as n
+from conformance.codec.checksums import CRC32
+from conformance.codec.compression import CODEC_NAMES, CODECS
+from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.primitives import INT8, INT32, INT64, OCTETS, UINT32, Prefix, Wire, sized
+from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, TIMESTAMP_TYPES
+from conformance.codec.structure import (
+    Bits,
+    ByteLength,
+    ChecksumOf,
+    Constant,
+    Field,
+    Layout,
+    Values,
+    read,
+    write,
+)
+
+MAGIC_AT = 16
+"""Where an entry of any magic has its magic byte (record-batch#magic-byte-location)."""
+
+_BATCH = 2
+"""The magic of record batches."""
+
+SMALLEST = {0: 14, 1: 22}
+"""Bytes that message_size counts at least: null key and null value (record-batch#magic-0, #magic-1)."""
+
+_FIT = (1 << 31) - 1 - OVERHEAD
+"""A size above this overflows a signed 32-bit number once the 12 bytes before it are added."""
+
+_INT64_MAX = (1 << 63) - 1
+_LZ4, _ZSTD = CODEC_NAMES.index("lz4"), CODEC_NAMES.index("zstd")
+
+_SIZE = "message-set.size-mismatch-rejected"
+_SET = "recursive.wrapper-holds-set"
+_RELATIVE = "message-set.v1-relative-offsets"
+
+# --- fields -------------------------------------------------------------------------------------------
+
+_VALUE_LENGTH = Prefix(INT32, nullable=True, negative_rule="legacy.value-nullable", negative_open=True)
+_KEY = sized(
+    "key", Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True), OCTETS, _SIZE
+)
+_VALUE = sized("value", _VALUE_LENGTH, OCTETS, _SIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """The value of a message; that of a wrapper is opened, and its messages are kept under `messages`."""
+
+    notation: Any = n.HEX
+
+    def read(self, cursor: Cursor, values: Values) -> bytes | None:
+        """The bytes of a plain message, None for a wrapper."""
+        start, codec = cursor.pos, values["compression"]
+        found: bytes | None = _VALUE.decode(cursor)
+        if not codec:
+            return found
+        at = start + _VALUE_LENGTH.wire.smallest
+        if codec >= len(CODECS):
+            cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=start)
+        if codec == _ZSTD:
+            cursor.fail("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know", at=start)
+        if cursor.layer:
+            cursor.fail_open(_SET, "a compressed message inside a compressed message", at=start)
+        if found is None:
+            cursor.fail(_SET, "a wrapper without a value", at=start)
+        if values["magic"] == 0 and codec == _LZ4:
+            found = _with_header_checksum(found)
+        outer, cursor.pos = cursor.pos, at
+        plain = CODECS[codec].open(cursor, found)
+        cursor.pos = outer
+        layers = cursor.findings.layers
+        layers.append(plain)
+        values["messages"] = _inner(Cursor(plain, cursor.findings, layer=len(layers), path=cursor.path))
+        return None
+
+    def write(self, values: Values) -> bytes:
+        """The value, or the compressed set of a wrapper's messages."""
+        if not values["compression"]:
+            return _VALUE.encode(values["value"])
+        plain = b"".join(write(LAYOUTS[inner["magic"]], inner) for inner in values["messages"])
+        return _VALUE.encode(CODECS[values["compression"]].write(plain))
+
+
+def _with_header_checksum(frame: bytes) -> bytes:
+    """An LZ4 frame with the checksum of its header made right.
+
+    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions, Compression). The library knows
+    how the right one is computed: it is asked for the header of a frame with the same descriptor.
+    """
+    if len(frame) < 7 or frame[5] >> 4 not in (4, 5, 6, 7):
+        return frame
+    flags, sized_header = frame[4], bool(frame[4] & 0x08)
+    stop = 15 if sized_header else 7
+    context = lz4.frame.create_compression_context()
+    header = lz4.frame.compress_begin(
+        context,
+        source_size=int.from_bytes(frame[6:14], "little") if sized_header else 0,
+        block_size=frame[5] >> 4,
+        block_linked=not flags & 0x20,
+        content_checksum=bool(flags & 0x04),
+        block_checksum=bool(flags & 0x10),
+    )
+    return header + frame[stop:] if header[:-1] == frame[: stop - 1] else frame
+
+
+def _inner(cursor: Cursor) -> list[Values]:
+    """The messages of a wrapper's set."""
+    found: list[Values] = []
+    base = cursor.path
+    while cursor.left:
+        if is_cut_off(cursor):
+            hint = "the last inner message is cut off"
+            cursor.remark("message-set.no-count", hint, any_value=True)
+            break
+        cursor.count(1)
+        if cursor.tracing:
+            cursor.path = f"{base}[{len(found)}]"
+        start = cursor.pos
+        found.append(_message(cursor, inner=True))
+        cursor.span("", start)
+    cursor.path = base
+    if not found:
+        cursor.fail(_SET, "no message inside a wrapper")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Slack:
+    """Bytes between the value and the end that message_size gives: the checksum covers them, Kafka passes them over."""
+
+    notation: Any = n.HEX
+
+    def read(self, cursor: Cursor, values: Values) -> bytes:
+        """Whatever is left."""
+        del values
+        if cursor.left:
+            cursor.remark(_SIZE, f"{cursor.left} bytes after the value")
+        found = cursor.data[cursor.pos : cursor.end]
+        cursor.pos = cursor.end
+        return found
+
+    def write(self, values: Values) -> bytes:
+        """Nothing."""
+        del values
+        return b""
+
+
+# --- rules over a whole message -----------------------------------------------------------------------
+
+
+def _high_bits(known: int) -> Callable[[Cursor, Any, int], None]:
+    def check(cursor: Cursor, found: int, start: int) -> None:
+        if found & 0xFF >> known << known:
+            hint = f"attributes {found & 0xFF:02x} has bits set that mean nothing"
+            cursor.remark("legacy.attributes-high-bits-zero", hint, at=start)
+
+    return check
+
+
+def _open_places(cursor: Cursor, message: Values, start: int) -> None:
+    if message["offset"] < 0:
+        cursor.remark("message-set.entry-layout", f"offset {message['offset']}", at=start)
+    if message.get("timestamp", 0) < -1:
+        cursor.remark("legacy.timestamp-milliseconds", f"timestamp {message['timestamp']}", at=start + 18)
+
+
+def _place_inner(cursor: Cursor, wrapper: Values, start: int) -> None:
+    """Give inner messages the offset, timestamp and timestamp type that a reader sees."""
+    inner = wrapper.get("messages")
+    if inner is None:
+        return
+    if wrapper["key"] is not None:
+        cursor.remark("recursive.wrapper-key-null", "a wrapper with a key", at=start + SMALLEST[wrapper["magic"]] + 4)
+    if any(message["magic"] != wrapper["magic"] for message in inner):
+        cursor.remark(_SET, "inner messages of another magic than the wrapper's", at=start, any_value=True)
+    if any(later["offset"] <= earlier["offset"] for earlier, later in pairwise(inner)):
+        cursor.remark(_RELATIVE, "inner offsets do not rise", at=start)
+    _place_offsets(cursor, wrapper, inner, start)
+    if "timestampType" in wrapper:
+        _place_timestamps(cursor, wrapper, inner, start)
+
+
+def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: int) -> None:
+    outer, last = wrapper["offset"], inner[-1]["offset"]
+    if wrapper["magic"] == 0:
+        if outer != last:
+            cursor.remark("recursive.wrapper-offset-is-last", f"offset {outer}, the last inner one is {last}", at=start)
+        return
+    if outer == 0:
+        if last:
+            # Sets of old producers: Apache Kafka leaves their inner offsets as they are.
+            cursor.remark(_RELATIVE, "a wrapper at offset 0 with further messages", at=start, any_value=True)
+        return
+    if outer < last:
+        cursor.fail_open(_RELATIVE, f"wrapper offset {outer} is below the last inner offset {last}", at=start)
+    for message in inner:
+        message["offset"] += outer - last
+        if message["offset"] > _INT64_MAX:
+            message["offset"] -= 1 << 64
+            cursor.remark(_RELATIVE, "an absolute offset is no INT64", at=start, any_value=True)
+
+
+def _place_timestamps(cursor: Cursor, wrapper: Values, inner: list[Values], start: int) -> None:
+    """message-format#old-message-format: the broker writes time and type of log append on the wrapper alone."""
+    for message in inner:
+        if "timestamp" not in message:
+            continue
+        if wrapper["timestampType"]:
+            message["timestamp"] = wrapper["timestamp"]
+        elif message["timestampType"]:
+            hint = "LogAppendTime inside a wrapper of CreateTime"
+            cursor.remark("legacy.log-append-overwrites", hint, at=start, any_value=True)
+        message["timestampType"] = wrapper["timestampType"]
+
+
+# --- the tables ---------------------------------------------------------------------------------------
+
+_COMPRESSION = n.Names(CODEC_NAMES)
+
+
+def _layout(magic: int, attributes: tuple[Bits, ...], timestamp: tuple[Field, ...], least_rule: str = "") -> Layout:
+    return Layout(
+        f"MESSAGE_{magic}",
+        (
+            Field("offset", INT64, "message-set.entry-layout"),
+            Field("messageSize", INT32, "message-set.entry-layout", ByteLength(_SIZE, SMALLEST[magic], least_rule)),
+            Field("crc", UINT32, "legacy.crc32-not-crc32c", ChecksumOf(CRC32, "legacy.crc-checked")),
+            Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
+            Field(
+                "attributes",
+                INT8,
+                f"legacy.v{magic}-attributes",
+                bits=attributes,
+                check=_high_bits(max(bits.shift + bits.width for bits in attributes)),
+            ),
+            *timestamp,
+            Field("key", _KEY, "legacy.key-nullable"),
+            Field("value", _Value(), "legacy.value-nullable"),
+            Field("slack", _Slack(), _SIZE),
+        ),
+        rules=(_open_places, _place_inner),
+    )
+
+
+LAYOUTS = {
+    0: _layout(0, (Bits("compression", 0, 3, _COMPRESSION, "legacy.v0-attributes"),), ()),
+    1: _layout(
+        1,
+        (
+            Bits("compression", 0, 3, _COMPRESSION, "legacy.v1-attributes"),
+            Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES), "legacy.v1-attributes"),
+        ),
+        (Field("timestamp", INT64, "legacy.timestamp-milliseconds"),),
+        "robustness.message-size-v1",
+    ),
+}
+"""The layout of a message by its magic."""
+
+MESSAGE = n.Fields(
+    {
+        "offset": n.DECIMAL,
+        "magic": n.NUMBER,
+        "timestampType": n.Names(TIMESTAMP_TYPES),
+        "timestamp": n.DECIMAL,
+        "key": n.HEX,
+        "value": n.HEX,
+    }
+)
+"""A message as a consumer sees it; magic 0 has no timestamp and no type."""
+
+ENTRY = n.Fields(
+    {
+        "magic": n.NUMBER,
+        "offset": n.DECIMAL,
+        "compression": _COMPRESSION,
+        "messages": n.ListOf(MESSAGE, nullable=False),
+    }
+)
+"""A top-level message in a log."""
+
+MESSAGE_RULES = {
+    "offset": _RELATIVE,
+    "magic": "format.magic-versions",
+    "timestampType": "legacy.log-append-overwrites",
+    "timestamp": "legacy.timestamp-milliseconds",
+    "key": "legacy.key-nullable",
+    "value": "legacy.value-nullable",
+}
+"""The requirement that says what a part of a message is."""
+
+# --- entries ------------------------------------------------------------------------------------------
+
+
+def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
+    """Whether what is left is an entry cut off at the end; a size too small is refused wherever it stands."""
+    start, rest = cursor.pos, cursor.left
+    if rest < OVERHEAD:
+        return True
+    size = int.from_bytes(cursor.data[start + 8 : start + OVERHEAD], "big", signed=True)
+    if size < SMALLEST[0]:
+        rule = "batch.length-wrong-rejected" if _BATCH in magics else _SIZE
+        cursor.fail(rule, f"size {size} is below that of any entry", at=start + 8)
+    if size <= rest - OVERHEAD:
+        return False
+    # While the magic is not to be seen, the entry may be a batch to those who know nothing else.
+    magic = cursor.data[start + MAGIC_AT] if rest > MAGIC_AT else magics[-1]
+    rule = _SIZE if magic in SMALLEST else "batch.length-wrong-rejected"
+    if size < SMALLEST.get(magic, HEADER_SIZE - OVERHEAD):
+        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=start + 8)
+    if size > _FIT:
+        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=start + 8)
+    if magic not in magics:
+        cursor.remark("format.magic-versions", "the cut entry has no known magic", at=start + MAGIC_AT)
+    return True
+
+
+def _message(cursor: Cursor, *, inner: bool = False) -> Values:
+    """A message and what stands before it, by the magic that it names."""
+    magic = cursor.data[cursor.pos + MAGIC_AT]
+    if magic not in LAYOUTS:
+        at = cursor.pos + MAGIC_AT
+        if inner or magic == _BATCH:
+            cursor.fail_open("format.magic-versions", f"magic {magic} in a message set", at=at)
+        cursor.fail("format.magic-versions", f"magic {magic} is none", at=at)
+    return read(LAYOUTS[magic], cursor)
+
+
+def read_entry(cursor: Cursor) -> Values:
+    """A top-level message: what ENTRY shows of it."""
+    message = _message(cursor)
+    inner = message.get("messages", (message,))
+    return {
+        "magic": message["magic"],
+        "offset": message["offset"],
+        "compression": message["compression"],
+        "messages": tuple({name: one[name] for name in MESSAGE.fields if name in one} for one in inner),
+    }
+
+
+def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
+    """All fields of the wrapper that a writer puts around messages: as magic 1, their offsets count from 0.
+
+    Its offset is the last message's, its timestamp the largest. Raises Unencodable where there is no such wrapper.
+    """
+    if codec not in range(len(CODECS)):
+        raise Unencodable("codec.unassigned-values", f"there is no codec {codec!r}")
+    if codec == _ZSTD:
+        raise Unencodable("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know")
+    if not messages:
+        raise Unencodable(_SET, "a wrapper holds at least one message")
+    base = messages[0]["offset"] if magic else 0
+    inner = [_fields({**message, "offset": message["offset"] - base}, magic) for message in messages]
+    stamp = max((message["timestamp"] for message in inner), default=-1) if magic else -1
+    last = messages[-1]
+    outer = {**last, "timestamp": stamp, "key": None, "value": None}
+    return {**_fields(outer, magic), "compression": codec, "messages": inner}
+
+
+def _fields(message: Values, magic: int) -> Values:
+    """All fields of a plain message."""
+    names = ("offset", "key", "value", "timestamp")[: 3 + magic]
+    missing = [name for name in names if name not in message]
+    if missing:
+        raise Unencodable("general.exact-encoding", f"{missing[0]} is missing")
+    own = {name: message[name] for name in names}
+    kind = {"timestampType": message.get("timestampType", 0)} if magic else {}
+    return {**own, **kind, "magic": magic, "compression": 0}
+
+
+def encode_set(messages: Any, magic: int, codec: int) -> bytes:
+    """Messages as a set: each on its own, or, with a codec, all in one wrapper. Raises Unencodable."""
+    if magic not in LAYOUTS:
+        raise Unencodable("format.magic-versions", f"there is no message of magic {magic!r}")
+    if codec:
+        return write(LAYOUTS[magic], entry_of(tuple(messages), magic, codec))
+    return b"".join(write(LAYOUTS[magic], _fields(message, magic)) for message in messages)
+
+
+def encode_entry(entry: Values) -> bytes:
+    """A top-level message with its inner ones, as ENTRY shows it."""
+    return encode_set(entry["messages"], entry["magic"], entry["compression"])
+
+
+# --- message set --------------------------------------------------------------------------------------
+
+
+def _decode(cursor: Cursor) -> tuple[Values, ...]:
+    found: list[Values] = []
+    base, entries = cursor.path, 0
+    while cursor.left and not is_cut_off(cursor):
+        if cursor.tracing:
+            cursor.path = f"{base}[{entries}]"
+        start = cursor.pos
+        found += read_entry(cursor)["messages"]
+        cursor.span("", start)
+        entries += 1
+    cursor.path = base
+    return tuple(found)
+
+
+def _encode(messages: Any) -> bytes:
+    return b"".join(encode_set((message,), message["magic"], 0) for message in messages)
+
+
+MESSAGE_SET = Wire("MESSAGE_SET", _decode, _encode, n.ListOf(MESSAGE, nullable=False), 0)

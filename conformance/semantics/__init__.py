@@ -1,0 +1,1 @@
+"""Rules over whole logs: what an application sees, conversion between magics, producer sequences, compaction."""
