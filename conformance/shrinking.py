@@ -10,9 +10,8 @@ from conformance.cases import Case
 from conformance.catalog import Catalog
 from conformance.codec.notation import NotationError
 from conformance.generated import ad_hoc_id, decode_case, encode_case
-from conformance.judging import judge
 from conformance.results import Result, Shrunk, TargetRun
-from conformance.run import Asker, Plan, asker_for, result_of
+from conformance.run import Examiner, Plan
 from conformance.strategies.shrink import shrink_bytes, shrink_value
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart
@@ -40,46 +39,51 @@ def distinct(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
 
 
 def shrink_all(record: TargetRun, launch: Launch | None, catalog: Catalog, plan: Plan) -> Iterator[Shrunk]:
-    """Shrink the smallest failure of each kind; the target is started anew for it."""
-    groups = list(distinct(record.results).values())[:DISTINCT]
-    if not groups or record.problem:
+    """Shrink what failed in a run; the target is started anew for it."""
+    if record.problem or not distinct(record.results):
         return
-    asker = asker_for(launch, plan)
+    examiner = Examiner(record.name, launch, catalog, plan)
     try:
-        asker.describe()
-        until = time.monotonic() + PATIENCE
-        for group in groups:
-            if time.monotonic() < until:
-                yield _shrunk(record, group, asker, catalog=catalog, plan=plan)
-            else:
-                smallest = _smallest(group)
-                yield Shrunk(smallest, len(group), smallest.case.id)
+        yield from shrink(record.results, examiner, catalog)
     except CannotStart as error:
         record.problem = str(error)
     finally:
-        asker.close()
+        examiner.close()
 
 
-def _shrunk(record: TargetRun, group: list[Result], asker: Asker, *, catalog: Catalog, plan: Plan) -> Shrunk:
+def shrink(
+    results: Sequence[Result], examiner: Examiner, catalog: Catalog, patience: float = PATIENCE
+) -> Iterator[Shrunk]:
+    """Shrink the smallest failure of each kind, for so many seconds in all. Raises CannotStart."""
+    until = time.monotonic() + patience
+    for group in list(distinct(results).values())[:DISTINCT]:
+        if time.monotonic() < until:
+            yield _shrunk(group, examiner, catalog)
+        else:
+            smallest = _smallest(group)
+            yield Shrunk(smallest, len(group), smallest.case.id)
+
+
+def _shrunk(group: list[Result], examiner: Examiner, catalog: Catalog) -> Shrunk:
     """The smallest case that shows the failure of a group; its first case, marked flaky, when it does not repeat."""
     smallest = _smallest(group)
     wanted = signature(smallest)
 
-    def judged(case: Case) -> Result:
-        outcome = next(asker.ask([case]))
-        return result_of(record.name, case, outcome, judge(case, outcome), catalog=catalog, plan=plan)
-
     def shows(candidate: Any) -> bool:
         case = _case(smallest.case, candidate, catalog)
-        return case is not None and signature(judged(case)) == wanted
+        return case is not None and signature(_again(case, examiner)) == wanted
 
     start = smallest.case.data if smallest.case.op == "decode" else smallest.case.request["value"]
     if not shows(start):
         return Shrunk(smallest, len(group), smallest.case.id, flaky=True)
-    shrink: Callable[..., Any] = shrink_bytes if smallest.case.op == "decode" else shrink_value
-    found = _case(smallest.case, shrink(smallest.case.type, start, shows), catalog)
+    smaller: Callable[..., Any] = shrink_bytes if smallest.case.op == "decode" else shrink_value
+    found = _case(smallest.case, smaller(smallest.case.type, start, shows), catalog)
     assert found is not None
-    return Shrunk(judged(found), len(group), smallest.case.id)
+    return Shrunk(_again(found, examiner), len(group), smallest.case.id)
+
+
+def _again(case: Case, examiner: Examiner) -> Result:
+    return next(examiner.results([case]))
 
 
 def _smallest(group: list[Result]) -> Result:
