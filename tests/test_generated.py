@@ -10,7 +10,6 @@ import tracemalloc
 import pytest
 
 from conformance import codec
-from conformance.catalog import read_catalog
 from conformance.codec.record_batch import sealed
 from conformance.generated import TYPES, case_of, cases_at, expectation, generated_cases, types_for
 from conformance.strategies.dice import Dice
@@ -19,11 +18,6 @@ from conformance.strategies.mutations import MUTATIONS, mutate
 
 DIGEST = "bffbcbc59bfee42a"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
-
-
-@pytest.fixture(scope="module")
-def catalog():
-    return read_catalog()
 
 
 def test_the_same_seed_makes_the_same_cases_on_every_machine_and_python(catalog):

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from conformance import run, shrinking
-from conformance.catalog import read_catalog
 from conformance.generated import generated_cases
 from conformance.run import Asker, Plan, run_target
 from conformance.saving import save_all
@@ -49,11 +48,6 @@ class Lying(Asker):
 
     def close(self):
         pass
-
-
-@pytest.fixture(scope="module")
-def catalog():
-    return read_catalog()
 
 
 def judged(name, catalog, monkeypatch):
