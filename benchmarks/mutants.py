@@ -1,14 +1,16 @@
 """The mutant sweep: whether the suite notices that a codec is damaged in one place.
 
     python benchmarks/mutants.py                      # the whole sweep, on the vectors
-    python benchmarks/mutants.py --sample 60 --seed 0 # what CI runs
-    python benchmarks/mutants.py --generated 200      # generated cases after the vectors
+    python benchmarks/mutants.py --sample 60 --seed 0 # a sample of it
+    python benchmarks/mutants.py --generated 200      # generated cases besides, alone and together with the vectors
 
 Every comparison, constant, operator and raise of `conformance/codec/` is damaged, one at a time. The damaged copy of
 the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed suite, whole, is the judge.
 A mutant is killed by the first failure at must or should, disputed ones included (the reference meets what Apache
 Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run --fail-on should --strict`
-holds against a target.
+holds against a target. A mutant that lives may still be *told apart*: the report on it is not the report on the
+undamaged codec, as it chose another reading at an open place, failed a may, or showed less. Nobody is accused of those,
+so they are counted apart and not as killed.
 
 What is damaged, and how (a mutant each):
 
@@ -20,19 +22,25 @@ What is damaged, and how (a mutant each):
   `and` and `or` change places; a `-` or a `not` before a value goes;
 - `raise`, and the calls that raise for the codec (`fail`, `fail_open`, `blame`), become `pass`.
 
-What is left alone, because no answer of a target can show it:
+What is left alone, because it is no part of the wire format, or no answer of a target can show it:
 
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
-- remarks (`cursor.remark`, `rests_on`), with the conditions, functions and constants that do nothing but make them, or
-  tell them from faults: the protocol has no word for them, they steer what the suite itself expects;
-- what writes bytes for the generator (`stored.py`, `sealed`): no target is asked for those;
+- remarks (`cursor.remark`, `rests_on`), and whether a refusal is open (`open=`), with the conditions, functions and
+  constants that do nothing but make or choose them: the protocol has no word for them, the suite alone goes by them;
+- what writes bytes for the generator (`stored.py`, `sealed`) and what writes a LOG: no target is asked for those;
+- complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
+  kind (`isinstance`), a batch of which a field is missing, an unknown type. Requests are whole and in the notation
+  (contract of the protocol), so no case asks;
+- our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
+  outcome but a crash will do, and no case is of that size;
+- what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
+  the content size in lz4;
 - the judge's half of the notation (`same`, `mismatches`, `observed` …) and the edges of types: the codec that judges
   is not the damaged one;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
 - f-strings (messages and names, all of them), docstrings, annotations, decorators, imports, `__all__`, `__slots__`.
 
-`mutants.yaml` beside this file lists the mutants that are known to survive, and why none can tell them from the
-original. They are counted apart; the rate is given with them and without.
+`mutants.yaml` beside this file says of each survivor of the whole sweep why no case kills it. All of them count.
 """
 
 from __future__ import annotations
@@ -147,18 +155,34 @@ _NAMED = {
 """What takes a name, of a type, of a field or for messages, and in which place."""
 _ASIDE = (
     *("__all__", "__slots__", "describes", "known", "edges", "steps", "empty"),
-    *("stem", "upper", "rule", "null_rule", "negative_rule", "long_rule", "path", "kind"),
+    *("stem", "upper", "rule", "null_rule", "negative_rule", "long_rule", "path", "layer", "kind", "open", "trail"),
+    *("mtime", "store_size"),
 )
-"""What is set aside for others than the target: names, ids, descriptions for messages, edges for strategies."""
+"""What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = (
     *("Violation", "Span", "Cursor.tracing", "Cursor.remark", "Cursor.span", "Cursor._violation"),
     *("_refuse", "_same_float", "_same_text", "_REPLACED", "unshown_paths", "_collect_unshown", "unknown_fields"),
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     *("rule_of", "_is_append_time", "Layout.rules_by_name", "_RULES", "_null_rule", "sealed"),
-    *("_MAGIC_AT", "_FIT", "_KEYS", "CHECKSUMMED", "_ends_between_blocks", "_RLE"),
+    *("_MAGIC_AT", "_FIT", "_KEYS", "CHECKSUMMED", "_ends_between_blocks", "_RLE", "_unordered"),
+    *("_OPEN_GZIP", "_lacks_trailer", "_LZ4_LEGACY", "_is_skippable", "_ZSTD_MAGIC", "_OPEN_ZSTD", "_is_open_zstd"),
+    *(
+        "Limits",
+        "Findings",
+        "Cursor.count",
+        "_Stream.make_room",
+        "self.room",
+        "_STEP",
+        "_XERIAL_BLOCK",
+        "_XERIAL_VERSIONS",
+    ),
+    *("_rule_of", "log.py:_encode", "_Stream._violation", "_OPEN_LZ4", "_SNAPPY_FRAMING", "_FORMS", "ListOf.nullable"),
 )
-"""Classes, functions, tables and constants of findings, trails and judging."""
+"""Classes, functions, tables and constants of findings, trails, judging, bounds and free choices."""
+_COMPLAINTS = ("NotationError", "_refuse", "UnknownType")
+_INCOMPLETE = "general.exact-encoding"
+"""What is raised about a request, and the requirement named where a part of one is missing."""
 
 
 def mutants_of(folder: Path) -> list[Mutant]:
@@ -248,7 +272,9 @@ class _Sites(ast.NodeVisitor):
             it.op = now()
 
         self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
-        self.generic_visit(node)
+        for part in node.values:
+            if not _asks_for_kind(part):
+                self.visit(part)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if (number := _number(node)) is not None:
@@ -265,7 +291,8 @@ class _Sites(ast.NodeVisitor):
             self._add(node, f"{ast.unparse(node)} -> {now!r}", repr(now))
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        self._add(node, "raise -> pass", "pass")
+        if not _is_complaint(node):
+            self._add(node, "raise -> pass", "pass")
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -294,15 +321,18 @@ class _Sites(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         if _only_remarks(node):
             return
-        defaults = (default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None)
-        self._inside(node.name, [*defaults, *node.body])
+        named = [*node.args.args[len(node.args.args) - len(node.args.defaults) :], *node.args.kwonlyargs]
+        defaults = zip(named, [*node.args.defaults, *node.args.kw_defaults], strict=True)
+        kept = [default for name, default in defaults if default is not None and name.arg not in _ASIDE]
+        self._inside(node.name, [*kept, *node.body])
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.visit(node.body)
 
     def _inside(self, name: str, parts: Sequence[ast.AST]) -> None:
         self._names.append(name)
-        if ".".join(self._names) not in _UNSEEN:
+        path = ".".join(self._names)
+        if path not in _UNSEEN and f"{self._file}:{path}" not in _UNSEEN:
             for part in _untraced(parts):
                 self.visit(part)
         self._names.pop()
@@ -313,11 +343,12 @@ class _Sites(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None and ast.unparse(node.target) not in _ASIDE:
+        name = ast.unparse(node.target)
+        if node.value is not None and name not in _ASIDE and ".".join((*self._names, name)) not in _UNSEEN:
             self.visit(node.value)
 
     def visit_If(self, node: ast.If) -> None:
-        if _is_remark(node):
+        if _is_remark(node) or _only_complains(node):
             return
         if _asks_for_trail(node.test) is None:
             self.visit(node.test)
@@ -334,7 +365,8 @@ class _Sites(ast.NodeVisitor):
             if not (named or edges):
                 self.visit(argument)
         for keyword in node.keywords:
-            if keyword.arg not in _ASIDE:
+            null_in_notation = name == "ListOf" and keyword.arg == "nullable"
+            if keyword.arg not in _ASIDE and not null_in_notation:
                 self.visit(keyword.value)
 
 
@@ -384,7 +416,9 @@ def _asks_for_trail(test: ast.expr) -> bool | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _asks_for_trail(test.operand)
         return None if inner is None else not inner
-    return True if isinstance(test, ast.Attribute) and test.attr == "tracing" else None
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return _asks_for_trail(test.values[0])
+    return True if ast.unparse(test).rpartition(".")[2] in ("tracing", "trail") else None
 
 
 def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
@@ -396,14 +430,34 @@ def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _is_remark(node: ast.stmt) -> bool:
-    """A remark, or an `if` that does nothing but make some."""
+    """A remark or a further ground of a value, or an `if` that does nothing but make some."""
     if isinstance(node, ast.If):
-        return not node.orelse and all(map(_is_remark, node.body))
+        return all(map(_is_remark, (*node.body, *node.orelse)))
     return isinstance(node, ast.Expr) and _makes_remark(node.value)
 
 
 def _makes_remark(node: ast.AST) -> bool:
     return _called(node) == "remark" or (isinstance(node, ast.Call) and "rests_on" in ast.unparse(node.func))
+
+
+def _asks_for_kind(test: ast.expr) -> bool:
+    """Whether a condition is about the Python type of a value."""
+    inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    return _called(inner) == "isinstance" or (isinstance(inner, ast.Compare) and _called(inner.left) == "type")
+
+
+def _is_complaint(node: ast.stmt) -> bool:
+    """A raise that is about the request and not about the value in it."""
+    if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
+        return False
+    first = node.exc.args[0] if node.exc.args else None
+    return _called(node.exc) in _COMPLAINTS or (isinstance(first, ast.Constant) and first.value == _INCOMPLETE)
+
+
+def _only_complains(node: ast.If) -> bool:
+    """An `if` that does nothing but complain, or that refuses a value of another kind."""
+    raises = all(isinstance(part, ast.Raise) for part in node.body) and not node.orelse
+    return raises and (_asks_for_kind(node.test) or all(map(_is_complaint, node.body)))
 
 
 def _only_remarks(node: ast.FunctionDef) -> bool:
@@ -430,29 +484,43 @@ def _only_remarks(node: ast.FunctionDef) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a mutant: by what it was killed, empty when it survived."""
+    """What became of a mutant: by which cases it was killed or told apart, empty where by none."""
 
     mutant: Mutant
-    killer: str = ""
-    """The case, or what else ended it."""
-    requirement: str = ""
-    verdict: str = ""
-    generated: bool = False
-    """Vectors let it live, a generated case did not."""
+    vectors: str = ""
+    """The first vector that killed it, with verdict and requirement, or what else ended it."""
+    generated: str = ""
+    """The same of the generated cases, put to it as if there were no vectors."""
+    told: str = ""
+    """The first case that has it reported otherwise than the undamaged codec, when nothing killed it."""
+
+    @property
+    def killed(self) -> bool:
+        """Whether anything failed."""
+        return bool(self.vectors or self.generated)
+
+
+Sight = tuple[object, ...]
+"""What a report says of a case."""
 
 
 class Workshop:
     """Makes damaged copies of the package and has them judged."""
 
-    def __init__(self, folder: Path, cases: Sequence[Case], catalog: Catalog) -> None:
+    def __init__(self, folder: Path, catalog: Catalog, generated: Sequence[Case] = ()) -> None:
         self._folder = folder
-        self._cases = cases
         self._catalog = catalog
+        self._vectors = in_killing_order(catalog.cases.values())
+        self._generated = in_killing_order(generated)
         self._whole = folder / "whole" / "conformance"
         shutil.copytree(PACKAGE, self._whole, ignore=shutil.ignore_patterns("vectors", "adapters", "__pycache__"))
         compileall.compile_dir(self._whole, quiet=2)
         (folder / "elsewhere").mkdir()
         self._check_import()
+        launch = self._launch(self._whole.parent)
+        killer, self._usual = self._judged(NOBODY, launch, [*self._vectors, *self._generated])
+        if killer:
+            raise SystemExit(f"the undamaged codec is killed by {killer}")
 
     def _launch(self, root: Path) -> Launch:
         env = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -472,14 +540,17 @@ class Workshop:
         )
         assert Path(found.stdout.strip()).is_relative_to(self._whole), f"the target imports {found.stdout.strip()}"
 
-    def fate(self, mutant: Mutant | None) -> Fate:
-        """Have a mutant judged; None is the undamaged copy."""
+    def fate(self, mutant: Mutant) -> Fate:
+        """Have a mutant judged, by the vectors and by the generated cases, each from the start."""
         root = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             shutil.copytree(self._whole, root / "conformance")
-            if mutant is not None:
+            if mutant is not NOBODY:
                 self._damage(mutant, root / "conformance" / "codec")
-            return self._judged(mutant or _NOBODY, self._launch(root))
+            vectors, sights = self._judged(mutant, self._launch(root), self._vectors)
+            generated, more = self._judged(mutant, self._launch(root), self._generated) if self._generated else ("", {})
+            other = (name for name, sight in {**sights, **more}.items() if sight != self._usual[name])
+            return Fate(mutant, vectors, generated, "" if vectors or generated else next(other, ""))
         finally:
             shutil.rmtree(root)
 
@@ -490,20 +561,24 @@ class Workshop:
         for stale in (folder / "__pycache__").glob(f"{path.stem}.*.pyc"):
             stale.unlink()
 
-    def _judged(self, mutant: Mutant, launch: Launch) -> Fate:
+    def _judged(self, mutant: Mutant, launch: Launch, cases: Sequence[Case]) -> tuple[str, dict[str, Sight]]:
+        """What killed it, and what is reported of each case up to there."""
         plan = Plan(jobs=1, terms=TERMS, fail_on="should", strict=True)
-        record, results = run_target(mutant.id, launch, self._cases, self._catalog, plan)
+        record, results = run_target(mutant.id, launch, cases, self._catalog, plan)
+        sights: dict[str, Sight] = {}
         with contextlib.closing(results):  # type: ignore[type-var]
             for result in results:
-                if result.counts or result.verdict.kind is Kind.PROTOCOL:
-                    verdict, made = str(result.verdict.kind), result.case.kind == "generated"
-                    return Fate(mutant, result.case.id, result.requirement, verdict, made)
+                verdict = result.verdict
+                sights[result.case.id] = (verdict.kind, verdict.detail, verdict.path, verdict.unobserved)
+                if result.counts or verdict.kind is Kind.PROTOCOL:
+                    return f"{verdict.kind}: {result.case.id} {result.requirement}", sights
         if record.problem or not record.judged:
-            return Fate(mutant, record.problem or "no case was judged", verdict="not started")
-        return Fate(mutant)
+            return f"not started: {record.problem or 'no case was judged'}", sights
+        return "", sights
 
 
-_NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+"""Stands for the undamaged codec."""
 
 
 def in_killing_order(cases: Iterable[Case]) -> list[Case]:
@@ -523,23 +598,18 @@ def impatience() -> Iterator[None]:
         yield
 
 
-def sweep(mutants: Sequence[Mutant], cases: Sequence[Case], catalog: Catalog, jobs: int = JOBS) -> Iterator[Fate]:
+def sweep(
+    mutants: Sequence[Mutant], catalog: Catalog, generated: Sequence[Case] = (), jobs: int = JOBS
+) -> Iterator[Fate]:
     """The fates of mutants, in their order; cases are put to them in theirs."""
     with tempfile.TemporaryDirectory() as folder, impatience(), ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(Workshop(Path(folder), cases, catalog).fate, mutants)
+        yield from pool.map(Workshop(Path(folder), catalog, generated).fate, mutants)
 
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
     """So many of the mutants, drawn by a seed, in their order."""
     drawn = random.Random(seed).sample(range(len(mutants)), min(count, len(mutants)))  # noqa: S311 - no secret
     return [mutants[index] for index in sorted(drawn)]
-
-
-def all_cases(catalog: Catalog, generated: int = 0, seed: int = 0) -> list[Case]:
-    """Every vector case, then so many generated ones a type, each in killing order."""
-    return in_killing_order(catalog.cases.values()) + in_killing_order(
-        generated_cases(TYPES, generated, seed, catalog) if generated else ()
-    )
 
 
 # --- survivors that are known -------------------------------------------------------------------------
@@ -583,39 +653,47 @@ class Tally:
     @property
     def survivors(self) -> list[tuple[Fate, str]]:
         """Who survived, with the reason where one is known."""
-        alive = [fate for fate in self.fates if not fate.killer]
+        alive = [fate for fate in self.fates if not fate.killed]
         return [(fate, next((entry.reason for entry in self.known if entry.covers(fate.mutant)), "")) for fate in alive]
 
-    def rate(self, *, vectors_alone: bool = False, distinct: bool = False) -> float:
-        """Killed of all in percent; of those alone that are not known to be like the original to all that ask."""
-        killed = sum(1 for fate in self.fates if fate.killer and not (vectors_alone and fate.generated))
-        explained = sum(1 for _, reason in self.survivors if reason)
-        return 100 * killed / max(len(self.fates) - (explained if distinct else 0), 1)
+    def share(self, of: Callable[[Fate], object]) -> float:
+        """The mutants of which something holds, of all in percent."""
+        return 100 * sum(1 for fate in self.fates if of(fate)) / max(len(self.fates), 1)
+
+    @property
+    def rate(self) -> float:
+        """Killed of all, in percent."""
+        return self.share(lambda fate: fate.killed)
 
     def stale(self) -> list[Known]:
         """Entries that no survivor bears out."""
-        alive = [fate.mutant for fate in self.fates if not fate.killer]
+        alive = [fate.mutant for fate in self.fates if not fate.killed]
         return [entry for entry in self.known if not any(map(entry.covers, alive))]
 
     def table(self) -> Iterator[str]:
         """Kills by file and in all."""
-        yield "                             killed by          survivors            rate of all        of distinct"
-        yield "file               mutants   vectors generated  explained  others   vectors  together  vectors  together"
+        yield "                             killed by                             told    survivors"
+        yield "file               mutants  vectors  generated  either       rate   apart  explained  others"
         files = sorted({fate.mutant.file for fate in self.fates})
         parts = [(file, Tally([fate for fate in self.fates if fate.mutant.file == file], self.known)) for file in files]
         for name, part in (*parts, ("all", self)):
             explained = sum(1 for _, reason in part.survivors if reason)
-            made = sum(fate.generated for fate in part.fates)
-            left = len(part.survivors) - explained
-            shares = [
-                f"{part.rate(vectors_alone=alone, distinct=distinct):>7.1f}%"
-                for distinct in (False, True)
-                for alone in (True, False)
-            ]
-            yield (
-                f"{name:<18} {len(part.fates):>7} {len(part.fates) - len(part.survivors) - made:>9} {made:>9} "
-                f"{explained:>10} {left:>7}  {'  '.join(shares)}"
+            vectors, generated, killed, told = (
+                sum(1 for fate in part.fates if of(fate)) for of in (*_COLUMNS, lambda fate: fate.told)
             )
+            yield (
+                f"{name:<18} {len(part.fates):>7} {vectors:>8} {generated:>10} {killed:>7} {part.rate:>9.1f}% "
+                f"{told:>7} {explained:>10} {len(part.survivors) - explained:>7}"
+            )
+        yield "in percent                  " + " ".join(f"{self.share(of):>{width}.1f}" for of, width in _WIDTHS)
+
+
+_COLUMNS: tuple[Callable[[Fate], object], ...] = (
+    lambda fate: fate.vectors,
+    lambda fate: fate.generated,
+    lambda fate: fate.killed,
+)
+_WIDTHS = tuple(zip(_COLUMNS, (7, 10, 7), strict=True))
 
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
@@ -631,7 +709,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--kills", action="store_true", help="list what killed each of the others")
     parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"mutants at a time [{JOBS}]")
     parser.add_argument(
-        "--at-least", type=float, default=0, metavar="PERCENT", help="fail below this share of the distinct"
+        "--at-least", type=float, default=0, metavar="PERCENT", help="fail when fewer than these are killed"
     )
     return parser.parse_args(given)
 
@@ -655,29 +733,31 @@ def main(given: Sequence[str] | None = None) -> int:
         print("no such mutant (see --list)", file=sys.stderr)
         return 2
     catalog = read_catalog(options.vectors)
-    cases = all_cases(catalog, options.generated, options.seed)
+    generated = list(generated_cases(TYPES, options.generated, options.seed, catalog)) if options.generated else []
     begin = time.perf_counter()
     tally = Tally([], known_survivors())
-    for fate in sweep(mutants, cases, catalog, options.jobs):
+    for fate in sweep(mutants, catalog, generated, options.jobs):
         tally.fates.append(fate)
         print(f"\r{len(tally.fates)} of {len(mutants)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    _report(tally, options, len(cases), time.perf_counter() - begin)
-    return 1 if tally.rate(distinct=True) < options.at_least else 0
+    cases = f"{len(catalog.cases)} cases of vectors, {len(generated)} generated"
+    print(f"{len(tally.fates)} mutants, {cases}, {time.perf_counter() - begin:.0f} s\n")
+    _report(tally, options)
+    return 1 if tally.rate < options.at_least else 0
 
 
-def _report(tally: Tally, options: argparse.Namespace, cases: int, seconds: float) -> None:
-    print(f"{len(tally.fates)} mutants, {cases} cases, {seconds:.0f} s\n")
+def _report(tally: Tally, options: argparse.Namespace) -> None:
     print("\n".join(tally.table()))
-    verdicts = Counter(fate.verdict for fate in tally.fates if fate.killer)
-    print("\nkilled by " + ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common()))
+    ways = Counter(by.partition(":")[0] for fate in tally.fates if (by := fate.vectors or fate.generated))
+    print("\nkilled by " + ", ".join(f"{way} {count}" for way, count in ways.most_common()))
     if options.kills or options.only:
         for fate in tally.fates:
-            if fate.killer:
-                print(f"{_shown(fate.mutant)}\n    {fate.verdict}: {fate.killer} {fate.requirement}")
+            if fate.killed:
+                print(f"{_shown(fate.mutant)}\n    {fate.vectors or '-'}\n    {fate.generated or '-'}")
     for fate, reason in tally.survivors:
         if not reason or options.list_survivors or options.only:
-            print(f"\n{_shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES"))
+            told = f"\n    told apart by {fate.told}" if fate.told else ""
+            print(f"\n{_shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES") + told)
     if options.sample is None and options.file == "*" and not options.only:
         for entry in tally.stale():
             print(f"\n{KNOWN_SURVIVORS.name}: no survivor in {entry.file} {entry.text!r} {', '.join(entry.damages)}")

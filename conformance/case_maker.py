@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
-from conformance.cases import ERRORS, AnyOf, Case, Expectation, Measures, Op, Reads, Refuses, Writes, WritesAs
+from conformance.cases import (
+    ERRORS,
+    WHOLE_LOG,
+    AnyOf,
+    Case,
+    Expectation,
+    Measures,
+    Op,
+    Reads,
+    Refuses,
+    Writes,
+    WritesAs,
+)
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import MAGIC_AT
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, unknown_fields
 from conformance.codec.record_batch import ENCODE_FIELDS, HEADER_SIZE, OVERHEAD, RECORD_ENCODE_FIELDS
+from conformance.log_cases import is_checksum_case, question_of, read_question, softened
 from conformance.vector_files import Requirement, Vector
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
+
+READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
+"""Types whose bytes are a log to `read`."""
 
 LEADER_EPOCH = (12, 16)
 """Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""
@@ -33,6 +49,9 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
     maker = _Maker(vector, requirements[row["requirement"]], origin)
+    if "op" in row:
+        yield maker.log_case()
+        return
     if vector.data is None:
         yield maker.refused_value()
     elif "value" in row:
@@ -41,6 +60,8 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
         yield maker.decode(Refuses(*_error_class(vector)), ())
     else:
         yield maker.decode(AnyOf(tuple(_readings(vector))), ())
+    if vector.type in READABLE and vector.data is not None:
+        yield maker.read()
 
 
 def _error_class(vector: Vector) -> tuple[str | None, str]:
@@ -108,6 +129,25 @@ class _Maker:
         assert data is not None
         return self._case("decode", {"hex": data.hex()}, expect, about)
 
+    def log_case(self) -> Case:
+        """The case of a vector for a whole log."""
+        try:
+            request, expect = question_of(self.vector.row, self.vector.data)
+        except NotationError as error:
+            raise self.vector.error(str(error)) from None
+        return self._case(self.vector.row["op"], request, expect, ())
+
+    def read(self) -> Case:
+        """The same bytes through `read` from the first offset: what an application sees of them."""
+        data, row = self.vector.data, self.vector.row
+        assert data is not None
+        request, expect = read_question(data)
+        if "either" in row:
+            values = 0 if row["either"] == "any" else sum(reading != "reject" for reading in row["either"])
+            expect = softened(expect) if values == 1 else AnyOf()
+        case = self._case("read", request, expect, (), suffix=":read")
+        return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
+
     def refused_value(self) -> Case:
         """An encode case whose value has no encoding."""
         value = self.vector.row.get("value")
@@ -170,7 +210,7 @@ class _Maker:
             type=vector.type,
             requirement=self.requirement.id,
             level=self.requirement.level,
-            request={"op": op, "type": vector.type, **request},
+            request={"op": op, **({} if op in WHOLE_LOG else {"type": vector.type}), **request},
             expect=expect,
             data=vector.data,
             about=about,

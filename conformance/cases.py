@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from conformance.semantics.visibility import View
+
+WHOLE_LOG = ("read", "convert", "sequence")
+"""Operations on whole logs: their requests name no type."""
+
 Op = Literal["decode", "encode", "size", "read", "convert", "sequence"]
 LEVELS = ("must", "should", "may", "informative")
 ERRORS = ("malformed", "corrupt", "unsupported-codec", "invalid-value", "other")
@@ -62,7 +67,32 @@ class Measures:
     size: int
 
 
-Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures
+@dataclass(frozen=True, slots=True)
+class Delivers:
+    """A fetch shows an application this much of a log."""
+
+    view: View
+    unchecked: View
+    """The same with checksums passed over: what a reader shows that does not check them."""
+    open: bool = False
+    """Some of it stands at an open place, so that refusing it is right too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converts:
+    """The log becomes one with these records (as CONVERTED shows them)."""
+
+    records: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """For each batch one of these answers is due."""
+
+    answers: tuple[frozenset[str], ...]
+
+
+Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from conformance.case_maker import LEADER_EPOCH, codecs_and_magics, encode_reque
 from conformance.cases import AnyOf, Case, Expectation, Op, Reads, Refuses, Writes, WritesAs
 from conformance.catalog import Catalog
 from conformance.codec.primitives import ARRAYS
-from conformance.strategies.generate import VERSION, dice_of, drawn
+from conformance.strategies.generate import VERSION, dice_of, drawn, unencodable
 from conformance.strategies.mutations import mutate
 
 _ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
@@ -27,8 +27,8 @@ TYPES = (
 )
 """Types that cases are generated for."""
 
-_MUTATED = 55
-"""How many generated cases in a hundred are damaged."""
+_MUTATED, _UNENCODABLE = 50, 8
+"""How many generated cases in a hundred are damaged, and how many ask to encode what has no encoding."""
 
 GENERAL = "general.exact-encoding"
 
@@ -60,16 +60,20 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 
 
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
-    """The cases of one seed and index: bytes to decode, and for undamaged ones the value to encode."""
+    """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong."""
     dice = dice_of(name, seed, index)
     found = drawn(name, dice)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
-    if dice.below(100) < _MUTATED:
+    fate = dice.below(100)
+    if fate < _MUTATED:
         data, mutation = mutate(name, found.data, dice)
         yield decode_case(identity, name, data, catalog, note=f"mutation: {mutation}")
         return
     yield decode_case(identity, name, found.data, catalog)
-    if name != "LOG":
+    wrong = unencodable(name, dice) if fate < _MUTATED + _UNENCODABLE else ...
+    if wrong is not ...:
+        yield encode_case(f"{identity}:encode", name, codec.wire(name).notation.render(wrong), catalog)
+    elif name != "LOG":
         yield from _encode_cases(identity, name, found.value, catalog)
 
 

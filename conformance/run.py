@@ -11,14 +11,17 @@ from typing import Any
 
 from conformance import codec
 from conformance.case_maker import LEADER_EPOCH, encode_request
-from conformance.cases import Case, Expectation, Kind, Measures, Outcome, Reads, Unsupported, Verdict, Writes
+from conformance.cases import WHOLE_LOG, Case, Expectation, Kind, Measures, Outcome, Reads, Unsupported, Verdict, Writes
 from conformance.catalog import Catalog
 from conformance.judging import judge
 from conformance.known import Known
+from conformance.log_cases import read_question, sequence_question
 from conformance.results import Result, TargetRun
 from conformance.targets import protocol, reference
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart, Session, Terms
+
+GENERAL = "general.exact-encoding"
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
@@ -139,8 +142,8 @@ class Examiner:
 
 
 def _claimed(case: Case) -> tuple[str, str]:
-    """What a target claims for a case: an operation on a type, arrays whatever their elements."""
-    return case.op, case.type.partition("<")[0]
+    """What a target claims for a case: an operation, and where that has one, a type, arrays whatever their elements."""
+    return case.op, "" if case.op in WHOLE_LOG else case.type.partition("<")[0]
 
 
 def _probes(description: protocol.Description, cases: Sequence[Case]) -> Iterator[Case]:
@@ -148,7 +151,7 @@ def _probes(description: protocol.Description, cases: Sequence[Case]) -> Iterato
     seen: set[tuple[str, str]] = set()
     for case in cases:
         if _claimed(case) not in seen and description.claims(case.op, case.type):
-            probe = probe_case(case.op, case.type)
+            probe = probe_case(case.op, "LOG" if case.op in WHOLE_LOG else case.type)
             if probe is not None:
                 seen.add(_claimed(case))
                 yield probe
@@ -166,6 +169,8 @@ def _claim(case: Case, outcome: Outcome) -> Verdict:
 
 def probe_case(op: str, name: str) -> Case | None:
     """A question about a plain value of a type, to which any right-minded target has an answer."""
+    if op in WHOLE_LOG:
+        return _log_probe(op)
     wire = codec.wire(name)
     written = "RECORD_BATCH" if name == "LOG" else name
     parameters = _PARAMETERS.get(name, {})
@@ -186,12 +191,23 @@ def probe_case(op: str, name: str) -> Case | None:
         f"probe/{name}:{op}",
         op,  # type: ignore[arg-type]
         name,
-        "general.exact-encoding",
+        GENERAL,
         "must",
         {"op": op, "type": name, **request},
         expect,
         data,
     )
+
+
+def _log_probe(op: str) -> Case | None:
+    """A log of one plain batch to read, or the first batch of a producer; none for a conversion, as each is a claim."""
+    data = codec.encode("RECORD_BATCH", _plain_value("RECORD_BATCH"))
+    plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
+    if op == "convert":
+        return None
+    request, expect = read_question(data) if op == "read" else sequence_question([plain])
+    given = {"op": op, **request}
+    return Case(f"probe/{op}", op, "LOG", GENERAL, "must", given, expect, data)  # type: ignore[arg-type]
 
 
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}

@@ -85,7 +85,8 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
 
 _KEYS = {
     *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "about"),
-    *("recompute", "note", "found-in", "since", "source", "magic", "compression"),
+    *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
+    *("isolation", "fetchOffset", "highWatermark", "aborted", "checkCrcs", "baseOffset", "batches"),
 }
 _TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
 _ID = re.compile(r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|bytes/[A-Z0-9_<>]+/[0-9a-f]{12}\Z")
@@ -121,12 +122,35 @@ def _vector(path: Path, row: Any, common: Row) -> Vector:
         codec.wire(vector.type)
     except codec.UnknownType as error:
         raise vector.error(str(error)) from None
+    if "op" in row:
+        _check_log_keys(vector)
+        return vector
     outcomes = [key for key in ("reject", "either") if key in row]
     if len(outcomes) > 1 or not ({"value", "hex"} & set(row)) or ("either" in row and "hex" not in row):
         raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
     if ("value" in row) + ("hex" in row) + len(outcomes) != 2:
         raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
     return vector
+
+
+_OF_LOGS = {
+    "read": ("isolation", "fetchOffset", "highWatermark", "aborted", "checkCrcs"),
+    "convert": ("magic", "baseOffset"),
+    "sequence": ("batches",),
+}
+"""What a vector of an operation on whole logs may say of the request, besides the bytes."""
+_COMMON = {"id", "type", "requirement", "op", "hex", "value", "reject", "either", "note", "found-in", "since", "source"}
+
+
+def _check_log_keys(vector: Vector) -> None:
+    op = vector.row["op"]
+    if op not in _OF_LOGS:
+        raise vector.error(f"op is one of {', '.join(_OF_LOGS)}, found {op!r:.40}")
+    unknown = set(vector.row) - _COMMON - set(_OF_LOGS[op])
+    if unknown:
+        raise vector.error(f"{sorted(unknown)[0]!r} is no part of a {op} request")
+    if sum(key in vector.row for key in ("value", "reject", "either")) != 1:
+        raise vector.error(f"a vector of {op} has one of value, reject and either")
 
 
 def _check_keys(path: Path, row: Row) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
@@ -14,11 +14,14 @@ from conformance.cases import (
     AnyOf,
     Broke,
     Case,
+    Converts,
+    Delivers,
     Expectation,
     Measures,
     Reads,
     Refused,
     Refuses,
+    Sequences,
     Unsupported,
     Writes,
     WritesAs,
@@ -26,6 +29,8 @@ from conformance.cases import (
 from conformance.codec.dump import Line, annotate, line_at, line_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.results import Result
+from conformance.semantics.conversion import CONVERTED, flattened
+from conformance.semantics.visibility import VIEW
 
 _AROUND = 3
 """Lines of the dump shown before and after the place."""
@@ -86,6 +91,8 @@ def expected_json(case: Case) -> Any:
 
 
 def _expectation(case: Case, expect: Expectation) -> Any:
+    if isinstance(expect, Delivers | Converts | Sequences):
+        return _log_expectation(expect)
     render = codec.wire(case.type).notation.render
     match expect:
         case Reads(value, consumed):
@@ -97,10 +104,22 @@ def _expectation(case: Case, expect: Expectation) -> Any:
             return {"either": [_expectation(case, reading) for reading in readings] or "any"}
         case Writes(data):
             return {"hex": data.hex()}
-        case WritesAs(value):
-            return {"decodes-to": render(value)}
+        case WritesAs(value, name):
+            return {"decodes-to": codec.wire(name or case.type).notation.render(value)}
         case Measures(size):
             return {"size": size}
+
+
+def _log_expectation(expect: Delivers | Converts | Sequences) -> Any:
+    match expect:
+        case Delivers(view, _, is_open):
+            shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
+            shown |= {} if view.damage is None else {"then": "an error"}
+            return {"either": ["reject", shown]} if is_open else shown
+        case Converts(records):
+            return {"decodes-to": CONVERTED.render(records)}
+        case Sequences(answers):
+            return {"value": [" or ".join(sorted(right)) for right in answers]}
 
 
 def actual_json(result: Result) -> Any:
@@ -124,8 +143,12 @@ def expected_text(case: Case, path: str = "") -> str:
         case AnyOf(readings):
             shown = ("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
             return " or ".join(shown) or "any answer at all"
-        case Reads() | WritesAs():
+        case Reads() | WritesAs() | Converts() | Sequences():
             return _narrowed(expected_json(case), path)
+        case Delivers() as delivers:
+            return _narrowed(_log_expectation(replace(delivers, open=False)), path) + (
+                " or refused" if delivers.open else " or an error" if delivers.view.damage else ""
+            )
         case Writes(data) if path and not path.startswith("@"):
             return _written_text(case.type, data.hex(), path)
         case Writes(data):
@@ -139,8 +162,12 @@ def actual_text(result: Result, path: str = "") -> str:
     match result.outcome:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
+        case Accepted(answer) if result.case.op == "convert":
+            return "wrote " + _converted_text(answer.get("hex"), path)
         case Accepted(answer) if result.case.op == "encode" and isinstance(answer.get("hex"), str):
-            return "wrote " + _written_text(result.case.type, answer["hex"], path)
+            expect = result.case.expect
+            name = expect.type if isinstance(expect, WritesAs) else ""
+            return "wrote " + _written_text(name or result.case.type, answer["hex"], path)
         case Accepted(answer):
             shown = answer.get("size") if isinstance(result.case.expect, Measures) else None
             return _json(shown) if shown is not None else _narrowed(_tidy(result.case, answer), path, said="accepted")
@@ -154,7 +181,7 @@ def actual_text(result: Result, path: str = "") -> str:
 
 def _tidy(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
     """The answer with its value as we write it ("1000", not 1000), where it is in notation at all."""
-    notation = codec.wire(case.type).notation
+    notation = VIEW if case.op == "read" else codec.wire(case.type).notation
     try:
         return {**answer, "value": notation.render(notation.parse(answer["value"]))}
     except (KeyError, NotationError):
@@ -170,6 +197,17 @@ def _written_text(name: str, digits: str, path: str) -> str:
     if not path or not read.ok:
         return _json(digits)
     return _narrowed({"value": codec.wire(name).notation.render(read.value)}, path)
+
+
+def _converted_text(digits: Any, path: str) -> str:
+    """What a converter wrote: the field at a path, as the reference reads it, or the bytes."""
+    try:
+        read = codec.decode("LOG", bytes.fromhex(digits))
+    except (TypeError, ValueError):
+        return _json(digits)
+    if not read.ok:
+        return _json(digits)
+    return _narrowed({"value": CONVERTED.render(flattened(read.value["batches"]))}, path)
 
 
 def _hex_near(data: bytes, path: str) -> str:

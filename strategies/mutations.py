@@ -105,7 +105,7 @@ def _hostile_length(subject: Subject, dice: Dice) -> Damage | None:
     if span is None:
         return None
     left = len(subject.layers[span.layer]) - span.stop
-    new = _written(span.kind, dice.pick((-1, -2, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
+    new = _written(span.kind, dice.pick((-1, -2, 13, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
     return None if new is None else _replace(span, new)
 
 
@@ -193,6 +193,16 @@ def _checksum(subject: Subject, dice: Dice) -> Damage | None:
     return _replace(span, dice.octets(4), seal=False) if span else None
 
 
+def _recoded(subject: Subject, dice: Dice) -> Damage | None:
+    """The attributes name another codec than that of the payload, or none that there is."""
+    span = _any(
+        [span for span in subject.spans if span.path.rpartition(".")[2] == "attributes" and span.layer == 0], dice
+    )
+    if span is None or span.kind != "INT16":
+        return None
+    return Damage(0, span.stop - 1, span.stop, bytes((subject.raw(span)[-1] & 0xF8 | dice.below(8),)))
+
+
 def _any(spans: list[Span], dice: Dice) -> Span | None:
     return dice.pick(spans) if spans else None
 
@@ -211,6 +221,7 @@ MUTATIONS: dict[str, Row] = {
     "swapped": _swapped,
     "grown": _grown,
     "checksum-broken": _checksum,
+    "recoded": _recoded,
 }
 """A row each: name to damage. Adding one is adding it here."""
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.targets import resolve
 from conformance.targets.resolve import adapters
+from conformance.yaml_files import FileError
 
 KNOWN = Path(__file__).parent / "known"
 PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
@@ -58,15 +60,24 @@ def test_every_counting_failure_names_requirement_bytes_and_reproduction(name, t
         assert failure["reproduce"] == shlex.join(["conformance", "run", name, "--select", failure["id"]])
 
 
-@pytest.fixture(scope="module")
-def kafka_clients(tmp_path_factory):
+def java(name, tmp_path_factory):
     for tool in ("java", "mvn"):
         if not shutil.which(tool):
-            pytest.skip(f"kafka-clients lacks {tool} on the PATH")
-    if adapters()["kafka-clients"].missing():
-        done = conformance("targets", "--setup", "kafka-clients", cwd=tmp_path_factory.mktemp("setup"))
+            pytest.skip(f"{name} lacks {tool} on the PATH")
+    if adapters()[name].missing():
+        done = conformance("targets", "--setup", name, cwd=tmp_path_factory.mktemp("setup"))
         assert done.returncode == 0, done.stdout + done.stderr
-    return "kafka-clients"
+    return name
+
+
+@pytest.fixture(scope="module")
+def kafka_clients(tmp_path_factory):
+    return java("kafka-clients", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def kafka_clients_3(tmp_path_factory):
+    return java("kafka-clients-3", tmp_path_factory)
 
 
 def test_apache_kafkas_own_code_passes_every_must_that_is_not_disputed(kafka_clients, tmp_path):
@@ -78,6 +89,60 @@ def test_apache_kafkas_own_code_passes_every_must_that_is_not_disputed(kafka_cli
     assert len(skipped) < 40, skipped
 
 
-def test_the_adapter_of_apache_kafkas_own_code_is_in_order(kafka_clients, tmp_path):
-    done = conformance("doctor", kafka_clients, cwd=tmp_path)
+def test_kafka_3_built_from_the_same_sources_fails_only_what_is_pinned(kafka_clients_3, tmp_path):
+    known = KNOWN / f"{kafka_clients_3}.yaml"
+    arguments = ["run", kafka_clients_3, "--generated", 0, "--json", "r.json", "--known-failures", known]
+    done = conformance(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["targets"][0]["describe"]["version"] == "3.9.2"
+    assert report["summary"][kafka_clients_3]["pass"] > 1000
+
+
+@pytest.mark.parametrize("fixture", ["kafka_clients", "kafka_clients_3"])
+def test_the_adapter_of_apache_kafkas_own_code_is_in_order(fixture, request, tmp_path):
+    done = conformance("doctor", request.getfixturevalue(fixture), cwd=tmp_path)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def two_adapters(tmp_path, monkeypatch):
+    """The folder of `old`, which is built from the files of `new` and its own; the cache is empty."""
+    monkeypatch.setattr(resolve, "ADAPTERS", tmp_path / "adapters")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    texts = {
+        "new/target.yaml": "name: new\ncommand: [cat]\nsetup: [['true']]\n",
+        "new/shared": "of both",
+        "new/source/version": "new",
+        "old/target.yaml": "name: old\nbase: new\ncommand: [cat]\nsetup: [['true']]\n",
+        "old/source/version": "old",
+    }
+    for name, text in texts.items():
+        path = tmp_path / "adapters" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "adapters"
+
+
+@pytest.mark.usefixtures("two_adapters")
+def test_an_adapter_with_a_base_is_built_from_its_files_and_its_own_files_replace_them():
+    old = adapters()["old"]
+    list(resolve.set_up(old))
+    assert old.missing() == []
+    assert (old.home / "shared").read_text() == "of both"
+    assert (old.home / "source/version").read_text() == "old"
+    assert (old.home / "target.yaml").read_text().startswith("name: old")
+
+
+def test_an_adapter_is_set_up_again_when_a_file_of_its_base_changes(two_adapters):
+    old = adapters()["old"]
+    list(resolve.set_up(old))
+    (two_adapters / "new/shared").write_text("changed")
+    assert old.missing() == ["its set-up (conformance targets --setup old)"]
+
+
+@pytest.mark.parametrize("wrong", ["base: nobody\nsetup: [['true']]", "base: new", "base: 7\nsetup: [['true']]"])
+def test_a_base_that_is_no_adapter_or_never_built_names_the_file(two_adapters, wrong):
+    (two_adapters / "old/target.yaml").write_text(f"name: old\ncommand: [cat]\n{wrong}\n")
+    with pytest.raises(FileError, match=r"old/target\.yaml"):
+        adapters()

@@ -311,11 +311,12 @@ def test_refused_bytes_and_refused_values_make_one_case(tmp_path, catalog):
 
 def test_only_a_checksum_alone_has_a_class_that_is_judged(tmp_path, catalog):
     wrong = PLAIN.replace("fcfd2439", "00000000")
-    (case,) = one(tmp_path, catalog, f'hex: "{wrong}", reject: corrupt', "RECORD_BATCH").values()
-    assert case.expect == Refuses("corrupt", "corrupt")
+    found = one(tmp_path, catalog, f'hex: "{wrong}", reject: corrupt', "RECORD_BATCH")
+    assert found["t/one"].expect == Refuses("corrupt", "corrupt")
+    assert (found["t/one"].level, found["t/one:read"].level) == ("must", "should")
     worse = wrong[:-2] + "02"
-    (case,) = one(tmp_path, catalog, f'hex: "{worse}", reject: corrupt', "RECORD_BATCH").values()
-    assert case.expect == Refuses(None, "corrupt")
+    found = one(tmp_path, catalog, f'hex: "{worse}", reject: corrupt', "RECORD_BATCH")
+    assert found["t/one"].expect == Refuses(None, "corrupt")
 
 
 def test_readings_are_kept_in_order(tmp_path, catalog):
@@ -378,7 +379,7 @@ def test_batches_that_an_encode_request_cannot_say_are_only_decoded(tmp_path, ca
     raw = bytes.fromhex(PLAIN.replace(before, after))
     raw = raw[:17] + CRC32C.compute(raw[21:]).to_bytes(4, "big") + raw[21:]
     found = one(tmp_path, catalog, f'value: {{magic: 2}}, hex: "{raw.hex()}"', "RECORD_BATCH")
-    assert list(found) == ["t/one"]
+    assert list(found) == ["t/one", "t/one:read"]
 
 
 def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_it_says(catalog):
@@ -391,7 +392,9 @@ def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_i
         assert not {"batchLength", "crc", "attributes", "partitionLeaderEpoch"} & set(case.expect.value)
 
 
-@pytest.mark.parametrize(("records", "ids"), [(20, ["t/one"]), (200, ["t/one", "t/one:encode"])])
+@pytest.mark.parametrize(
+    ("records", "ids"), [(20, ["t/one", "t/one:read"]), (200, ["t/one", "t/one:encode", "t/one:read"])]
+)
 def test_a_small_compressed_batch_is_not_asked_for(tmp_path, catalog, records, ids):
     first = codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value
     one_record = first["records"][0]
@@ -402,7 +405,7 @@ def test_a_small_compressed_batch_is_not_asked_for(tmp_path, catalog, records, i
 
 
 def test_a_log_is_never_encoded(catalog):
-    assert {case.op for case in catalog.cases.values() if case.type == "LOG"} == {"decode"}
+    assert {case.op for case in catalog.cases.values() if case.type == "LOG"} == {"decode", "read"}
 
 
 @pytest.mark.parametrize(
@@ -467,7 +470,7 @@ def test_ids_are_unique_and_of_a_stable_form(catalog):
     ids = [vector.id for vector in catalog.vectors]
     assert not [name for name, count in Counter(ids).items() if count > 1]
     for name in catalog.cases:
-        assert re.fullmatch(r"[a-z0-9-]+(/[a-z0-9.-]+)+(:encode|:size)?", name), name
+        assert re.fullmatch(r"[a-z0-9-]+(/[a-z0-9.-]+)+(:encode|:size|:read)?", name), name
         assert not name.startswith(("gen/", "bytes/", "probe/"))
 
 

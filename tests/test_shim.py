@@ -150,6 +150,68 @@ def test_operations_are_told_type_input_and_parameters(module, answers):
     assert found[1:] == [{"ok": True, "hex": b"INT8\x01\x01".hex()}, {"ok": True, "size": 7}]
 
 
+WHOLE_LOGS = """
+def read(data, **asked):
+    return {"records": [{"offset": 2**62, "value": data}], "nextOffset": asked["fetchOffset"], "asked": sorted(asked)}
+
+def convert(data, **asked):
+    return data[::-1] + bytes([asked["magic"]])
+
+def sequence(batches):
+    return ["accept" if batch["baseSequence"] == 0 else "out-of-order" for batch in batches]
+"""
+
+
+def test_operations_on_whole_logs_are_told_the_bytes_and_the_parameters(module, answers):
+    path = module(rest=WHOLE_LOGS)
+    found, _ = answers(
+        path,
+        {"op": "read", "hex": "01ff", "isolation": "read_committed", "fetchOffset": "5", "aborted": []},
+        {"op": "convert", "hex": "01ff", "magic": 1},
+        {"op": "sequence", "batches": [{"baseSequence": 0}, {"baseSequence": 7}]},
+    )
+    assert found == [
+        {
+            "ok": True,
+            "value": {
+                "records": [{"offset": 2**62, "value": "01ff"}],
+                "nextOffset": "5",
+                "asked": ["aborted", "fetchOffset", "isolation"],
+            },
+        },
+        {"ok": True, "hex": "ff0101"},
+        {"ok": True, "value": ["accept", "out-of-order"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"op": "read", "hex": "", "isolation": "read_committed", "fetchOffset": "0", "aborted": []},
+        {"op": "convert", "hex": "", "magic": 1},
+        {"op": "sequence", "batches": []},
+    ],
+)
+def test_an_operation_on_whole_logs_that_it_does_not_have_is_unsupported(request_, module, answers):
+    (found,), _ = answers(module(), request_)
+    assert found == {"unsupported": f"no operation {request_['op']}"}
+
+
+@pytest.mark.parametrize(
+    ("body", "answered"),
+    [
+        ("raise Reject('corrupt', 'crc')", {"ok": False, "error": "corrupt", "message": "crc"}),
+        ("raise Unsupported('magic 0')", {"unsupported": "magic 0"}),
+        ("raise IndexError('past the end')", {"crash": "IndexError: past the end"}),
+        ("return None", {"crash": "TypeError: convert returned NoneType, not bytes"}),
+    ],
+)
+def test_what_a_conversion_raises_or_returns_is_told_as_of_any_operation(body, answered, module, answers):
+    path = module(rest=f"def convert(data, **asked):\n    {body}\n")
+    (found,), _ = answers(path, {"op": "convert", "hex": "", "magic": 0})
+    assert found == answered
+
+
 def test_describe_is_completed(module, answers):
     (found,), _ = answers(module(), {"op": "describe", "protocol": 1})
     assert (found["ok"], found["protocol"], found["supports"]) == (True, 1, {"decode": ["INT8"]})

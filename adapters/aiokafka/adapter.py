@@ -1,19 +1,13 @@
-"""aiokafka as a target: its protocol types, varints and record batches, in C or, as aiokafka-pure, in Python."""
+"""aiokafka as a target: its protocol types and varints; record_sets.py has its records, in C or in Python."""
 
-import gzip
 import io
 import struct
-import zlib
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-import cramjam
-from aiokafka.errors import CorruptRecordException, KafkaError, UnsupportedCodecError
+import record_sets
+from aiokafka.errors import KafkaError
 from aiokafka.protocol import types
-from aiokafka.record.control_record import ControlRecord
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
-from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint, decode_varint_py, encode_varint, size_of_varint
 
 from conformance import Reject, Unsupported
@@ -22,9 +16,6 @@ from conformance import Reject, Unsupported
 # "Invalid value", invalid UTF-8 too): their _pack and _unpack turn struct.error into it. So a struct.error that reaches
 # us anyway is one the library did not mean to raise.
 REJECTIONS = (KafkaError, ValueError)
-
-# What the codecs' own libraries document for damaged data; aiokafka lets them pass.
-DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, cramjam.DecompressionError)
 
 STRING = types.String()
 COMPACT_STRING = types.CompactString()
@@ -54,69 +45,56 @@ TYPES: dict[str, Any] = {
 ELEMENTS = TYPES | {"VARLONG": types.VarInt64}
 ARRAYS: dict[str, Any] = {"ARRAY": types.Array, "COMPACT_ARRAY": types.CompactArray}
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
-BATCH_FIELDS = {
-    "baseOffset": "base_offset",
-    "magic": "magic",
-    "crc": "crc",
-    "attributes": "attributes",
-    "lastOffsetDelta": "last_offset_delta",
-    "baseTimestamp": "first_timestamp",
-    "maxTimestamp": "max_timestamp",
-    "producerId": "producer_id",
-    "producerEpoch": "producer_epoch",
-    "baseSequence": "base_sequence",
-    "isTransactional": "is_transactional",
-    "isControlBatch": "is_control_batch",
-}
+read = record_sets.read
 
 
 def describe() -> dict[str, object]:
     """Say what this target can do, under the name of the implementation that is really loaded."""
-    encodes = [*TYPES, *ARRAYS, "VARLONG", "RECORD_BATCH"]
+    primitives = [*TYPES, *ARRAYS, "VARLONG"]
     return {
         "name": "aiokafka-pure" if decode_varint is decode_varint_py else "aiokafka",
         "version": version("aiokafka"),
         "language": "python",
         "supports": {
-            "decode": [*encodes, "LOG", "CONTROL_RECORD"],
-            "encode": encodes,
-            "size": ["VARINT", "VARLONG", "RECORD"],
+            "decode": [*primitives, *record_sets.READERS],
+            "encode": [*primitives, *record_sets.WRITERS],
+            "size": ["VARINT", "VARLONG", *record_sets.SIZES],
+            "read": True,
         },
-        "codecs": list(CODECS),
+        "codecs": list(record_sets.CODECS),
+        "magics": [0, 1, 2],
     }
 
 
 def decode(type: str, data: bytes, **_: object) -> Any:
     """Decode one value, with the bytes consumed where the library tells."""
-    if type in RECORD_READERS:
-        return RECORD_READERS[type](data)
+    if type in record_sets.READERS:
+        return record_sets.READERS[type](data)
     try:
         return _decode_varlong(data) if type == "VARLONG" else _decode_type(type, data)
     except ValueError as error:
         raise Reject("malformed", str(error)) from error
 
 
-def encode(type: str, value: Any, **_: object) -> bytes:
+def encode(type: str, value: Any, **parameters: Any) -> bytes:
     """Encode one value."""
     try:
-        return _encode(type, value)
+        if type in record_sets.WRITERS:
+            return record_sets.WRITERS[type](value, **parameters)
+        return _encode_primitive(type, value)
     except (ValueError, OverflowError, struct.error, AssertionError) as error:
         # The C code refuses a number beyond its C type with OverflowError, the Python code with struct.error; what a
         # caller may hand over is guarded by asserts with a message, which are refusals, if crude ones.
         raise Reject("invalid-value", str(error)) from error
 
 
-def size(type: str, value: Any, **_: object) -> int:
+def size(type: str, value: Any, **parameters: Any) -> int:
     """Return the encoded size by the library's own size functions."""
-    if type in ("VARINT", "VARLONG"):
-        return int(size_of_varint(int(value)))
-    if type != "RECORD" or value["attributes"] != 0:
-        raise Unsupported(f"no size of this {type}")
-    builder = _builder(compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1)
-    builder.append(0, 0, None, None, [])  # so that the record's timestamp counts from 0 and is the delta
-    return int(builder.size_in_bytes(value["offsetDelta"], int(value["timestampDelta"]), *_content(value)))
+    if type in record_sets.SIZES:
+        return record_sets.SIZES[type](value, **parameters)
+    if type not in ("VARINT", "VARLONG"):
+        raise Unsupported(f"no size of {type}")
+    return int(size_of_varint(int(value)))
 
 
 def _codec(type: str) -> Any:
@@ -144,9 +122,7 @@ def _decode_varlong(data: bytes) -> tuple[int, int]:
     return value, end
 
 
-def _encode(type: str, value: Any) -> bytes:
-    if type == "RECORD_BATCH":
-        return _encode_batch(value)
+def _encode_primitive(type: str, value: Any) -> bytes:
     if type == "VARLONG":
         out = bytearray()
         encode_varint(int(value), out.append)
@@ -185,113 +161,3 @@ def _shown(type: str, value: Any) -> Any:
     if type == "TAGGED_FIELDS":
         return [{"tag": tag, "data": content} for tag, content in value.items()]
     return struct.pack(">d", value).hex() if type == "FLOAT64" else value
-
-
-def _decode_batch(data: bytes) -> dict[str, Any]:
-    batch = _next(MemoryRecords(data))
-    if batch is None:
-        raise Reject("malformed", "no complete batch")
-    return _entry(batch)
-
-
-def _decode_log(data: bytes) -> dict[str, Any]:
-    records = MemoryRecords(data)
-    batches = []
-    while (batch := _next(records)) is not None:
-        batches.append(_entry(batch))
-    return {"batches": batches}
-
-
-def _decode_control_record(key: bytes) -> dict[str, int]:
-    record = ControlRecord.parse(key)
-    return {"version": record.version, "type": record.type_}
-
-
-RECORD_READERS: dict[str, Callable[[bytes], Any]] = {
-    "RECORD_BATCH": _decode_batch,
-    "LOG": _decode_log,
-    "CONTROL_RECORD": _decode_control_record,
-}
-
-
-def _next(records: Any) -> Any:
-    """Take the next batch as the library's fetcher does: has_next() first."""
-    try:
-        return records.next_batch() if records.has_next() else None
-    except CorruptRecordException as error:
-        raise Reject("corrupt", str(error)) from error
-
-
-def _entry(batch: Any) -> dict[str, Any]:
-    """Show a batch, or the message of magic 0 or 1 that stands in its place, as the library's fetcher reads it."""
-    try:
-        if not batch.validate_crc():
-            raise Reject("corrupt", "validate_crc() is False")
-        return _batch(batch) if isinstance(batch, DefaultRecordBatch) else _message(batch)
-    except CorruptRecordException as error:
-        raise Reject("corrupt", str(error)) from error
-    except UnsupportedCodecError as error:
-        raise Reject("unsupported-codec", str(error)) from error
-    except DAMAGED as error:
-        raise Reject("malformed", f"{error.__class__.__name__}: {error}") from error
-
-
-def _batch(batch: Any) -> dict[str, Any]:
-    value = {name: getattr(batch, attribute) for name, attribute in BATCH_FIELDS.items()}
-    value["compression"] = _named(CODECS, batch.compression_type)
-    value["timestampType"] = _named(TIMESTAMP_TYPES, batch.timestamp_type)
-    value["records"] = [_record(record) for record in batch]
-    return value
-
-
-def _record(record: Any) -> dict[str, Any]:
-    headers = [{"key": key, "value": value} for key, value in record.headers]
-    fields = {name: getattr(record, name) for name in ("offset", "timestamp", "key", "value")}
-    return {**fields, "headers": headers}
-
-
-def _message(batch: Any) -> dict[str, Any]:
-    """Show a message of magic 0 or 1; its own offset and codec are not public."""
-    return {"messages": [_inner(record) for record in batch]}
-
-
-def _inner(record: Any) -> dict[str, Any]:
-    value = {name: getattr(record, name) for name in ("offset", "key", "value")}
-    if record.timestamp_type is not None:
-        value |= {"timestamp": record.timestamp, "timestampType": _named(TIMESTAMP_TYPES, record.timestamp_type)}
-    return value
-
-
-def _encode_batch(value: dict[str, Any]) -> bytes:
-    if int(value["baseOffset"]) != 0 or value["isControlBatch"] or value["timestampType"] != "CreateTime":
-        raise Unsupported("the builder takes no base offset, control batch or timestamp type")
-    builder = _builder(
-        compression_type=CODECS.index(value["compression"]),
-        is_transactional=int(value["isTransactional"]),
-        producer_id=int(value["producerId"]),
-        producer_epoch=value["producerEpoch"],
-        base_sequence=value["baseSequence"],
-    )
-    for record in value["records"]:
-        builder.append(int(record["offset"]), int(record["timestamp"]), *_content(record))
-    return bytes(builder.build())
-
-
-def _builder(**fields: int) -> Any:
-    return DefaultRecordBatchBuilder(magic=2, batch_size=2**31 - 1, **fields)
-
-
-def _content(record: dict[str, Any]) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
-    if any(header["key"] is None for header in record["headers"]):
-        raise Unsupported("a header key is a str")
-    headers = [(header["key"], _bytes(header["value"])) for header in record["headers"]]
-    return _bytes(record["key"]), _bytes(record["value"]), headers
-
-
-def _bytes(value: str | None) -> bytes | None:
-    return None if value is None else bytes.fromhex(value)
-
-
-def _named(names: tuple[str, ...], number: int) -> str | int:
-    """Name a number, or show it as it is where no name fits."""
-    return names[number] if 0 <= number < len(names) else number

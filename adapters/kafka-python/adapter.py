@@ -1,22 +1,16 @@
-"""kafka-python 3 as a target: its protocol field codecs, its varints and its record batches."""
+"""kafka-python 3 as a target: its protocol field codecs and varints; record_sets.py has its records."""
 
-import gzip
 import io
 import struct
 import uuid
-import zlib
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-import snappy  # type: ignore[import-untyped]
-import zstandard
-from kafka.errors import CorruptRecordError, KafkaError, UnsupportedCodecError
+import record_sets
+from kafka.errors import KafkaError
 from kafka.protocol.schemas.fields import BaseField
 from kafka.protocol.schemas.fields.codecs.tagged_fields import TaggedFields
 from kafka.protocol.schemas.fields.codecs.types import UnsignedVarInt32, VarInt32
-from kafka.record import MemoryRecords
-from kafka.record.default_records import ControlRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.util import decode_varint, encode_varint, size_of_varint
 
 from conformance import Reject, Unsupported
@@ -26,9 +20,6 @@ from conformance import Reject, Unsupported
 # that is a refusal too, but only out of the protocol codecs and the encoders: the code that reads records never
 # expects it.
 REJECTIONS = (KafkaError, ValueError)
-
-# What the codecs' own libraries document for damaged data; kafka-python lets them pass. lz4 has RuntimeError only.
-DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, snappy.UncompressError, zstandard.ZstdError, RuntimeError)
 
 FIXED = {
     "INT8": "int8",
@@ -63,66 +54,55 @@ FIELDS = (
 )
 VARINTS = {"VARINT": VarInt32, "UNSIGNED_VARINT": UnsignedVarInt32}
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
-BATCH_FIELDS = {
-    "baseOffset": "base_offset",
-    "partitionLeaderEpoch": "leader_epoch",
-    "magic": "magic",
-    "crc": "crc",
-    "attributes": "attributes",
-    "lastOffsetDelta": "last_offset_delta",
-    "baseTimestamp": "first_timestamp",
-    "maxTimestamp": "max_timestamp",
-    "producerId": "producer_id",
-    "producerEpoch": "producer_epoch",
-    "baseSequence": "base_sequence",
-    "recordCount": "records_count",
-    "isTransactional": "is_transactional",
-    "isControlBatch": "is_control_batch",
-}
+read = record_sets.read
 
 
 def describe() -> dict[str, object]:
     """Say what this target can do."""
-    encodes = [*FIELDS, *VARINTS, "VARLONG", "RECORD_BATCH"]
-    decodes = [*encodes, "TAGGED_FIELDS", "LOG", "CONTROL_RECORD"]
+    encodes = [*FIELDS, *VARINTS, "VARLONG", *record_sets.WRITERS]
+    decodes = [*FIELDS, *VARINTS, "VARLONG", "TAGGED_FIELDS", *record_sets.READERS]
     return {
         "name": "kafka-python",
         "version": version("kafka-python"),
         "language": "python",
-        "supports": {"decode": decodes, "encode": encodes, "size": ["VARINT", "VARLONG", "RECORD"]},
-        "codecs": list(CODECS),
+        "supports": {
+            "decode": decodes,
+            "encode": encodes,
+            "size": ["VARINT", "VARLONG", *record_sets.SIZES],
+            "read": True,
+        },
+        "codecs": list(record_sets.CODECS),
+        "magics": [0, 1, 2],
     }
 
 
 def decode(type: str, data: bytes, **_: object) -> Any:
     """Decode one value, with the bytes consumed where the library tells."""
-    if type in RECORD_READERS:
-        return RECORD_READERS[type](data)
+    if type in record_sets.READERS:
+        return record_sets.READERS[type](data)
     try:
         return _decode_primitive(type, data)
     except (struct.error, ValueError) as error:
         raise Reject("malformed", str(error)) from error
 
 
-def encode(type: str, value: Any, **_: object) -> bytes:
+def encode(type: str, value: Any, **parameters: Any) -> bytes:
     """Encode one value."""
     try:
-        return _encode(type, value)
+        if type in record_sets.WRITERS:
+            return record_sets.WRITERS[type](value, **parameters)
+        return _encode_primitive(type, value)
     except (struct.error, ValueError) as error:  # struct.error is the only range check the fixed-size codecs have
         raise Reject("invalid-value", str(error)) from error
 
 
-def size(type: str, value: Any, **_: object) -> int:
+def size(type: str, value: Any, **parameters: Any) -> int:
     """Return the encoded size by the library's own size functions."""
-    if type in ("VARINT", "VARLONG"):
-        return int(size_of_varint(int(value)))
-    if type != "RECORD" or value["attributes"] != 0:
-        raise Unsupported(f"no size of this {type}")
-    deltas = value["offsetDelta"], int(value["timestampDelta"])
-    content = _bytes(value["key"]), _bytes(value["value"]), _headers(value["headers"])
-    return int(DefaultRecordBatchBuilder.size_in_bytes(*deltas, *content))
+    if type in record_sets.SIZES:
+        return record_sets.SIZES[type](value, **parameters)
+    if type not in ("VARINT", "VARLONG"):
+        raise Unsupported(f"no size of {type}")
+    return int(size_of_varint(int(value)))
 
 
 def _decode_primitive(type: str, data: bytes) -> tuple[Any, int]:
@@ -147,9 +127,7 @@ def _decode_varlong(data: bytes) -> tuple[int, int]:
     return value, end
 
 
-def _encode(type: str, value: Any) -> bytes:
-    if type == "RECORD_BATCH":
-        return _encode_batch(value)
+def _encode_primitive(type: str, value: Any) -> bytes:
     if type == "VARLONG":
         out = bytearray()
         encode_varint(int(value), out.append)
@@ -192,114 +170,3 @@ def _shown(type: str, value: Any) -> Any:
     if type == "FLOAT64":
         return struct.pack(">d", value).hex()
     return str(value) if type == "UUID" else value
-
-
-def _decode_batch(data: bytes) -> tuple[dict[str, Any], int]:
-    batch = _next(MemoryRecords(data))
-    if batch is None:
-        raise Reject("malformed", "no complete batch")
-    return _entry(batch), batch.size_in_bytes
-
-
-def _decode_log(data: bytes) -> dict[str, Any]:
-    records = MemoryRecords(data)
-    batches = []
-    while (batch := _next(records)) is not None:
-        batches.append(_entry(batch))
-    return {"batches": batches, "partial": records.size_in_bytes() - records.valid_bytes()}
-
-
-def _decode_control_record(key: bytes) -> dict[str, int]:
-    record = ControlRecord(len(key), 0, 0, 0, key, None, [])
-    return {"version": record.version, "type": record.type}
-
-
-RECORD_READERS: dict[str, Callable[[bytes], Any]] = {
-    "RECORD_BATCH": _decode_batch,
-    "LOG": _decode_log,
-    "CONTROL_RECORD": _decode_control_record,
-}
-
-
-def _next(records: Any) -> Any:
-    try:
-        return records.next_batch()
-    except CorruptRecordError as error:
-        raise Reject("corrupt", str(error)) from error
-
-
-def _entry(batch: Any) -> dict[str, Any]:
-    """Show a batch, or the message of magic 0 or 1 that stands in its place, as the library's fetcher reads it."""
-    try:
-        if not batch.validate_crc():
-            raise Reject("corrupt", "validate_crc() is False")
-        return _batch(batch) if isinstance(batch, DefaultRecordBatch) else _message(batch)
-    except CorruptRecordError as error:
-        raise Reject("corrupt", str(error)) from error
-    except UnsupportedCodecError as error:
-        raise Reject("unsupported-codec", str(error)) from error
-    except DAMAGED as error:
-        raise Reject("malformed", f"{error.__class__.__name__}: {error}") from error
-
-
-def _batch(batch: Any) -> dict[str, Any]:
-    value = {name: getattr(batch, attribute) for name, attribute in BATCH_FIELDS.items()}
-    value["batchLength"] = batch.size_in_bytes - DefaultRecordBatch.AFTER_LEN_OFFSET
-    value["compression"] = _named(CODECS, batch.compression_type)
-    value["timestampType"] = _named(TIMESTAMP_TYPES, batch.timestamp_type)
-    value["records"] = [_record(record) for record in batch]
-    return value
-
-
-def _record(record: Any) -> dict[str, Any]:
-    headers = [{"key": key, "value": value} for key, value in record.headers]
-    fields = {name: getattr(record, name) for name in ("offset", "timestamp", "key", "value")}
-    return {**fields, "headers": headers}
-
-
-def _message(batch: Any) -> dict[str, Any]:
-    compression = _named(CODECS, batch.compression_type)
-    messages = [_inner(record) for record in batch]
-    return {"magic": batch.magic, "offset": batch.base_offset, "compression": compression, "messages": messages}
-
-
-def _inner(record: Any) -> dict[str, Any]:
-    if not record.validate_crc():
-        raise Reject("corrupt", "validate_crc() is False")
-    value = {name: getattr(record, name) for name in ("offset", "magic", "key", "value")}
-    if record.timestamp_type is not None:
-        value |= {"timestamp": record.timestamp, "timestampType": _named(TIMESTAMP_TYPES, record.timestamp_type)}
-    return value
-
-
-def _encode_batch(value: dict[str, Any]) -> bytes:
-    if int(value["baseOffset"]) != 0 or value["isControlBatch"] or value["timestampType"] != "CreateTime":
-        raise Unsupported("the builder takes no base offset, control batch or timestamp type")
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=CODECS.index(value["compression"]),
-        is_transactional=value["isTransactional"],
-        producer_id=int(value["producerId"]),
-        producer_epoch=value["producerEpoch"],
-        base_sequence=value["baseSequence"],
-        batch_size=2**31 - 1,
-    )
-    for record in value["records"]:
-        content = _bytes(record["key"]), _bytes(record["value"]), _headers(record["headers"])
-        builder.append(int(record["offset"]), int(record["timestamp"]), *content)
-    return bytes(builder.build())
-
-
-def _headers(headers: list[dict[str, Any]]) -> list[tuple[str, bytes | None]]:
-    if any(header["key"] is None for header in headers):
-        raise Unsupported("a header key is a str")
-    return [(header["key"], _bytes(header["value"])) for header in headers]
-
-
-def _bytes(value: str | None) -> bytes | None:
-    return None if value is None else bytes.fromhex(value)
-
-
-def _named(names: tuple[str, ...], number: int) -> str | int:
-    """Name a number, or show it as it is where no name fits."""
-    return names[number] if 0 <= number < len(names) else number

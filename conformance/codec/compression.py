@@ -11,15 +11,17 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import cramjam
 import lz4.block
 import lz4.frame
-import snappy
 import zstandard
 
-from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed
+from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed, Violation
 
-_CHUNK = 1 << 16
+_STEP = 256
+"""Bytes fed at a time: at 128 KiB out of 4 bytes in (Zstandard's densest), no step yields more than 8 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,121 +29,91 @@ class Codec:
     """A codec: its name in the documents, how its payload is opened and written."""
 
     name: str
-    open: Callable[[Cursor, bytes], bytes]
+    unpack: Callable[[_Stream], None]
     write: Callable[[bytes], bytes]
 
+    def open(self, cursor: Cursor, payload: bytes) -> bytes:
+        """The plain bytes of a payload that begins at the cursor, which does not move."""
+        stream = _Stream(cursor, payload)
+        self.unpack(stream)
+        return b"".join(stream.plain)
 
-class _Sink:
-    """Collects what comes out of a decompressor and stops at the limits."""
+
+class _Stream(Cursor):
+    """Reads a payload, gathers what comes out of it, and stops at the limits; findings stand where it begins."""
+
+    __slots__ = ("_begin", "plain", "room")
 
     def __init__(self, cursor: Cursor, payload: bytes) -> None:
-        self._cursor = cursor
+        super().__init__(payload, cursor.findings, layer=cursor.layer, path=cursor.path)
+        self._begin = cursor.pos
+        self.plain: list[bytes] = []
         limits: Limits = cursor.findings.limits
-        self._most = min(limits.total, max(1 << 20, limits.ratio * len(payload)))
-        self._parts: list[bytes] = []
-        self.size = 0
+        self.room = min(limits.total, max(1 << 20, limits.ratio * len(payload)))
+        """Bytes that may still come out."""
 
-    def room_for(self, more: int) -> None:
+    def make_room(self, size: int) -> None:
         """Stop where so many bytes more would be too many."""
-        if self.size + more > self._most:
-            self._cursor.fail_open(LIMIT_RULE, f"more than {self._most} bytes come out of the payload")
+        if size > self.room:
+            self.fail(LIMIT_RULE, f"{size - self.room} bytes too many come out of the payload", open=True)
 
-    def add(self, part: bytes) -> None:
-        self.room_for(len(part))
-        self.size += len(part)
-        self._parts.append(part)
+    def put(self, part: bytes) -> None:
+        """Take what came out."""
+        self.make_room(len(part))
+        self.room -= len(part)
+        self.plain.append(part)
 
-    def rest_is_open(self, stop: Malformed, rule: str) -> None:
-        """What is broken once something came out is open, as long as the records do not need what is missing."""
-        if stop.violation.open or not self.size:
-            raise stop
-        self._cursor.remark(rule, stop.violation.hint, moves=True)
+    def pump(self, opener: Any) -> bool:
+        """Feed a decompressor to the end of its stream; False when the bytes end before."""
+        while not opener.eof:
+            piece = self.data[self.pos : self.pos + _STEP]
+            if not piece:
+                return False
+            self.pos += len(piece)
+            self.put(opener.decompress(piece))
+        self.pos -= len(opener.unused_data)
+        return True
 
-    def mark(self) -> tuple[int, int]:
-        """Where it stands, for `back_to`."""
-        return len(self._parts), self.size
-
-    def back_to(self, mark: tuple[int, int]) -> None:
-        """Forget what came after a mark."""
-        count, self.size = mark
-        del self._parts[count:]
-
-    def joined(self) -> bytes:
-        return b"".join(self._parts)
+    def _violation(self, requirement: str, hint: str, at: int | None) -> Violation:
+        return super()._violation(requirement, hint, self._begin if at is None else at)
 
 
 # --- gzip ---------------------------------------------------------------------------------------------
 
 _GZIP = "codec.gzip"
-_HEADER_CHECKSUM = 0x02
+_OPEN_GZIP = ("header flags", "header crc", "data check", "length check")
+"""What zlib says of reserved flags and wrong checksums."""
 
 
-def _open_gzip(cursor: Cursor, payload: bytes) -> bytes:
+def _open_gzip(stream: _Stream) -> None:
     """Every member, joined; what follows the last one and the trailers' checks are open places."""
-    sink = _Sink(cursor, payload)
-    rest = _gzip_member(cursor, payload, sink)
-    while rest:
+    _gzip_member(stream)
+    while stream.left:
+        whole = len(stream.plain)
         try:
-            _gzip_header_size(rest)
-        except ValueError as error:
-            cursor.remark(_GZIP, f"bytes after the gzip stream: {error}", moves=True)
-            break
-        mark = sink.mark()
-        try:
-            rest = _gzip_member(cursor, rest, sink)
+            _gzip_member(stream)
         except Malformed as stop:
-            sink.back_to(mark)
-            sink.rest_is_open(stop, _GZIP)
-            break
-    return sink.joined()
+            del stream.plain[whole:]
+            stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", moves=True)
+            return
 
 
-def _gzip_member(cursor: Cursor, member: bytes, sink: _Sink) -> bytes:
-    """Inflate one member into the sink; returns what follows it."""
+def _gzip_member(stream: _Stream) -> None:
+    inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
     try:
-        start = _gzip_header_size(member)
-    except ValueError as error:
-        cursor.fail(_GZIP, str(error))
-    if member[3] & 0xE0:
-        cursor.remark(_GZIP, f"reserved flags {member[3]:02x} in the gzip header")
-    if member[3] & _HEADER_CHECKSUM and member[start - 2 : start] != struct.pack(
-        "<H", zlib.crc32(member[: start - 2]) & 0xFFFF
-    ):
-        cursor.fail_open(_GZIP, "the checksum of the gzip header is wrong")
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    chunk, before, checksum = member[start:], sink.size, 0
-    while not inflater.eof:
-        try:
-            part = inflater.decompress(chunk, _CHUNK)
-        except zlib.error as error:
-            cursor.fail(_GZIP, f"not a deflate stream: {error}")
-        chunk = inflater.unconsumed_tail
-        if not part and not chunk and not inflater.eof:
-            cursor.fail(_GZIP, "the deflate stream is cut off")
-        checksum = zlib.crc32(part, checksum)
-        sink.add(part)
-    trailer, rest = inflater.unused_data[:8], inflater.unused_data[8:]
-    if len(trailer) < 8:
-        cursor.fail_open(_GZIP, "the gzip trailer is cut off")
-    if trailer != struct.pack("<II", checksum, sink.size - before & 0xFFFFFFFF):
-        cursor.fail_open(_GZIP, "checksum or size in the gzip trailer is wrong")
-    return rest
+        if not stream.pump(inflater):
+            stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
+    except zlib.error as error:
+        stream.fail(_GZIP, str(error), open=any(words in str(error) for words in _OPEN_GZIP))
 
 
-def _gzip_header_size(member: bytes) -> int:
-    """Size of a gzip member's header with its optional fields (RFC 1952); raises ValueError when it is none."""
-    if len(member) < 10 or member[:3] != b"\x1f\x8b\x08":
-        raise ValueError("no gzip header")
-    flags, at = member[3], 10
-    if flags & 0x04:
-        at += 2 + int.from_bytes(member[at : at + 2], "little")
-    for flag in (0x08, 0x10):
-        if flags & flag:
-            at = member.find(b"\0", at) + 1 or len(member) + 1
-    at += 2 if flags & _HEADER_CHECKSUM else 0
-    if at > len(member):
-        raise ValueError("the gzip header is cut off")
-    return at
+def _lacks_trailer(inflater: zlib._Decompress) -> bool:
+    """Whether all data is there and the trailer is not: four bytes cannot end the data and be held against it too."""
+    try:
+        inflater.decompress(b"\xff" * 4)
+    except zlib.error as error:
+        return "data check" in str(error) or "length check" in str(error)
+    return inflater.eof
 
 
 def _write_gzip(data: bytes) -> bytes:
@@ -151,161 +123,126 @@ def _write_gzip(data: bytes) -> bytes:
 # --- snappy -------------------------------------------------------------------------------------------
 
 _XERIAL = b"\x82SNAPPY\0"
+_XERIAL_VERSIONS = struct.pack(">ii", 1, 1)
+_XERIAL_HEADER = len(_XERIAL + _XERIAL_VERSIONS)
 _XERIAL_BLOCK = 32 * 1024
+_DENSEST = 22
+"""The densest element of a block is a copy of 3 bytes, which yields 64 at most."""
+_SNAPPY = "codec.snappy"
 _SNAPPY_LENGTH = "robustness.snappy-block-length"
 _SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
+"""How Snappy's own framing format begins, which Apache Kafka takes for a raw block."""
 
 
-def _open_snappy(cursor: Cursor, payload: bytes) -> bytes:
+def _open_snappy(stream: _Stream) -> None:
     """The xerial block stream, or one raw block."""
-    if payload.startswith(_SNAPPY_FRAMING):
-        cursor.fail_open("codec.snappy", "Snappy's own framing format, which Apache Kafka does not read")
-    sink = _Sink(cursor, payload)
-    if not payload.startswith(_XERIAL):
-        _snappy_block(cursor, payload, sink)
-        return sink.joined()
-    if len(payload) < 16:
-        cursor.fail("codec.snappy", "the xerial header is cut off")
-    at = 16
-    while at < len(payload):
-        if payload.startswith(_XERIAL, at) and at + 16 <= len(payload):
-            cursor.remark("codec.snappy", "a second xerial stream follows the first", moves=True)
-            at += 16
-            continue
+    if not stream.data.startswith(_XERIAL):
+        _snappy_block(stream, stream.data)
+        return
+    stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
+    while stream.left:
         try:
-            at = _xerial_block(cursor, payload, at, sink)
+            _xerial_block(stream)
         except Malformed as stop:
-            sink.rest_is_open(stop, stop.violation.requirement)
-            break
-    return sink.joined()
+            if stop.violation.open or not any(stream.plain):
+                raise
+            stream.remark(stop.violation.requirement, f"after a whole block: {stop.violation.hint}", moves=True)
+            return
 
 
-def _xerial_block(cursor: Cursor, payload: bytes, at: int, sink: _Sink) -> int:
-    """A length and the raw block that it covers into the sink; returns where it ends."""
-    left = len(payload) - at - 4
-    size = int.from_bytes(payload[at : at + 4], "big", signed=True)
-    if not 0 <= size <= left:
-        cursor.fail(_SNAPPY_LENGTH, f"block of {size} bytes, {max(left, 0)} are left")
-    _snappy_block(cursor, payload[at + 4 : at + 4 + size], sink)
-    return at + 4 + size
+def _xerial_block(stream: _Stream) -> None:
+    """A length and the raw block that it covers, or the header of a further stream."""
+    if stream.data.startswith(_XERIAL, stream.pos):
+        stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
+        stream.remark(_SNAPPY, "a second xerial stream follows the first", moves=True)
+        return
+    # A negative length, read without a sign, is above any that there are bytes for.
+    size = int.from_bytes(stream.take(4, _SNAPPY_LENGTH, "the length of a block"), "big")
+    _snappy_block(stream, stream.take(size, _SNAPPY_LENGTH, "a block"))
 
 
-def _snappy_block(cursor: Cursor, block: bytes, sink: _Sink) -> None:
+def _snappy_block(stream: _Stream, block: bytes) -> None:
     """One raw block. Its uncompressed size stands first, so it is held against what a block can yield."""
-    size = shift = 0
-    for byte in block[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    # The densest element is a copy of 3 bytes, which yields 64 at most.
-    if not block or size > 22 * len(block):
-        cursor.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}")
-    sink.room_for(size)
+    framed = block.startswith(_SNAPPY_FRAMING)
     try:
-        plain = bytes(snappy.uncompress(block))
-    except Exception:  # noqa: BLE001 - the library has no class of its own for bad input, and says nothing of it
-        cursor.fail("codec.snappy", "not a Snappy block")
-    sink.add(plain)
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > _DENSEST * len(block):
+            stream.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}", open=framed)
+        stream.make_room(size)
+        stream.put(bytes(cramjam.snappy.decompress_raw(block)))
+    except cramjam.DecompressionError as error:
+        stream.fail(_SNAPPY, str(error), open=framed)
 
 
 def _write_snappy(data: bytes) -> bytes:
-    out = [_XERIAL, struct.pack(">ii", 1, 1)]
+    out = [_XERIAL, _XERIAL_VERSIONS]
     for at in range(0, len(data), _XERIAL_BLOCK):
-        block = bytes(snappy.compress(data[at : at + _XERIAL_BLOCK]))
+        block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
         out += struct.pack(">i", len(block)), block
     return b"".join(out)
 
 
 # --- lz4 ----------------------------------------------------------------------------------------------
 
-_LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_LEGACY = b"\x02\x21\x4c\x18"
 _LZ4 = "codec.lz4"
+_LZ4_LEGACY = b"\x02\x21\x4c\x18"
+_OPEN_LZ4 = ("headerChecksum", "reservedFlag")
+"""What the library says of a header that some readers may read."""
+_CONTENT_SIZE, _DICTIONARY = 0x08, 0x01
+_STORED = 1 << 31
 
 
-def _open_lz4(cursor: Cursor, payload: bytes) -> bytes:
+def _open_lz4(stream: _Stream) -> None:
     """The first frame of the LZ4 frame format: Apache Kafka reads no further, and only independent blocks."""
-    if payload[:4] == _LZ4_LEGACY or _is_skippable(payload):
-        cursor.fail_open(_LZ4, "a legacy or skippable LZ4 frame, which Apache Kafka does not read")
-    if payload[:4] != _LZ4_MAGIC:
-        cursor.fail(_LZ4, "no LZ4 frame")
-    flags, most, at = _lz4_header(cursor, payload)
-    sink = _Sink(cursor, payload)
-    while True:
-        if 0 <= len(payload) - at < 4 and sink.size:
-            cursor.fail_open(_LZ4, "the LZ4 frame has no end mark")
-        if len(payload) - at < 4:
-            cursor.fail(_LZ4, "the LZ4 frame is cut off")
-        word = int.from_bytes(payload[at : at + 4], "little")
-        at += 4
-        if word == 0:
-            break
-        at = _lz4_block(cursor, payload, at, sink, word=word, most=most)
-        at += 4 if flags & _BLOCK_CHECKSUM else 0
-    at += 4 if flags & _CONTENT_CHECKSUM else 0
-    if at > len(payload):
-        cursor.fail_open(_LZ4, "the LZ4 content checksum is cut off")
-    _check_lz4_checksums(cursor, payload[:at])
-    if at < len(payload):
-        cursor.remark(_LZ4, "bytes after the first LZ4 frame", moves=True)
-    return sink.joined()
+    info = _lz4_header(stream)
+    while word := _lz4_word(stream):
+        _lz4_block(stream, word, info["block_size"])
+        if info["block_checksum"]:
+            stream.take(4, _LZ4, "a block checksum")
+    if info["content_checksum"]:
+        stream.take(4, _LZ4, "the content checksum", open=True)
+    _check_lz4(stream)
+    if stream.left:
+        stream.remark(_LZ4, "bytes after the first LZ4 frame", moves=True)
 
 
-_BLOCK_CHECKSUM, _CONTENT_SIZE, _CONTENT_CHECKSUM, _INDEPENDENT = 0x10, 0x08, 0x04, 0x20
-
-
-def _lz4_header(cursor: Cursor, payload: bytes) -> tuple[int, int, int]:
-    """Flags, largest block in bytes, and where the first block starts."""
-    at = 7 + (8 if len(payload) > 4 and payload[4] & _CONTENT_SIZE else 0)
-    if len(payload) < at:
-        cursor.fail(_LZ4, "the LZ4 frame header is cut off")
-    flags, descriptor = payload[4], payload[5]
-    if flags >> 6 != 1 or descriptor >> 4 & 7 < 4:
-        cursor.fail(_LZ4, f"LZ4 frame descriptor {flags:02x} {descriptor:02x} is of no known version or block size")
-    if flags & 0x03 or descriptor & 0x8F:
-        cursor.fail_open(_LZ4, f"LZ4 frame descriptor {flags:02x} {descriptor:02x} has a dictionary or reserved bits")
+def _lz4_header(stream: _Stream) -> dict[str, Any]:
+    """What the library makes of the header, which is passed over; a content size takes 8 bytes more."""
+    legacy = stream.data.startswith(_LZ4_LEGACY)
     try:
-        lz4.frame.get_frame_info(payload[:at])
+        info: dict[str, Any] = lz4.frame.get_frame_info(stream.data)
     except RuntimeError as error:
-        cursor.fail_open("writer.lz4-header-checksum", f"LZ4 frame header: {error}")
-    if not flags & _INDEPENDENT:
-        cursor.fail_open("writer.lz4-independent-blocks", "LZ4 blocks depend on one another, Apache Kafka refuses them")
-    return flags, 1 << 8 + 2 * (descriptor >> 4), at
+        stream.fail(_LZ4, str(error), open=legacy or any(word in str(error) for word in _OPEN_LZ4))
+    flags = stream.data[4]
+    if info["skippable"] or info["block_linked"] or flags & _DICTIONARY:
+        stream.fail("writer.lz4-independent-blocks", "Apache Kafka reads plain frames of blocks apart", open=True)
+    stream.take(7 + (flags & _CONTENT_SIZE), _LZ4, "the frame header")
+    return info
 
 
-def _lz4_block(cursor: Cursor, payload: bytes, at: int, sink: _Sink, *, word: int, most: int) -> int:
-    """One block into the sink; returns where it ends."""
-    size = word & 0x7FFFFFFF
-    if size > len(payload) - at:
-        cursor.fail(_LZ4, f"LZ4 block of {size} bytes, {len(payload) - at} are left")
-    if size > most:
-        cursor.fail_open(_LZ4, f"LZ4 block of {size} bytes, the frame allows {most}")
-    block = payload[at : at + size]
-    if word >> 31:
-        sink.add(block)
-        return at + size
+def _lz4_word(stream: _Stream) -> int:
+    """The size of a block, its highest bit set where it is stored as it is; 0 ends the frame."""
+    return int.from_bytes(stream.take(4, _LZ4, "the size of a block", open=any(stream.plain)), "little")
+
+
+def _lz4_block(stream: _Stream, word: int, most: int) -> None:
+    block = stream.take(word & _STORED - 1, _LZ4, "a block")
+    if len(block) > most:
+        stream.fail(_LZ4, f"a block of {len(block)} bytes, the frame allows {most}", open=True)
     try:
-        plain = lz4.block.decompress(block, uncompressed_size=most)
+        stream.put(block if word & _STORED else lz4.block.decompress(block, uncompressed_size=most))
     except lz4.block.LZ4BlockError as error:
-        cursor.fail(_LZ4, f"not an LZ4 block: {error}")
-    sink.add(plain)
-    return at + size
+        stream.fail(_LZ4, str(error))
 
 
-def _check_lz4_checksums(cursor: Cursor, frame: bytes) -> None:
+def _check_lz4(stream: _Stream) -> None:
     """Let the library check what our reading passes over: Kafka refuses a wrong block checksum, nothing else."""
-    if not frame[4] & (_BLOCK_CHECKSUM | _CONTENT_CHECKSUM | _CONTENT_SIZE):
-        return
-    checker, source = lz4.frame.LZ4FrameDecompressor(), frame
     try:
-        while not checker.eof:
-            checker.decompress(source, max_length=_CHUNK)
-            source = b""
-    except (RuntimeError, EOFError) as error:
+        lz4.frame.LZ4FrameDecompressor().decompress(stream.data[: stream.pos])
+    except RuntimeError as error:
         if "blockChecksum" in str(error):
-            cursor.fail_open(_LZ4, f"LZ4 block checksum: {error}")
-        cursor.remark(_LZ4, f"LZ4 frame: {error}")
+            stream.fail(_LZ4, str(error), open=True)
+        stream.remark(_LZ4, str(error))
 
 
 def _write_lz4(data: bytes) -> bytes:
@@ -314,50 +251,47 @@ def _write_lz4(data: bytes) -> bytes:
 
 # --- zstd ---------------------------------------------------------------------------------------------
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD = "codec.zstd"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WINDOW = 1 << 27
+_OPEN_ZSTD = ("memory", "checksum", "Unsupported")
+"""What the library says of a window that is too large, a wrong checksum, and reserved bits."""
 _RLE = 1
 """The type of a block that repeats one byte."""
-_ZSTD_STEP = 256
-"""Bytes fed at a time: at 128 KiB out of 4 bytes in, no step yields more than 8 MiB."""
 
 
 def _is_skippable(frame: bytes) -> bool:
-    return len(frame) >= 4 and frame[0] & 0xF0 == 0x50 and frame[1:4] == b"\x2a\x4d\x18"
+    return frame[1:4] == b"\x2a\x4d\x18" and frame[0] & 0xF0 == 0x50
 
 
-def _open_zstd(cursor: Cursor, payload: bytes) -> bytes:
+def _open_zstd(stream: _Stream) -> None:
     """Every frame, joined; skippable frames are skipped."""
-    sink, rest = _Sink(cursor, payload), payload
-    if not payload:
-        cursor.fail(_ZSTD, "no Zstandard frame in an empty payload")
-    while rest:
-        if rest[:4] != _ZSTD_MAGIC and not _is_skippable(rest):
-            if len(rest) == len(payload):
-                cursor.fail(_ZSTD, "no Zstandard frame")
-            cursor.fail_open(_ZSTD, "bytes after the last Zstandard frame")
-        rest = _zstd_frame(cursor, rest, sink)
-    return sink.joined()
+    _zstd_frame(stream)
+    while stream.left:
+        _zstd_frame(stream)
 
 
-def _zstd_frame(cursor: Cursor, frame: bytes, sink: _Sink) -> bytes:
-    """One frame into the sink; returns what follows it."""
+def _zstd_frame(stream: _Stream) -> None:
     opener = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
-    at = 0
-    while not opener.eof:
-        if at >= len(frame):
-            if not sink.size or not _ends_between_blocks(frame):
-                cursor.fail(_ZSTD, "the Zstandard frame is cut off")
-            cursor.remark(_ZSTD, "the Zstandard frame ends before its last block or its checksum", moves=True)
-            return b""
-        try:
-            part = opener.decompress(frame[at : at + _ZSTD_STEP])
-        except zstandard.ZstdError as error:
-            _refuse_zstd(cursor, str(error))
-        sink.add(part)
-        at += _ZSTD_STEP
-    return opener.unused_data + frame[at:]
+    begin = stream.pos
+    try:
+        if stream.pump(opener):
+            return
+    except zstandard.ZstdError as error:
+        stream.fail(_rule_of(error), str(error), open=_is_open_zstd(stream, begin, str(error)))
+    if not any(stream.plain) or not _ends_between_blocks(stream.data[begin:]):
+        stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
+    stream.remark(_ZSTD, "the frame ends before its last block or its checksum", moves=True)
+
+
+def _rule_of(error: zstandard.ZstdError) -> str:
+    return "writer.zstd-window" if "memory" in str(error) else _ZSTD
+
+
+def _is_open_zstd(stream: _Stream, begin: int, message: str = "") -> bool:
+    """Whether a refusal is of one of those, or of bytes after a frame that are no further frame."""
+    no_frame = not (stream.data.startswith(_ZSTD_MAGIC, begin) or _is_skippable(stream.data[begin : begin + 4]))
+    return (begin > 0 and no_frame) or any(word in message for word in _OPEN_ZSTD)
 
 
 def _ends_between_blocks(frame: bytes) -> bool:
@@ -375,27 +309,14 @@ def _ends_between_blocks(frame: bytes) -> bool:
     return at == len(frame)
 
 
-def _refuse_zstd(cursor: Cursor, message: str) -> None:
-    if "memory" in message:
-        cursor.fail_open("writer.zstd-window", "the Zstandard window is above 128 MiB, Apache Kafka refuses it")
-    if "checksum" in message or "Unsupported" in message:
-        cursor.fail_open(_ZSTD, message)
-    cursor.fail(_ZSTD, message)
-
-
 def _write_zstd(data: bytes) -> bytes:
     return bytes(zstandard.ZstdCompressor().compress(data))
 
 
 # --- the table ----------------------------------------------------------------------------------------
 
-
-def _as_it_is(_: Cursor, payload: bytes) -> bytes:
-    return payload
-
-
 CODECS: tuple[Codec, ...] = (
-    Codec("none", _as_it_is, bytes),
+    Codec("none", lambda stream: stream.put(stream.data), bytes),
     Codec("gzip", _open_gzip, _write_gzip),
     Codec("snappy", _open_snappy, _write_snappy),
     Codec("lz4", _open_lz4, _write_lz4),

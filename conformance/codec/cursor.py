@@ -113,22 +113,25 @@ class Cursor:
         """Whether the caller wants spans."""
         return self.findings.spans is not None
 
-    def take(self, count: int, requirement: str, what: str) -> bytes:
-        """The next `count` bytes; fails with `requirement` when fewer are left, before anything is allocated."""
+    def take(self, count: int, requirement: str, what: str, *, at: int | None = None, open: bool = False) -> bytes:
+        """The next `count` bytes; fails with `requirement` when fewer are left, before anything is allocated.
+
+        The violation stands here, or at `at`, and is open where `open` says so.
+        """
         start, stop = self.pos, self.pos + count
         if stop > self.end:
-            self.fail(requirement, f"{what} needs {count} bytes, {self.left} are left")
+            self.fail(requirement, f"{what} needs {count} bytes, {self.left} are left", at=at, open=open)
         self.pos = stop
         return self.data[start:stop]
 
-    def fail(self, requirement: str, hint: str, *, at: int | None = None) -> NoReturn:
-        """Stop at a definite violation."""
-        raise Malformed(self._violation(requirement, hint, at))
+    def fail(self, requirement: str, hint: str, *, at: int | None = None, open: bool = False) -> NoReturn:
+        """Stop at a definite violation, or at an open place where Apache Kafka refuses (see `fail_open`)."""
+        found = self._violation(requirement, hint, at)
+        raise Malformed(replace(found, open=open, any_value=open))
 
     def fail_open(self, requirement: str, hint: str, *, at: int | None = None) -> NoReturn:
         """Stop at an open place where Apache Kafka refuses: other readers may go on, so any outcome will do."""
-        found = self._violation(requirement, hint, at)
-        raise Malformed(replace(found, open=True, any_value=True))
+        self.fail(requirement, hint, at=at, open=True)
 
     def count(self, number: int) -> None:
         """Hold so many more elements of a decompressed stream against the limit."""

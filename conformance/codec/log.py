@@ -18,9 +18,12 @@ from conformance.codec.message_set import (
     read_entry,
 )
 from conformance.codec.primitives import Wire
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_LAYOUT, RECORD_BATCH, RECORD_LAYOUT
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_LAYOUT, OVERHEAD, RECORD_BATCH, RECORD_LAYOUT
 
 _MAGICS = (*LAYOUTS, 2)
+
+CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked")
+"""The requirements that a wrong checksum breaks."""
 
 
 def _decode(cursor: Cursor) -> dict[str, Any]:
@@ -86,16 +89,16 @@ class Entry:
     start: int
     stop: int
     value: Any
-    """None when there are violations."""
+    """None when there are violations; None without any for the tail that is cut off."""
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
 
 
-def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
-    """The whole entries of a log, one at a time, up to and including the first that breaks the format.
+def entries(data: bytes, *, check_crcs: bool = True, limits: Limits | None = None) -> Iterator[Entry]:
+    """The entries of a log, one at a time, the last of them perhaps cut off. Positions are bytes of `data`.
 
     An entry that is damaged inside is followed by the next, as its size still tells where that begins; one whose size
-    is too small, or whose magic is unknown, ends the log. A cut tail is none. Positions are bytes of `data`.
+    is too small, or whose magic is unknown, is the last. Without `check_crcs`, wrong checksums are passed over.
     """
     at = 0
     while at < len(data):
@@ -105,16 +108,15 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
         value: Any = None
         try:
             if is_cut_off(cursor, magics=_MAGICS):
+                yield Entry(at, len(data), None, (), tuple(findings.remarks))
                 return
             value = _entry(cursor)
-            stop = cursor.pos
         except Malformed as problem:
             findings.violations.append(problem.violation)
-            size = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
-            stop = at + 12 + size if size > 0 else len(data)
-        if findings.violations:
-            value = None
-        yield Entry(at, stop, value, tuple(findings.violations), tuple(findings.remarks))
+        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+        stop = at + OVERHEAD + size if size > 0 else len(data)
+        violations = [found for found in findings.violations if check_crcs or found.requirement not in CHECKSUM_RULES]
+        yield Entry(at, stop, None if violations else value, tuple(violations), tuple(findings.remarks))
         if data[at + MAGIC_AT : at + MAGIC_AT + 1] not in (b"\0", b"\1", b"\2"):
             return
         at = stop
@@ -133,7 +135,7 @@ _RULES[""] |= {
     "batches": "batch.batch-length",
     "partial": "batch.length-wrong-rejected",
     "messages": "recursive.wrapper-holds-set",
-    "offset": "message-set.entry-layout",
+    "offset": "recursive.wrapper-offset-is-last",
 }
 
 

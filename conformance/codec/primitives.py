@@ -58,12 +58,6 @@ def _fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tu
     return Wire(name, decode, write, notation, size, edges)
 
 
-def _write_float(bits: Any) -> bytes:
-    if type(bits) is not int or not 0 <= bits < 1 << 64:
-        raise Unencodable("float64.layout", f"{bits!r} are no 64 bits")
-    return (0x7FF8_0000_0000_0000 if n.is_nan(bits) else bits).to_bytes(8, "big")
-
-
 def _write_boolean(value: Any) -> bytes:
     if not isinstance(value, bool):
         raise Unencodable("boolean.size", f"{value!r} is neither true nor false")
@@ -71,8 +65,8 @@ def _write_boolean(value: Any) -> bytes:
 
 
 def _write_uuid(value: Any) -> bytes:
-    if not isinstance(value, bytes) or len(value) != 16:
-        raise Unencodable("uuid.layout", f"{value!r} is no UUID of 16 bytes")
+    if not isinstance(value, bytes):
+        raise Unencodable("uuid.layout", f"{value!r} are no bytes")
     return value
 
 
@@ -82,6 +76,14 @@ INT32 = _integer("INT32", 4, signed=True)
 INT64 = _integer("INT64", 8, signed=True, notation=n.DECIMAL)
 UINT16 = _integer("UINT16", 2, signed=False)
 UINT32 = _integer("UINT32", 4, signed=False)
+_UINT64 = _integer("UINT64", 8, signed=False)
+
+
+def _write_float(bits: Any) -> bytes:
+    raw = _UINT64.encode(bits)
+    return b"\x7f\xf8\0\0\0\0\0\0" if n.is_nan(bits) else raw
+
+
 FLOAT64 = _fixed(
     "FLOAT64",
     8,
@@ -132,13 +134,11 @@ class _Groups:
                 cursor.fail(self.too_long, f"byte {self.limit} has its continuation bit set", at=at - 1)
             shift += 7
         if raw >> self.bits:
-            hint = f"bits beyond {self.bits} are set in byte {self.limit}"
-            cursor.remark(self.excess, hint, at=at - 1, moves=True)
-            raw &= (1 << self.bits) - 1
+            cursor.remark(self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, moves=True)
         elif byte == 0 and at - start > 1:
             cursor.remark(self.padded, "not the shortest form", at=at - 1)
         cursor.pos = at
-        return raw
+        return raw % (1 << self.bits)
 
     @staticmethod
     def write(raw: int) -> bytes:
@@ -161,7 +161,7 @@ def _zigzag(name: str, groups: _Groups, rule: str, notation: n.Notation) -> Wire
     def encode(value: Any) -> bytes:
         if type(value) is not int or not low <= value <= high:
             raise Unencodable(rule, f"{value!r} is no {name} ({low} to {high})")
-        return groups.write((value << 1) ^ (value >> groups.bits - 1))
+        return groups.write(value << 1 ^ -(value < 0))
 
     steps = [sign * (1 << 7 * k - 1) + nudge for k in range(1, groups.limit) for sign in (1, -1) for nudge in (-1, 0)]
     return Wire(name, decode, encode, notation, 1, (0, -1, 1, *steps, low, high))
@@ -172,9 +172,9 @@ _64 = _Groups(64, 10, "varlong.max-ten-bytes", "varlong.tenth-byte-excess-bits",
 _U32 = _Groups(32, 5, "uvarint.max-five-bytes", "uvarint.fifth-byte-excess-bits", "uvarint.non-minimal")
 
 
-def _encode_uvarint(value: Any) -> bytes:
+def _encode_uvarint(value: Any, rule: str = "uvarint.range") -> bytes:
     if type(value) is not int or not 0 <= value < 1 << 32:
-        raise Unencodable("uvarint.range", f"{value!r} is no UNSIGNED_VARINT (0 to 4294967295)")
+        raise Unencodable(rule, f"{value!r} is no UNSIGNED_VARINT (0 to 4294967295)")
     return _U32.write(value)
 
 
@@ -200,7 +200,6 @@ class Prefix:
     wire: Wire
     plus: int = 0
     """1 in the compact forms, where the number on the wire is one higher and 0 stands for null."""
-    limit: int = (1 << 31) - 1
     nullable: bool = False
     null_rule: str = ""
     """Broken by null where there is none; where there is one, the requirement that gives it, if that is disputed."""
@@ -209,42 +208,34 @@ class Prefix:
     negative_rule: str = ""
     """Broken by a number below the null form, or open where the type is nullable."""
     negative_open: bool = False
-    """Apache Kafka takes such a number for null; where it does not, a compact one beyond 31 bits is open still."""
+    """Apache Kafka takes such a number for null; where it does not (nullable compact arrays), it is open still."""
 
     def read(self, cursor: Cursor) -> int | None:
         """The length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
-        if number >= 0:
-            if self.plus and self.nullable and number >= 1 << 31:
-                # Java reads such a length as a negative int; the bytes for it are never there.
-                hint = f"length or count {number} is below null for a signed reader"
-                if not self.negative_open:
-                    cursor.fail_open(self.negative_rule, hint, at=start)
-                cursor.remark(self.negative_rule, hint, at=start)
-                return None
-            if self.long_rule and number > 32767:
-                cursor.findings.rests_on.append(self.long_rule)
-            return number
-        if number == -1 and self.nullable:
+        if number < -1 or (self.nullable and number >= 1 << 31):
+            # Below the null form; a compact one beyond 31 bits is so to Java, which has no unsigned numbers.
+            if not self.negative_open:
+                cursor.fail(self.negative_rule, f"length or count {number}", at=start, open=self.nullable)
+            cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
+            return None
+        if number < 0:
+            if not self.nullable:
+                cursor.fail(self.null_rule, "null where the type has none", at=start)
             if self.null_rule:
                 cursor.findings.rests_on.append(self.null_rule)
             return None
-        if number == -1:
-            cursor.fail(self.null_rule, "null where the type has none", at=start)
-        if not self.negative_open:
-            cursor.fail(self.negative_rule, f"length or count {number}", at=start)
-        cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
-        return None
+        if number > 32767 and self.long_rule:
+            cursor.findings.rests_on.append(self.long_rule)
+        return number
 
     def write(self, number: int | None) -> bytes:
-        """The bytes of a length or count; raises Unencodable for a null that does not exist or one too large."""
+        """The bytes of a length or count; raises Unencodable for what the type cannot say."""
         if number is None:
             if not self.nullable:
                 raise Unencodable(self.null_rule, "null has no encoding in this type")
             return self.wire.encode(-1 + self.plus)
-        if number > self.limit:
-            raise Unencodable(self.negative_rule, f"{number} is above the limit of {self.limit}")
         return self.wire.encode(number + self.plus)
 
 
@@ -258,12 +249,17 @@ class Content:
 
 
 def _read_text(cursor: Cursor, raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = cursor.pos - len(raw) + error.start
+    text = raw.decode("utf-8", "surrogateescape")
+    if not text.isascii():
+        _note_ill_formed(cursor, raw, text)
+    return text
+
+
+def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
+    lone = n.LONE.search(text)
+    if lone:
+        at = cursor.pos - len(raw) + len(text[: lone.start()].encode())
         cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, any_value=True)
-        return raw.decode("utf-8", "surrogateescape")
 
 
 def _write_text(value: Any) -> bytes:
@@ -299,12 +295,9 @@ def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
             cursor.span("#length", start, length, prefix.wire.name)
         if length is None:
             return None
-        if length > cursor.left:
-            cursor.fail(truncated, f"length {length}, but {cursor.left} bytes are left", at=start)
-        start = cursor.pos
-        found = content.read(cursor, cursor.take(length, truncated, name))
+        found = content.read(cursor, cursor.take(length, truncated, name, at=start))
         if cursor.tracing:
-            cursor.span("", start, found)
+            cursor.span("", cursor.pos - length, found)
         return found
 
     def encode(value: Any) -> bytes:
@@ -355,31 +348,30 @@ def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
     return out
 
 
+_FORMS = ("", "NULLABLE_", "COMPACT_", "COMPACT_NULLABLE_")
+
+
 def _sized_rows() -> list[Wire]:
     """The four strings, the four bytes and the two record fields (primitive-types#string to #compact-records)."""
     rows = []
-    for compact in (False, True):
-        for nullable in (False, True):
-            stem = ("compact-" if compact else "") + ("nullable-" if nullable else "")
-            upper = stem.upper().replace("-", "_")
-            cut = "compact-string.truncated-rejected" if compact else "string.truncated-rejected"
-            layout = f"{stem}string"
-            prefix = Prefix(
-                UNSIGNED_VARINT if compact else INT16,
-                plus=int(compact),
-                limit=(1 << 32) - 2 if compact else 32767,
-                nullable=nullable,
-                null_rule="" if nullable else f"{layout}.null-rejected",
-                long_rule="compact-string.max-length" if compact else "",
-                negative_rule="string.negative-length" if nullable else f"{layout}.layout",
-                negative_open=nullable,
-            )
-            rows.append(sized(f"{upper}STRING", prefix, CHARACTERS, cut))
-            rows.append(sized(f"{upper}BYTES", _bytes_prefix(f"{stem}bytes", compact, nullable), OCTETS, _CUT_BYTES))
-        records = "compact-records" if compact else "records"
-        rows.append(
-            sized(records.upper().replace("-", "_"), _bytes_prefix(records, compact, nullable=True), OCTETS, _CUT_BYTES)
+    for form in _FORMS:
+        compact, nullable = form.startswith("COMPACT"), form.endswith("NULLABLE_")
+        stem = form.lower().replace("_", "-")
+        cut = "compact-string.truncated-rejected" if compact else "string.truncated-rejected"
+        prefix = Prefix(
+            UNSIGNED_VARINT if compact else INT16,
+            plus=int(compact),
+            nullable=nullable,
+            null_rule="" if nullable else f"{stem}string.null-rejected",
+            long_rule="compact-string.max-length" if compact else "",
+            negative_rule="string.negative-length" if nullable else f"{stem}string.layout",
+            negative_open=nullable,
         )
+        rows.append(sized(f"{form}STRING", prefix, CHARACTERS, cut))
+        rows.append(sized(f"{form}BYTES", _bytes_prefix(f"{stem}bytes", compact, nullable), OCTETS, _CUT_BYTES))
+        if not nullable:
+            records = _bytes_prefix(f"{stem}records", compact, nullable=True)
+            rows.append(sized(f"{form}RECORDS", records, OCTETS, _CUT_BYTES))
     return rows
 
 
@@ -390,7 +382,6 @@ def _bytes_prefix(layout: str, compact: bool, nullable: bool) -> Prefix:  # noqa
     return Prefix(
         UNSIGNED_VARINT if compact else INT32,
         plus=int(compact),
-        limit=(1 << 32) - 2 if compact else (1 << 31) - 1,
         nullable=nullable,
         null_rule=_null_rule(layout, nullable=nullable),
         negative_rule="bytes.negative-length" if nullable else f"{layout}.layout",
@@ -413,7 +404,7 @@ def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
     start, base = cursor.pos, cursor.path
     count = UNSIGNED_VARINT.decode(cursor)
     cursor.span("#count", start, count, "UNSIGNED_VARINT")
-    if count >= 1 << 31 and cursor.left < 2 * count:
+    if count >= 1 << 31:
         # A signed loop bound: Kafka's Java sees no field at all (decisions: tagged fields, count 2^32-1).
         hint = f"{count} fields is a negative number for a signed reader"
         cursor.remark("tagged.section-layout", hint, at=start, moves=True)
@@ -421,52 +412,43 @@ def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
     if 2 * count > cursor.left:
         cursor.fail("tagged.section-layout", f"{count} fields, but {cursor.left} bytes are left", at=start)
     fields: list[dict[str, Any]] = []
-    last = -1
     for index in range(count):
         if cursor.tracing:
             cursor.path = f"{base}[{index}]"
-        last = _read_tag(cursor, last, fields)
+        fields.append(_read_tag(cursor, fields))
     cursor.path = base
     return tuple(fields)
 
 
-def _read_tag(cursor: Cursor, last: int, fields: list[dict[str, Any]]) -> int:
+def _read_tag(cursor: Cursor, before: list[dict[str, Any]]) -> dict[str, Any]:
     start = cursor.pos
     tag: int = UNSIGNED_VARINT.decode(cursor)
     cursor.span("tag", start, tag, "UNSIGNED_VARINT")
-    if tag == last:
-        cursor.fail("tagged.duplicate-rejected", f"tag {tag} stands twice", at=start)
-    if tag < last:
-        duplicate = any(field["tag"] == tag for field in fields)
-        rule = "tagged.duplicate-rejected" if duplicate else "tagged.strictly-ascending"
-        cursor.fail(rule, f"tag {tag} after tag {last}", at=start)
+    if before and tag <= before[-1]["tag"]:
+        cursor.fail(_unordered(tag, before), f"tag {tag} after tag {before[-1]['tag']}", at=start)
     if tag >= 1 << 31:
         cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start)
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
     cursor.span("size", start, size, "UNSIGNED_VARINT")
-    if size > cursor.left:
-        cursor.fail("tagged.size-bounds-data", f"size {size}, but {cursor.left} bytes are left", at=start)
-    start = cursor.pos
-    data = cursor.take(size, "tagged.size-bounds-data", "tagged field")
-    cursor.span("data", start, data)
-    fields.append({"tag": tag, "data": data})
-    return tag
+    data = cursor.take(size, "tagged.size-bounds-data", "tagged field", at=start)
+    cursor.span("data", cursor.pos - size, data)
+    return {"tag": tag, "data": data}
+
+
+def _unordered(tag: int, before: list[dict[str, Any]]) -> str:
+    """What a tag breaks that is not above the one before it."""
+    duplicate = any(entry["tag"] == tag for entry in before)
+    return "tagged.duplicate-rejected" if duplicate else "tagged.strictly-ascending"
 
 
 def _write_tagged(value: Any) -> bytes:
-    out, last = [_encode_uvarint(len(value))], -1
-    for entry in value:
+    out = [_encode_uvarint(len(value))]
+    for index, entry in enumerate(value):
         tag, data = entry.get("tag"), entry.get("data")
-        if type(tag) is not int or tag < 0:
-            raise Unencodable("tagged.non-negative", f"tag {tag!r}")
-        if tag <= last:
-            rule = "tagged.duplicate-rejected" if tag == last else "tagged.strictly-ascending"
-            raise Unencodable(rule, f"tag {tag} after tag {last}")
-        if not isinstance(data, bytes):
-            raise Unencodable("tagged.field-layout", f"tag {tag} has no data")
-        out += _encode_uvarint(tag), _encode_uvarint(len(data)), data
-        last = tag
+        out += _encode_uvarint(tag, "tagged.non-negative"), _encode_uvarint(len(_write_bytes(data))), data
+        if index and tag <= value[index - 1]["tag"]:
+            raise Unencodable(_unordered(tag, value[:index]), f"tag {tag} after tag {value[index - 1]['tag']}")
     return b"".join(out)
 
 
@@ -475,7 +457,7 @@ TAGGED_FIELDS = Wire(
     _read_tagged,
     _write_tagged,
     n.ListOf(n.Fields({"tag": n.NUMBER, "data": n.HEX}), nullable=False),
-    1,
+    UNSIGNED_VARINT.smallest,
     ((),),
 )
 
@@ -504,7 +486,6 @@ ARRAYS: dict[str, tuple[Prefix, str]] = {
         Prefix(
             UNSIGNED_VARINT,
             plus=1,
-            limit=(1 << 32) - 2,
             nullable=True,
             null_rule="compact-array.null-zero",
             negative_rule=_NEGATIVE,
@@ -512,7 +493,7 @@ ARRAYS: dict[str, tuple[Prefix, str]] = {
         _COUNT,
     ),
     "COMPACT_NULLABLE_ARRAY": (
-        Prefix(UNSIGNED_VARINT, plus=1, limit=(1 << 32) - 2, nullable=True, negative_rule=_NEGATIVE),
+        Prefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule=_NEGATIVE),
         _COUNT,
     ),
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.cases import ERRORS, Accepted, Broke, Case, Outcome, Refused, Unsupported
+from conformance.cases import ERRORS, WHOLE_LOG, Accepted, Broke, Case, Outcome, Refused, Unsupported
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -94,12 +94,16 @@ class Description:
     version: str = ""
     language: str = ""
     supports: dict[str, frozenset[str]] = field(default_factory=dict)
+    whole_log: frozenset[str] = frozenset()
+    """The operations on whole logs that it can do."""
     codecs: frozenset[str] | None = None
     magics: frozenset[int] | None = None
     raw: dict[str, Any] = field(default_factory=dict)
 
     def claims(self, op: str, name: str) -> bool:
         """Whether it says that it can do `op` on a type; an array form stands for every element it supports."""
+        if op in WHOLE_LOG:
+            return op in self.whole_log
         types = self.supports.get(op, frozenset())
         if name in types:
             return True
@@ -109,7 +113,7 @@ class Description:
     def lacks(self, case: Case) -> str:
         """Why a case is not put to it; empty when it is."""
         if not self.claims(case.op, case.type):
-            return f"{case.op} of {case.type} is not claimed"
+            return f"{case.op} is not claimed" if case.op in WHOLE_LOG else f"{case.op} of {case.type} is not claimed"
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
         if self.magics is not None and not case.magics <= self.magics:
@@ -136,6 +140,7 @@ def description(found: dict[str, Any]) -> Description:
         version,
         language,
         supports=claimed,
+        whole_log=frozenset(op for op in WHOLE_LOG if supports.get(op) not in (None, False, [])),
         codecs=_names(found["codecs"], "codecs") if "codecs" in found else None,
         magics=None if magics is None else frozenset(magics),
         raw={name: entry for name, entry in found.items() if name not in ("id", "ok")},

@@ -6,8 +6,12 @@ from typing import Any
 
 from conformance import __version__, codec
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.notation import NUMBER, Names, NotationError
+from conformance.codec.log import CHECKSUM_RULES
+from conformance.codec.notation import DECIMAL, HEX, NUMBER, Fields, ListOf, Names, NotationError
 from conformance.codec.primitives import ARRAYS
+from conformance.semantics.conversion import Unconvertible, convert
+from conformance.semantics.sequences import BATCHES, judged
+from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, view
 from conformance.targets.protocol import PROTOCOL
 
 _NO_ENCODING = ("LOG",)
@@ -28,36 +32,41 @@ def describe() -> dict[str, Any]:
             "decode": types,
             "encode": written,
             "size": written,
-            "read": False,
-            "convert": False,
-            "sequence": False,
+            "read": True,
+            "convert": True,
+            "sequence": True,
         },
         "codecs": list(CODEC_NAMES),
+        "magics": [0, 1, 2],
     }
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request, without its id. Never raises, whatever the request holds."""
-    op, name = request.get("op"), request.get("type")
+    op = request.get("op")
     if op == "describe":
         return describe()
     if not isinstance(op, str) or op not in _OPS:
         return {"unsupported": f"no operation {op!r}"}
-    if not isinstance(name, str):
-        return {"unsupported": "a request names a type"}
     try:
-        return _OPS[op](name, request)
+        return _OPS[op](request)
     except codec.UnknownType as error:
         return {"unsupported": str(error)}
     except (codec.Unencodable, NotationError) as error:
         return {"ok": False, "error": "invalid-value", "message": str(error)}
+    except Unconvertible as error:
+        return {"ok": False, "error": _class(error.violation), "message": str(error)}
 
 
-def _decode(name: str, request: dict[str, Any]) -> dict[str, Any]:
-    try:
-        data = bytes.fromhex(request.get("hex", ""))
-    except (TypeError, ValueError):
-        return {"ok": False, "error": "other", "message": "hex: expected hex digits"}
+def _type(request: dict[str, Any]) -> str:
+    name = request.get("type")
+    if not isinstance(name, str):
+        raise codec.UnknownType("a request names a type")
+    return name
+
+
+def _decode(request: dict[str, Any]) -> dict[str, Any]:
+    name, data = _type(request), _bytes(request)
     wire = codec.wire(name)
     read = codec.decode(name, data)
     if read.ok:
@@ -66,13 +75,21 @@ def _decode(name: str, request: dict[str, Any]) -> dict[str, Any]:
     return {"ok": False, "error": _class(first), "message": str(first)}
 
 
+def _bytes(request: dict[str, Any]) -> bytes:
+    found = HEX.parse(request.get("hex"))
+    if found is None:
+        raise NotationError("hex is missing")
+    return bytes(found)
+
+
 def _class(violation: codec.Violation) -> str:
-    if violation.requirement == "crc.mismatch-corrupt":
+    if violation.requirement in CHECKSUM_RULES:
         return "corrupt"
     return "unsupported-codec" if violation.requirement == "codec.unassigned-values" else "malformed"
 
 
-def _written(name: str, request: dict[str, Any]) -> bytes:
+def _written(request: dict[str, Any]) -> bytes:
+    name = _type(request)
     if name in _NO_ENCODING:
         raise codec.UnknownType(f"{name} is not encoded")
     if "value" not in request:
@@ -84,12 +101,54 @@ def _written(name: str, request: dict[str, Any]) -> bytes:
     return codec.encode(name, value, magic=magic, compression=compression)
 
 
-def _encode(name: str, request: dict[str, Any]) -> dict[str, Any]:
-    return {"ok": True, "hex": _written(name, request).hex()}
+def _encode(request: dict[str, Any]) -> dict[str, Any]:
+    return {"ok": True, "hex": _written(request).hex()}
 
 
-def _size(name: str, request: dict[str, Any]) -> dict[str, Any]:
-    return {"ok": True, "size": len(_written(name, request))}
+def _size(request: dict[str, Any]) -> dict[str, Any]:
+    return {"ok": True, "size": len(_written(request))}
 
 
-_OPS = {"decode": _decode, "encode": _encode, "size": _size}
+# --- whole logs ---------------------------------------------------------------------------------------
+
+_ABORTED = ListOf(Fields({"producerId": DECIMAL, "firstOffset": DECIMAL}), nullable=False)
+
+
+def _read(request: dict[str, Any]) -> dict[str, Any]:
+    isolation = request.get("isolation")
+    if isolation not in ISOLATIONS:
+        raise NotationError(f"isolation is one of {', '.join(ISOLATIONS)}")
+    listed = _ABORTED.parse(request.get("aborted"))
+    found = view(
+        _bytes(request),
+        DECIMAL.parse(request.get("fetchOffset")),
+        isolation=isolation,
+        aborted=[Aborted(entry["producerId"], entry["firstOffset"]) for entry in listed],
+        check_crcs=request.get("checkCrcs", True) is not False,
+    )
+    value = VIEW.render({"records": found.records, "nextOffset": found.next_offset})
+    if found.damage is not None:
+        value["error"] = _class(found.damage)
+    return {"ok": True, "value": value}
+
+
+def _convert(request: dict[str, Any]) -> dict[str, Any]:
+    magic, given = NUMBER.parse(request.get("magic")), request.get("baseOffset")
+    base = None if given is None else DECIMAL.parse(given)
+    return {"ok": True, "hex": convert(_bytes(request), magic, base).hex()}
+
+
+def _sequence(request: dict[str, Any]) -> dict[str, Any]:
+    # Where several answers are right, the reference gives Apache Kafka's: what lies behind is out of order.
+    answers = judged(BATCHES.parse(request.get("batches")))
+    return {"ok": True, "value": [min(found) if len(found) == 1 else "out-of-order" for found in answers]}
+
+
+_OPS = {
+    "decode": _decode,
+    "encode": _encode,
+    "size": _size,
+    "read": _read,
+    "convert": _convert,
+    "sequence": _sequence,
+}

@@ -43,6 +43,8 @@ class Adapter:
     tools: tuple[str, ...] = ()
     setup: tuple[tuple[str, ...], ...] = ()
     gaps: tuple[str, ...] = ()
+    base: Path | None = None
+    """The folder of another adapter, whose files it is built from where its own folder has none of that name."""
 
     @property
     def home(self) -> Path:
@@ -67,8 +69,9 @@ class Adapter:
         return stamp.exists() and stamp.read_text() == self.digest()
 
     def digest(self) -> str:
-        """Changes whenever a file of the adapter does."""
-        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        """Changes whenever a file of the adapter, or of the one it is based on, does."""
+        folders = [self.base, self.folder] if self.base else [self.folder]
+        files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
     def launch(self, python: str) -> Launch:
@@ -97,7 +100,7 @@ def adapters() -> dict[str, Adapter]:
 
 _SHAPE: dict[str, type] = {
     **{"name": str, "about": str, "language": str, "module": str, "command": list, "env": dict},
-    **{"requires": list, "tools": list, "setup": list, "gaps": list},
+    **{"base": str, "requires": list, "tools": list, "setup": list, "gaps": list},
 }
 
 
@@ -110,6 +113,9 @@ def _adapter(path: Path) -> Adapter:
             raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
         raise FileError(path, "name is the folder's, and there is either module or command")
+    base = path.parent.parent / row["base"] if "base" in row else None
+    if base and not ("setup" in row and base.joinpath("target.yaml").is_file()):
+        raise FileError(path, "base names another adapter, and what is built from it has setup")
     return Adapter(
         row["name"],
         row.get("about", ""),
@@ -122,6 +128,7 @@ def _adapter(path: Path) -> Adapter:
         tuple(row.get("tools", ())),
         tuple(tuple(step) for step in row.get("setup", ())),
         tuple(row.get("gaps", ())),
+        base,
     )
 
 
@@ -133,7 +140,8 @@ def set_up(adapter: Adapter) -> Iterator[str]:
         return
     home = adapter.home
     shutil.rmtree(home, ignore_errors=True)
-    shutil.copytree(adapter.folder, home)
+    for folder in filter(None, (adapter.base, adapter.folder)):
+        shutil.copytree(folder, home, dirs_exist_ok=True)
     for step in adapter.setup:
         command = [part.replace("{dir}", str(home)) for part in step]
         yield f"{shlex.join(command)} (in {home})"

@@ -83,28 +83,55 @@ def decoded(result):
     return {name: plain(entry) for name, entry in answer.items()}
 
 
-def encoded(result):
-    """What `encode` returned: bytes, or hex digits."""
+def encoded(op, result):
+    """What `encode` or `convert` returned: bytes, or hex digits."""
     if not isinstance(result, (str, bytes, bytearray, memoryview)):
-        raise TypeError("encode returned %s, not bytes" % type(result).__name__)
+        raise TypeError("%s returned %s, not bytes" % (op, type(result).__name__))
     return {"ok": True, "hex": plain(result)}
 
 
+def decode(function, request):
+    """A value from bytes."""
+    return decoded(function(request.pop("type", None), bytes.fromhex(request.pop("hex")), **request))
+
+
+def encode(function, request):
+    """Bytes from a value."""
+    return encoded("encode", function(request.pop("type", None), request.pop("value"), **request))
+
+
+def size(function, request):
+    """The length of a value's bytes."""
+    return {"ok": True, "size": plain(function(request.pop("type", None), request.pop("value"), **request))}
+
+
+def read(function, request):
+    """What an application sees of a log."""
+    return {"ok": True, "value": plain(function(bytes.fromhex(request.pop("hex")), **request))}
+
+
+def convert(function, request):
+    """A log in another magic."""
+    return encoded("convert", function(bytes.fromhex(request.pop("hex")), **request))
+
+
+def sequence(function, request):
+    """One verdict a batch."""
+    return {"ok": True, "value": plain(function(request.pop("batches"), **request))}
+
+
+CALLS = {"decode": decode, "encode": encode, "size": size, "read": read, "convert": convert, "sequence": sequence}
+
+
 def dispatch(module, request):
-    """Call the module for one request."""
+    """Call the module's function of the operation's name."""
     op = request.pop("op", None)
-    kind = request.pop("type", None)
     if op == "describe":
         return dict(plain(module.describe()), ok=True, protocol=1)
-    function = getattr(module, op, None) if op in ("decode", "encode", "size") else None
+    function = getattr(module, op, None) if op in CALLS else None
     if function is None:
         raise Unsupported("no operation %s" % op)
-    if op == "decode":
-        return decoded(function(kind, bytes.fromhex(request.pop("hex")), **request))
-    value = request.pop("value")
-    if op == "encode":
-        return encoded(function(kind, value, **request))
-    return {"ok": True, "size": plain(function(kind, value, **request))}
+    return CALLS[op](function, request)
 
 
 def parsed(line):

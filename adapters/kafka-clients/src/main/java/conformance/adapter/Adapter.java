@@ -66,7 +66,6 @@ public final class Adapter {
 
     private void fill(Map<String, Object> request, Map<String, Object> answer) {
         String op = String.valueOf(request.get("op"));
-        boolean decoding = op.equals("decode");
         try {
             switch (op) {
                 case "describe" -> describe(answer);
@@ -76,19 +75,35 @@ public final class Adapter {
                         throw Unsupported.badRequest("hex is null");
                     Codec.Decoded decoded = codec(request).decode(bytes);
                     answer.put("ok", true);
-                    answer.put("value", decoded.value());
+                    if (decoded.value() != Codec.NOT_SHOWN)
+                        answer.put("value", decoded.value());
                     if (decoded.consumed() != null)
                         answer.put("consumed", decoded.consumed());
                 }
                 case "encode" -> {
-                    ByteBuffer bytes = codec(request).encode(Notation.get(request, "value"));
+                    ByteBuffer bytes = codec(request).encode(Notation.get(request, "value"), request);
                     answer.put("ok", true);
                     answer.put("hex", Notation.hex(bytes));
                 }
                 case "size" -> {
-                    int size = codec(request).size(Notation.get(request, "value"));
+                    int size = codec(request).size(Notation.get(request, "value"), request);
                     answer.put("ok", true);
                     answer.put("size", size);
+                }
+                case "read" -> {
+                    Map<String, Object> read = Reading.read(request);
+                    answer.put("ok", true);
+                    answer.put("value", read);
+                }
+                case "convert" -> {
+                    ByteBuffer bytes = Conversion.convert(request);
+                    answer.put("ok", true);
+                    answer.put("hex", Notation.hex(bytes));
+                }
+                case "sequence" -> {
+                    List<String> answers = Sequencing.judge(request);
+                    answer.put("ok", true);
+                    answer.put("value", answers);
                 }
                 default -> throw new Unsupported("no such operation");
             }
@@ -98,7 +113,7 @@ public final class Adapter {
             Throwable thrown = e.getCause();
             if (Library.isRefusal(thrown)) {
                 answer.put("ok", false);
-                answer.put("error", Library.errorClass(thrown, decoding));
+                answer.put("error", Library.errorClass(thrown, op));
                 answer.put("message", describe(thrown));
             } else {
                 answer.put("crash", describe(thrown));
@@ -117,9 +132,9 @@ public final class Adapter {
         supports.put("decode", names);
         supports.put("encode", writable);
         supports.put("size", writable);
-        supports.put("read", false);
-        supports.put("convert", false);
-        supports.put("sequence", false);
+        supports.put("read", true);
+        supports.put("convert", KafkaVersion.CONVERTS_TO);
+        supports.put("sequence", true);
         answer.put("ok", true);
         answer.put("protocol", 1);
         answer.put("name", "kafka-clients");
@@ -127,7 +142,7 @@ public final class Adapter {
         answer.put("language", "java");
         answer.put("supports", supports);
         answer.put("codecs", List.of("none", "gzip", "snappy", "lz4", "zstd"));
-        answer.put("magics", List.of(2));
+        answer.put("magics", List.of(0, 1, 2));
     }
 
     /** Class and message, with the cause, as Kafka often wraps what happened; messages may quote a whole value. */

@@ -31,11 +31,11 @@ final class BatchCodec implements Codec {
         });
         if (batch == null)
             throw new Library.Failure(new InvalidRecordException("no complete batch"));
-        return new Decoded(batch.show(), batch.header().sizeInBytes());
+        return new Decoded(batch.showInLog(), batch.header().sizeInBytes());
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         Map<?, ?> batch = Notation.object(value);
         List<OffsetRecord> records = records(batch);
         boolean isControlBatch = Notation.bool(batch, "isControlBatch");
@@ -75,7 +75,7 @@ final class BatchCodec implements Codec {
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         Map<?, ?> batch = Notation.object(value);
         List<OffsetRecord> records = records(batch);
         if (compression(batch).type() != CompressionType.NONE)
@@ -123,7 +123,8 @@ final class BatchCodec implements Codec {
         throw new Unsupported("the API takes control records of the types it knows only");
     }
 
-    private static Compression compression(Map<?, ?> batch) {
+    /** The codec that the object names, at its default level. */
+    static Compression compression(Map<?, ?> batch) {
         String name = Notation.text(batch, "compression");
         for (CompressionType type : CompressionType.values())
             if (type.name.equals(name))

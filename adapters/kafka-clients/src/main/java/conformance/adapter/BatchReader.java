@@ -1,6 +1,7 @@
 package conformance.adapter;
 
 import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.record.internal.AbstractLegacyRecordBatch;
 import org.apache.kafka.common.record.internal.DefaultRecordBatch;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
@@ -10,6 +11,7 @@ import org.apache.kafka.common.utils.*;
 import org.apache.kafka.common.utils.internals.*;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,16 +20,22 @@ import java.util.Map;
 final class BatchReader {
 
     /** About what an answer may hold (32 MB); past it the records are read and counted, and not kept. */
-    private static final long MOST_SHOWN = 30_000_000;
+    static final long MOST_SHOWN = 30_000_000;
     private static final long ROOM_PER_RECORD = 150;
     private static final long ROOM_PER_HEADER = 25;
 
     private BatchReader() {}
 
-    /** What Kafka read; `records` is null where they are too much to show. */
-    record Batch(DefaultRecordBatch header, List<Record> records) {
+    /** One entry of a log. */
+    interface Entry {
+        Map<String, Object> showInLog();
+    }
 
-        Map<String, Object> show() {
+    /** What Kafka read; `records` is null where they are too much to show. */
+    record Batch(DefaultRecordBatch header, List<Record> records) implements Entry {
+
+        @Override
+        public Map<String, Object> showInLog() {
             Map<String, Object> shown = new LinkedHashMap<>();
             shown.put("baseOffset", Long.toString(header.baseOffset()));
             shown.put("batchLength", header.sizeInBytes() - Records.LOG_OVERHEAD);
@@ -62,9 +70,14 @@ final class BatchReader {
     }
 
     /** To be called inside {@link Library#call}. */
+    static Entry readAny(RecordBatch batch) {
+        return batch instanceof AbstractLegacyRecordBatch message ? LegacyReader.read(message) : read(batch);
+    }
+
+    /** To be called inside {@link Library#call}. */
     static Batch read(RecordBatch batch) {
         if (!(batch instanceof DefaultRecordBatch header))
-            throw new Unsupported("magic " + batch.magic() + " is not asked yet");
+            throw new Unsupported("no batch of magic 2: the reader takes this for a message of magic " + batch.magic());
         header.ensureValid();
         List<Record> records = new ArrayList<>();
         long room = 0;
@@ -73,7 +86,7 @@ final class BatchReader {
             while (iterator.hasNext()) {
                 Record record = iterator.next();
                 RecordParts.readAll(record);
-                room += room(record);
+                room += room(record.keySize(), record.valueSize(), Arrays.asList(record.headers()));
                 if (room > MOST_SHOWN)
                     records = null;
                 if (records != null)
@@ -83,9 +96,10 @@ final class BatchReader {
         return new Batch(header, records);
     }
 
-    private static long room(Record record) {
-        long room = ROOM_PER_RECORD + 2L * Math.max(0, record.keySize()) + 2L * Math.max(0, record.valueSize());
-        for (Header header : record.headers()) {
+    /** About the characters a record takes in an answer; a size below 0 is null's. */
+    static long room(int keySize, int valueSize, Iterable<Header> headers) {
+        long room = ROOM_PER_RECORD + 2L * Math.max(0, keySize) + 2L * Math.max(0, valueSize);
+        for (Header header : headers) {
             // a character may take six to write
             room += ROOM_PER_HEADER + 6L * header.key().length();
             room += header.value() == null ? 0 : 2L * header.value().length;

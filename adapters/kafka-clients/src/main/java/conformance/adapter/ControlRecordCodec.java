@@ -19,17 +19,17 @@ final class ControlRecordCodec implements Codec {
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         ControlRecordType type = type(value);
-        return Library.call(type::recordKey);
+        return Library.call(() -> KafkaVersion.controlKey(type));
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         ControlRecordType type = type(value);
         return Library.call(() -> {
-            type.recordKey(); // refuses UNKNOWN, whose size would be given
-            return type.controlRecordKeySize();
+            KafkaVersion.controlKey(type); // refuses UNKNOWN, whose size would be given
+            return KafkaVersion.controlKeySize(type);
         });
     }
 

@@ -53,14 +53,30 @@ final class Library {
     }
 
     /** The protocol's error class for a refusal. */
-    static String errorClass(Throwable refusal, boolean decoding) {
-        if (!decoding)
+    static String errorClass(Throwable refusal, String op) {
+        if (op.equals("encode") || op.equals("size"))
             return "invalid-value";
-        if (refusal instanceof CorruptRecordException)
+        if (isCorrupt(refusal))
             return "corrupt";
+        // a codec that the magic asked for does not have
+        if (op.equals("convert") && refusal instanceof UnsupportedCompressionTypeException)
+            return "invalid-value";
         if (isUnknownCodec(refusal))
             return "unsupported-codec";
         return "malformed";
+    }
+
+    private static boolean isCorrupt(Throwable refusal) {
+        int depth = 0;
+        for (Throwable t = refusal; t != null && depth++ < 10; t = t.getCause()) {
+            if (t instanceof CorruptRecordException)
+                return true;
+            // the consumer replaces that exception by one that keeps its message only
+            String message = t.getMessage();
+            if (t instanceof KafkaException && message != null && message.contains(" is invalid, cause: "))
+                return true;
+        }
+        return false;
     }
 
     private static boolean isUnknownCodec(Throwable refusal) {

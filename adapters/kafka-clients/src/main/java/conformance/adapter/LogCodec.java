@@ -9,33 +9,33 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** LOG: batches one after another, and a cut one at the end. */
+/** LOG: batches and messages of any magic one after another, and a cut one at the end. */
 final class LogCodec implements Codec {
 
-    private record Log(List<BatchReader.Batch> batches, int partial) {}
+    private record Log(List<BatchReader.Entry> batches, int partial) {}
 
     @Override
     public Decoded decode(ByteBuffer bytes) {
         Log log = Library.call(() -> {
             MemoryRecords records = MemoryRecords.readableRecords(bytes);
-            List<BatchReader.Batch> batches = new ArrayList<>();
+            List<BatchReader.Entry> batches = new ArrayList<>();
             for (RecordBatch batch : records.batches())
-                batches.add(BatchReader.read(batch));
+                batches.add(BatchReader.readAny(batch));
             return new Log(batches, records.sizeInBytes() - records.validBytes());
         });
         Map<String, Object> shown = new LinkedHashMap<>();
-        shown.put("batches", log.batches.stream().map(BatchReader.Batch::show).toList());
+        shown.put("batches", log.batches.stream().map(BatchReader.Entry::showInLog).toList());
         shown.put("partial", log.partial);
         return new Decoded(shown, null);
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         throw new Unsupported("a log is not encoded as a whole");
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         throw new Unsupported("a log is not sized as a whole");
     }
 }

@@ -30,7 +30,7 @@ final class RecordCodec implements Codec {
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         Parts parts = parts(value);
         return Library.call(() -> {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();
@@ -41,7 +41,7 @@ final class RecordCodec implements Codec {
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         Parts parts = parts(value);
         return Library.call(() -> DefaultRecord.sizeInBytes(parts.offsetDelta, parts.timestampDelta,
             parts.key, parts.value, parts.headers));

@@ -5,6 +5,7 @@ import org.apache.kafka.common.record.internal.DefaultRecord;
 import org.apache.kafka.common.record.internal.Record;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -39,14 +40,18 @@ final class RecordParts {
     static void showContent(Record record, Map<String, Object> shown) {
         shown.put("key", Notation.hex(record.key()));
         shown.put("value", Notation.hex(record.value()));
-        List<Object> headers = new ArrayList<>();
-        for (Header header : record.headers()) {
+        shown.put("headers", show(Arrays.asList(record.headers())));
+    }
+
+    static List<Object> show(Iterable<Header> headers) {
+        List<Object> shown = new ArrayList<>();
+        for (Header header : headers) {
             Map<String, Object> entry = new LinkedHashMap<>();
             entry.put("key", header.key());
             entry.put("value", Notation.hex(header.value()));
-            headers.add(entry);
+            shown.add(entry);
         }
-        shown.put("headers", headers);
+        return shown;
     }
 
     static void showAttributes(Record record, Map<String, Object> shown) {

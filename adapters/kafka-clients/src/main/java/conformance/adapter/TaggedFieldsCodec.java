@@ -37,7 +37,7 @@ final class TaggedFieldsCodec implements Codec {
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         List<RawTaggedField> fields = fields(value);
         int room = MAX_VARINT_BYTES;
         for (RawTaggedField field : fields)
@@ -53,7 +53,7 @@ final class TaggedFieldsCodec implements Codec {
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         NavigableMap<Integer, Object> sorted = new TreeMap<>();
         for (RawTaggedField field : fields(value)) {
             if (!sorted.isEmpty() && field.tag() <= sorted.lastKey())

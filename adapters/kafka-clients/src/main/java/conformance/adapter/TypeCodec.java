@@ -10,6 +10,7 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
 
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
+import java.util.Map;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
@@ -35,7 +36,7 @@ final class TypeCodec implements Codec {
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         Object javaValue = javaValue(type, value);
         return Library.call(() -> {
             Struct struct = new Struct(schema).set("value", javaValue);
@@ -46,7 +47,7 @@ final class TypeCodec implements Codec {
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         Object javaValue = javaValue(type, value);
         return Library.call(() -> new Struct(schema).set("value", javaValue).sizeOf());
     }

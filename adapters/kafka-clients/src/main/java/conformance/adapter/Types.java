@@ -56,6 +56,7 @@ final class Types {
         others.put("RECORD_BATCH", new BatchCodec());
         others.put("CONTROL_RECORD", new ControlRecordCodec());
         others.put("LOG", new LogCodec());
+        others.put("MESSAGE_SET", new MessageSetCodec());
 
         primitives.forEach((name, type) -> known.put(name, new TypeCodec(type)));
         known.putAll(others);

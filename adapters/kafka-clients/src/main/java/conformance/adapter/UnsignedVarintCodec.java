@@ -6,6 +6,7 @@ import org.apache.kafka.common.utils.internals.*;
 
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
+import java.util.Map;
 
 /** UNSIGNED_VARINT, which has no Type of its own: Kafka's helper takes and gives the 32 bits as a Java int. */
 final class UnsignedVarintCodec implements Codec {
@@ -19,7 +20,7 @@ final class UnsignedVarintCodec implements Codec {
     }
 
     @Override
-    public ByteBuffer encode(Object value) {
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
         int bits = bits(value);
         return Library.call(() -> {
             ByteBuffer buffer = ByteBuffer.allocate(MAX_BYTES);
@@ -29,7 +30,7 @@ final class UnsignedVarintCodec implements Codec {
     }
 
     @Override
-    public int size(Object value) {
+    public int size(Object value, Map<?, ?> request) {
         int bits = bits(value);
         return Library.call(() -> ByteUtils.sizeOfUnsignedVarint(bits));
     }

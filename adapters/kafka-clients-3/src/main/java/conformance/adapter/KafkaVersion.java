@@ -1,0 +1,55 @@
+package conformance.adapter;
+
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.protocol.types.Struct;
+import org.apache.kafka.common.record.CompressionType;
+import org.apache.kafka.common.record.ControlRecordType;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.record.RecordBatch;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.PrimitiveRef;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.LogValidator;
+
+import java.nio.ByteBuffer;
+import java.util.List;
+
+/** What Kafka 3 does otherwise than Kafka 4. */
+final class KafkaVersion {
+
+    /** The magics that `convert` can make. */
+    static final List<Integer> CONVERTS_TO = List.of((int) RecordBatch.MAGIC_VALUE_V0, (int) RecordBatch.MAGIC_VALUE_V1,
+        (int) RecordBatch.MAGIC_VALUE_V2);
+
+    private KafkaVersion() {}
+
+    static ByteBuffer controlKey(ControlRecordType type) {
+        Struct key = type.recordKey();
+        ByteBuffer bytes = ByteBuffer.allocate(key.sizeOf());
+        key.writeTo(bytes);
+        return bytes.flip();
+    }
+
+    static int controlKeySize(ControlRecordType type) {
+        return type.recordKey().sizeOf();
+    }
+
+    /** As a broker answers a fetch of an old consumer, from the first offset. */
+    static ByteBuffer downConvert(MemoryRecords records, byte magic) {
+        return records.downConvert(magic, 0, Time.SYSTEM).records().buffer();
+    }
+
+    /** As a produce request is appended to a topic with the defaults, where the log ends at the offset. */
+    static ByteBuffer upConvert(MemoryRecords records, CompressionType compression, long baseOffset) {
+        LogValidator validator = new LogValidator(records, new TopicPartition("topic", 0), Time.SYSTEM, compression,
+            Compression.of(compression).build(), false, RecordBatch.MAGIC_VALUE_V2, TimestampType.CREATE_TIME,
+            Long.MAX_VALUE, Long.MAX_VALUE, RecordBatch.NO_PARTITION_LEADER_EPOCH, AppendOrigin.CLIENT,
+            MetadataVersion.LATEST_PRODUCTION);
+        return validator.validateMessagesAndAssignOffsets(PrimitiveRef.ofLong(baseOffset), NotRecorded.METRICS,
+            BufferSupplier.NO_CACHING).validatedRecords.buffer();
+    }
+}

@@ -1,0 +1,48 @@
+package conformance.adapter;
+
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.record.internal.CompressionType;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.RecordBatch;
+// these are in `utils` up to Kafka 4.3 and in `utils.internals` from 4.4 on: the wildcards find them in either
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.LogValidator;
+
+import java.nio.ByteBuffer;
+import java.util.List;
+
+/** What Kafka 4 does otherwise than Kafka 3: the adapter for that one has a file of this name too. */
+final class KafkaVersion {
+
+    /** The magics that `convert` can make. */
+    static final List<Integer> CONVERTS_TO = List.of((int) RecordBatch.MAGIC_VALUE_V2);
+
+    private KafkaVersion() {}
+
+    static ByteBuffer controlKey(ControlRecordType type) {
+        return type.recordKey();
+    }
+
+    static int controlKeySize(ControlRecordType type) {
+        return type.controlRecordKeySize();
+    }
+
+    /** Kafka 4.0 removed it. */
+    static ByteBuffer downConvert(MemoryRecords records, byte magic) {
+        throw new Unsupported("this version does not convert down");
+    }
+
+    /** As a produce request is appended to a topic with the defaults, where the log ends at the offset. */
+    static ByteBuffer upConvert(MemoryRecords records, CompressionType compression, long baseOffset) {
+        LogValidator validator = new LogValidator(records, new TopicPartition("topic", 0), Time.SYSTEM, compression,
+            Compression.of(compression).build(), false, RecordBatch.MAGIC_VALUE_V2, TimestampType.CREATE_TIME,
+            Long.MAX_VALUE, Long.MAX_VALUE, RecordBatch.NO_PARTITION_LEADER_EPOCH, AppendOrigin.CLIENT);
+        return validator.validateMessagesAndAssignOffsets(PrimitiveRef.ofLong(baseOffset), NotRecorded.METRICS,
+            BufferSupplier.NO_CACHING).validatedRecords().buffer();
+    }
+}

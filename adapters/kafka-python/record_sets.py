@@ -1,0 +1,297 @@
+"""The records of kafka-python 3: what MemoryRecords reads, what the builders write, and what poll() hands out."""
+
+import gzip
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import snappy  # type: ignore[import-untyped]
+import zstandard
+from kafka.consumer.fetcher import Fetcher
+from kafka.consumer.subscription_state import SubscriptionState
+from kafka.errors import CorruptRecordError, KafkaError, UnsupportedCodecError
+from kafka.protocol.consumer import FetchResponse
+from kafka.record import MemoryRecords
+from kafka.record.default_records import ControlRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
+from kafka.structs import TopicPartition
+
+from conformance import Reject, Unsupported
+
+# What the codecs' own libraries document for damaged data; kafka-python lets them pass.
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, snappy.UncompressError, zstandard.ZstdError)
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+BATCH_FIELDS = {
+    "baseOffset": "base_offset",
+    "partitionLeaderEpoch": "leader_epoch",
+    "magic": "magic",
+    "crc": "crc",
+    "attributes": "attributes",
+    "lastOffsetDelta": "last_offset_delta",
+    "baseTimestamp": "first_timestamp",
+    "maxTimestamp": "max_timestamp",
+    "producerId": "producer_id",
+    "producerEpoch": "producer_epoch",
+    "baseSequence": "base_sequence",
+    "recordCount": "records_count",
+    "isTransactional": "is_transactional",
+    "isControlBatch": "is_control_batch",
+}
+
+# --- decode -------------------------------------------------------------------------------------------
+
+
+def _decode_batch(data: bytes) -> tuple[dict[str, Any], int]:
+    records = MemoryRecords(data)
+    batch = next(_batches(records), None)
+    if batch is None:
+        raise Reject("malformed", "no complete batch")
+    return _entry(batch), batch.size_in_bytes
+
+
+def _decode_log(data: bytes) -> dict[str, Any]:
+    records = MemoryRecords(data)
+    batches = [_entry(batch) for batch in _batches(records)]
+    return {"batches": batches, "partial": records.size_in_bytes() - records.valid_bytes()}
+
+
+def _decode_message_set(data: bytes) -> tuple[list[dict[str, Any]], int]:
+    records = MemoryRecords(data)
+    messages = [message for batch in _batches(records) for message in _messages(batch)]
+    return messages, records.valid_bytes()
+
+
+def _decode_control_record(key: bytes) -> dict[str, int]:
+    record = ControlRecord(len(key), 0, 0, 0, key, None, [])
+    return {"version": record.version, "type": record.type}
+
+
+READERS: dict[str, Callable[[bytes], Any]] = {
+    "RECORD_BATCH": _decode_batch,
+    "LOG": _decode_log,
+    "MESSAGE_SET": _decode_message_set,
+    "CONTROL_RECORD": _decode_control_record,
+}
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Tell what an application can be expected to catch from what should never have reached it."""
+    try:
+        yield
+    except CorruptRecordError as error:
+        raise Reject("corrupt", str(error)) from error
+    except UnsupportedCodecError as error:
+        raise Reject("unsupported-codec", str(error)) from error
+    except KafkaError as error:
+        raise Reject("other", str(error)) from error
+    except DAMAGED as error:
+        raise Reject("malformed", f"{error.__class__.__name__}: {error}") from error
+    except RuntimeError as error:  # lz4 has no error class of its own, and the fetcher raises this one for its own bugs
+        if "LZ4F_" not in str(error):
+            raise
+        raise Reject("malformed", f"RuntimeError: {error}") from error
+
+
+def _batches(records: Any) -> Iterator[Any]:
+    """Take the whole batches, each with its checksum checked, as the library's fetcher does."""
+    with _refusals():
+        while (batch := records.next_batch()) is not None:
+            _check(batch)
+            yield batch
+
+
+def _check(entry: Any) -> None:
+    if not entry.validate_crc():
+        raise Reject("corrupt", "validate_crc() is False")
+
+
+def _entry(batch: Any) -> dict[str, Any]:
+    """Show a batch, or the message of magic 0 or 1 that stands in its place."""
+    if isinstance(batch, DefaultRecordBatch):
+        return _batch(batch)
+    compression = _named(CODECS, batch.compression_type)
+    return {
+        "magic": batch.magic,
+        "offset": batch.base_offset,
+        "compression": compression,
+        "messages": _messages(batch),
+    }
+
+
+def _batch(batch: Any) -> dict[str, Any]:
+    value = {name: getattr(batch, attribute) for name, attribute in BATCH_FIELDS.items()}
+    value["batchLength"] = batch.size_in_bytes - DefaultRecordBatch.AFTER_LEN_OFFSET
+    value["compression"] = _named(CODECS, batch.compression_type)
+    value["timestampType"] = _named(TIMESTAMP_TYPES, batch.timestamp_type)
+    with _refusals():
+        value["records"] = [_record(record) for record in batch]
+    return value
+
+
+def _record(record: Any) -> dict[str, Any]:
+    headers = [{"key": key, "value": value} for key, value in record.headers]
+    return {**_fields(record), "timestamp": record.timestamp, "headers": headers}
+
+
+def _messages(batch: Any) -> list[dict[str, Any]]:
+    with _refusals():
+        return [_message(batch.magic, record) for record in batch]
+
+
+def _message(magic: int, record: Any) -> dict[str, Any]:
+    _check(record)
+    value = {**_fields(record), "magic": magic}
+    if record.timestamp_type is not None:
+        value |= {"timestamp": record.timestamp, "timestampType": _named(TIMESTAMP_TYPES, record.timestamp_type)}
+    return value
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in ("offset", "key", "value")}
+
+
+def _named(names: tuple[str, ...], number: int) -> str | int:
+    """Name a number, or show it as it is where no name fits."""
+    return names[number] if 0 <= number < len(names) else number
+
+
+# --- encode and size ----------------------------------------------------------------------------------
+
+
+def _encode_batch(value: dict[str, Any]) -> bytes:
+    if int(value["baseOffset"]) != 0 or value["isControlBatch"] or value["timestampType"] != "CreateTime":
+        raise Unsupported("the builder takes no base offset, control batch or timestamp type")
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=CODECS.index(value["compression"]),
+        is_transactional=value["isTransactional"],
+        producer_id=int(value["producerId"]),
+        producer_epoch=value["producerEpoch"],
+        base_sequence=value["baseSequence"],
+        batch_size=2**31 - 1,
+    )
+    for record in value["records"]:
+        builder.append(int(record["offset"]), int(record["timestamp"]), *_content(record))
+    return bytes(builder.build())
+
+
+def _encode_message_set(value: list[dict[str, Any]], *, magic: int, compression: str) -> bytes:
+    builder = _legacy_builder(magic, compression)
+    for message in value:
+        builder.append(*_legacy_record(message))
+    try:
+        return bytes(builder.build())
+    except UnsupportedCodecError as error:  # zstd
+        raise Reject("unsupported-codec", str(error)) from error
+
+
+WRITERS: dict[str, Callable[..., bytes]] = {"RECORD_BATCH": _encode_batch, "MESSAGE_SET": _encode_message_set}
+
+
+def _size_of_record(value: dict[str, Any]) -> int:
+    if value["attributes"] != 0:
+        raise Unsupported("a record has no attributes")
+    deltas = value["offsetDelta"], int(value["timestampDelta"])
+    return int(DefaultRecordBatchBuilder.size_in_bytes(*deltas, *_content(value)))
+
+
+def _size_of_message_set(value: list[dict[str, Any]], *, magic: int, compression: str) -> int:
+    if compression != "none":
+        raise Unsupported("the size of a compressed set is not known before it is built")
+    builder = _legacy_builder(magic, compression)
+    return sum(builder.size_in_bytes(*_legacy_record(message)) for message in value)
+
+
+SIZES: dict[str, Callable[..., int]] = {"RECORD": _size_of_record, "MESSAGE_SET": _size_of_message_set}
+
+
+def _legacy_builder(magic: int, compression: str) -> Any:
+    return LegacyRecordBatchBuilder(magic, CODECS.index(compression), 2**31 - 1)
+
+
+def _legacy_record(message: dict[str, Any]) -> tuple[int, int | None, bytes | None, bytes | None]:
+    if message.get("timestampType", "CreateTime") != "CreateTime":
+        raise Unsupported("the builder takes no timestamp type")
+    timestamp = int(message["timestamp"]) if "timestamp" in message else None
+    return int(message["offset"]), timestamp, _bytes(message["key"]), _bytes(message["value"])
+
+
+def _content(record: dict[str, Any]) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
+    if any(header["key"] is None for header in record["headers"]):
+        raise Unsupported("a header key is a str")
+    headers = [(header["key"], _bytes(header["value"])) for header in record["headers"]]
+    return _bytes(record["key"]), _bytes(record["value"]), headers
+
+
+def _bytes(value: str | None) -> bytes | None:
+    return None if value is None else bytes.fromhex(value)
+
+
+# --- read ---------------------------------------------------------------------------------------------
+
+PARTITION = TopicPartition("t", 0)
+NODE = 0
+# The fetcher asks its client for nothing but the broker's version while it works through a response.
+CLIENT = SimpleNamespace(_manager=SimpleNamespace(_net=None, broker_version=None))
+
+
+def read(data: bytes, **asked: Any) -> dict[str, Any]:
+    """Return what poll() hands out of a fetch response that holds these bytes, and the position it leaves."""
+    subscriptions = SubscriptionState()
+    subscriptions.assign_from_user([PARTITION])
+    subscriptions.seek(PARTITION, int(asked["fetchOffset"]))
+    fetcher = Fetcher(
+        CLIENT, subscriptions, isolation_level=asked["isolation"], check_crcs=asked.get("checkCrcs", True)
+    )
+    fetched = {PARTITION: int(asked["fetchOffset"])}
+    fetcher._handle_fetch_response(NODE, fetched, time.monotonic(), _response(data, asked))  # noqa: SLF001
+    found: dict[str, Any] = {"records": []}
+    try:
+        with _refusals():
+            while polled := fetcher.fetched_records()[0]:  # what was read before an error comes before the error
+                found["records"] += [_consumed(record) for record in polled[PARTITION]]
+    except Reject as refused:
+        found["error"] = refused.error
+    return {**found, "nextOffset": subscriptions.position(PARTITION).offset}
+
+
+def _response(data: bytes, asked: dict[str, Any]) -> Any:
+    """Make the response of a broker that was asked for this partition alone."""
+    topic = FetchResponse.FetchableTopicResponse
+    partition = topic.PartitionData
+    highest = int(asked["highWatermark"])
+    aborted = [
+        partition.AbortedTransaction(
+            version=11, producer_id=int(entry["producerId"]), first_offset=int(entry["firstOffset"])
+        )
+        for entry in asked["aborted"]
+    ]
+    content = partition(
+        version=11,
+        partition_index=PARTITION.partition,
+        error_code=0,
+        high_watermark=highest,
+        last_stable_offset=highest,
+        log_start_offset=0,
+        aborted_transactions=aborted,
+        preferred_read_replica=-1,
+        records=data,
+    )
+    topics = [topic(version=11, topic=PARTITION.topic, partitions=[content])]
+    return FetchResponse(version=11, throttle_time_ms=0, error_code=0, session_id=0, responses=topics)
+
+
+def _consumed(record: Any) -> dict[str, Any]:
+    """Show a ConsumerRecord; None is its word for no timestamp and no timestamp type."""
+    named = record.timestamp_type
+    return {
+        **_record(record),
+        "timestamp": -1 if record.timestamp is None else record.timestamp,
+        "timestampType": "NoTimestampType" if named is None else _named(TIMESTAMP_TYPES, named),
+    }

@@ -1,0 +1,186 @@
+"""Vectors of operations on whole logs, and the reading of every log that a vector has, as cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from conformance import codec
+from conformance.cases import AnyOf, Converts, Delivers, Expectation, Refuses, Sequences
+from conformance.codec.log import CHECKSUM_RULES, first_offset
+from conformance.codec.notation import DECIMAL, NUMBER, Fields, ListOf, NotationError, unknown_fields
+from conformance.codec.record_batch import OVERHEAD
+from conformance.semantics.conversion import CONVERTED, converted
+from conformance.semantics.sequences import ANSWERS, BATCHES, judged
+from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, View, view
+
+ABORTED = ListOf(Fields({"producerId": DECIMAL, "firstOffset": DECIMAL}), nullable=False)
+"""The list of aborted transactions in a `read` request."""
+
+Question = tuple[dict[str, Any], Expectation]
+"""A request without its `op`, and what must come of it."""
+
+INT64_MAX = max(codec.wire("INT64").edges)
+
+_FAR = 1000
+"""Offsets that a high watermark lies ahead of a log whose end cannot be known."""
+
+_ORDER = (
+    "batch.base-offset",
+    "batch.last-offset-delta",
+    "message-set.entry-layout",
+    "message-set.v1-relative-offsets",
+    "offset.record-formula",
+    "record.offset-delta",
+    "recursive.wrapper-offset-is-last",
+)
+"""Open places after which offsets do not rise: what a consumer makes of such a log is anybody's guess."""
+
+# --- read ---------------------------------------------------------------------------------------------
+
+
+def read_question(
+    data: bytes,
+    *,
+    isolation: str = ISOLATIONS[0],
+    fetch_offset: int | None = None,
+    high_watermark: int | None = None,
+    aborted: Iterable[dict[str, int]] = (),
+    check_crcs: bool = True,
+) -> Question:
+    """How a log is asked for, by default from its first offset on and uncommitted, and what is to be seen of it."""
+    start = first_seen(data) if fetch_offset is None else fetch_offset
+    listed = list(aborted)
+    transactions = [Aborted(entry["producerId"], entry["firstOffset"]) for entry in listed]
+    seen = view(data, start, isolation=isolation, aborted=transactions, check_crcs=check_crcs)
+    unchecked = view(data, start, isolation=isolation, aborted=transactions, check_crcs=False)
+    end = seen.next_offset + (_FAR if seen.damage else 0) if high_watermark is None else high_watermark
+    request = {
+        "hex": data.hex(),
+        "isolation": isolation,
+        "fetchOffset": str(start),
+        "highWatermark": str(min(end, INT64_MAX)),
+        "aborted": ABORTED.render(listed),
+        **({} if check_crcs else {"checkCrcs": False}),
+    }
+    return request, _delivery(seen, unchecked)
+
+
+def _delivery(seen: View, unchecked: View) -> Expectation:
+    """What must come of a fetch, as rule 6 of the decisions says."""
+    damage = seen.damage
+    moved = damage is not None and damage.requirement not in CHECKSUM_RULES and any(mark.moves for mark in seen.remarks)
+    free = any(mark.any_value or mark.requirement in _ORDER for mark in seen.remarks)
+    if moved or free or (damage is not None and damage.open):
+        return AnyOf()
+    # Nothing but a cut entry: Apache Kafka's consumer, too, says that such a fetch gets nobody anywhere.
+    stuck = seen.partial and not seen.ends
+    return Delivers(seen, unchecked, open=bool(seen.remarks) or stuck)
+
+
+def first_seen(data: bytes) -> int:
+    """The first offset of a log, from 0: that of its first sound entry, or what stands in its first bytes."""
+    for entry in codec.entries(data):
+        if entry.value is not None:
+            return max(0, first_offset(entry.value))
+        break
+    return max(0, int.from_bytes(data[:8], "big", signed=True)) if len(data) >= OVERHEAD else 0
+
+
+def softened(expect: Expectation) -> Expectation:
+    """The expectation where a vector says that refusing the bytes is right too."""
+    return Delivers(expect.view, expect.unchecked, open=True) if isinstance(expect, Delivers) else expect
+
+
+def is_checksum_case(expect: Expectation) -> bool:
+    """Whether all that is wrong is a checksum, which a consumer only should check."""
+    damage = expect.view.damage if isinstance(expect, Delivers) else None
+    return damage is not None and damage.requirement in CHECKSUM_RULES
+
+
+# --- vectors ------------------------------------------------------------------------------------------
+
+
+def question_of(row: dict[str, Any], data: bytes | None) -> Question:
+    """The question of a vector for a whole log, its stated answer held against the reference's.
+
+    Raises NotationError for a part that is not in its notation or says other than the reference.
+    """
+    op = row["op"]
+    if (data is None) != (op == "sequence"):
+        raise NotationError("hex is missing" if data is None else "a sequence request has batches and no hex")
+    if data is None:
+        return _sequence_question(row)
+    return _read_vector(row, data) if op == "read" else _convert_question(row, data)
+
+
+def _read_vector(row: dict[str, Any], data: bytes) -> Question:
+    if row.get("isolation", ISOLATIONS[0]) not in ISOLATIONS:
+        raise NotationError(f"isolation is one of {', '.join(ISOLATIONS)}")
+    request, expect = read_question(
+        data,
+        isolation=row.get("isolation", ISOLATIONS[0]),
+        fetch_offset=_optional(row, "fetchOffset"),
+        high_watermark=_optional(row, "highWatermark"),
+        aborted=ABORTED.parse(row.get("aborted", [])),
+        check_crcs=row.get("checkCrcs", True) is not False,
+    )
+    damage = expect.view.damage if isinstance(expect, Delivers) else None
+    if "either" in row:
+        return request, AnyOf() if row["either"] == "any" else softened(expect)
+    if ("reject" in row) != (damage is not None):
+        raise NotationError(f"the bytes say otherwise: {damage or 'nothing is wrong with them'}")
+    if not isinstance(expect, Delivers) or expect.open:
+        raise NotationError("the bytes stand at an open place: say `either`")
+    if "value" in row:
+        seen = {"records": expect.view.records, "nextOffset": expect.view.next_offset}
+        _agree(VIEW, row["value"], seen)
+    return request, expect
+
+
+def _convert_question(row: dict[str, Any], data: bytes) -> Question:
+    magic, base = NUMBER.parse(row.get("magic")), _optional(row, "baseOffset")
+    request = {"hex": data.hex(), "magic": magic, **({} if base is None else {"baseOffset": str(base)})}
+    read = codec.decode("LOG", data)
+    if not read.ok:
+        raise NotationError(f"the bytes have no value: {read.violations[0]}")
+    try:
+        records = converted(read.value["batches"], magic, base)
+    except codec.Unencodable as error:
+        if row.get("reject") != "invalid-value":
+            raise NotationError(f"there is no such conversion ({error}): say `reject: invalid-value`") from None
+        return request, Refuses(None, "invalid-value")
+    if "reject" in row:
+        raise NotationError("there is such a conversion")
+    _agree(CONVERTED, row.get("value", []), records)
+    return request, Converts(records)
+
+
+def _sequence_question(row: dict[str, Any]) -> Question:
+    batches = BATCHES.parse(row.get("batches"))
+    complete = all(set(BATCHES.element.fields) <= set(batch) for batch in batches)
+    if unknown_fields(BATCHES, row["batches"]) or not complete:
+        raise NotationError("batches: each has producerId, producerEpoch, baseSequence and recordCount")
+    request, expect = sequence_question(batches)
+    stated = ["either" if len(right) > 1 else next(iter(right)) for right in expect.answers]
+    if row.get("value") != stated:
+        raise NotationError(f"value: by the rules it is {', '.join(stated)} (of {', '.join(ANSWERS)}, either)")
+    return request, expect
+
+
+def sequence_question(batches: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Sequences]:
+    """How a target is asked for the fate of batches, and what it must answer."""
+    return {"batches": BATCHES.render(batches)}, Sequences(tuple(judged(batches)))
+
+
+def _optional(row: dict[str, Any], name: str) -> int | None:
+    return DECIMAL.parse(row[name]) if name in row else None
+
+
+def _agree(notation: Any, stated: Any, computed: Any) -> None:
+    unknown = unknown_fields(notation, stated)
+    if unknown:
+        raise NotationError(f"value: {unknown[0]} is no field of the answer")
+    path = next(notation.mismatches(notation.parse(stated), computed), None)
+    if path:
+        raise NotationError(f"value: the bytes say otherwise at {path}")

@@ -1,0 +1,134 @@
+"""Between the three formats: what an entry of a log becomes (record-batch#format-conversion; decisions, Conversions).
+
+What is judged are the records of the converted log; how its bytes are laid out is the converter's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from conformance import codec
+from conformance.codec import notation as n
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.cursor import Unencodable
+from conformance.codec.message_set import encode_set
+from conformance.codec.record_batch import TIMESTAMP_TYPES
+
+_BATCHES = 2
+"""The magic of record batches."""
+
+CONVERTED = n.ListOf(
+    n.Fields(
+        {
+            "entry": n.NUMBER,
+            "magic": n.NUMBER,
+            "compression": n.Names(CODEC_NAMES),
+            "producerId": n.DECIMAL,
+            "offset": n.DECIMAL,
+            "timestampType": n.Names(TIMESTAMP_TYPES),
+            "timestamp": n.DECIMAL,
+            "key": n.HEX,
+            "value": n.HEX,
+            "headers": codec.wire("RECORD").notation.fields["headers"],
+        }
+    ),
+    nullable=False,
+)
+"""A log as conversion is judged on it: its records, each with the magic and codec of the entry that it stands in."""
+
+Records = tuple[dict[str, Any], ...]
+_OF_ENTRY = ("magic", "compression", "producerId", "timestampType")
+
+
+def flattened(batches: Sequence[dict[str, Any]]) -> Records:
+    """The records of a LOG value, as CONVERTED; `entry` is the number of the batch or message, from 0."""
+    names = CONVERTED.element.fields
+    found: list[dict[str, Any]] = []
+    for index, batch in enumerate(batches):
+        shared = {"entry": index} | {name: batch[name] for name in _OF_ENTRY if name in batch}
+        inside = batch["messages"] if "messages" in batch else batch["records"]
+        found += ({name: record[name] for name in names if name in record} | shared for record in inside)
+    return tuple(found)
+
+
+def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | None = None) -> Records:
+    """What the records of a LOG value become in a magic; with `base_offset`, in one batch numbered from there.
+
+    How a converter spreads records over entries is free otherwise, so there `entry` is left out. Raises Unencodable
+    where there is no such conversion (Zstandard below magic 2, a base offset below it).
+    """
+    records = flattened([batch for batch in batches if not batch.get("isControlBatch")])
+    if magic == _BATCHES:
+        records = tuple(_up(record) for record in records)
+    elif base_offset is not None:
+        raise Unencodable("convert.up-to-v2", "records are renumbered in magic 2 only")
+    else:
+        records = tuple(_down(record, magic) for record in records)
+    if base_offset is None:
+        return tuple({name: entry for name, entry in record.items() if name != "entry"} for record in records)
+    return tuple(
+        {**record, "entry": 0, "offset": base_offset + index, "producerId": -1} for index, record in enumerate(records)
+    )
+
+
+def _down(record: dict[str, Any], magic: int) -> dict[str, Any]:
+    """A record as a message, unless it is one already: of what messages cannot say, nothing is left."""
+    if record["magic"] <= magic:
+        return record
+    if record["compression"] == CODEC_NAMES.index("zstd"):
+        raise Unencodable("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know")
+    lost = ("producerId", "headers") if magic else ("producerId", "headers", "timestamp", "timestampType")
+    return {name: entry for name, entry in record.items() if name not in lost} | {"magic": magic}
+
+
+def _up(record: dict[str, Any]) -> dict[str, Any]:
+    """A message as a record without a producer: its time is kept as a time of creation."""
+    if record["magic"] == _BATCHES:
+        return record
+    return {"timestamp": -1, **record, "magic": _BATCHES, "timestampType": 0, "producerId": -1, "headers": ()}
+
+
+def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
+    """The bytes of a log in another magic: each entry on its own, or all as one batch numbered from `base_offset`.
+
+    Entries that are as low as the magic already, or batches when it is 2, are copied as they are. Raises Unencodable
+    where there is no such conversion, and Unconvertible for a log that cannot be read.
+    """
+    found = [entry for entry in codec.entries(data) if entry.value or entry.violations]
+    broken = next((entry.violations[0] for entry in found if entry.violations), None)
+    if broken is not None:
+        raise Unconvertible(broken)
+    if base_offset is not None:
+        records = converted([entry.value for entry in found], magic, base_offset)
+        return _batch(records) if records else b""
+    out = []
+    for entry in found:
+        records = converted([entry.value], magic)
+        if entry.value["magic"] <= magic < _BATCHES or entry.value["magic"] == _BATCHES == magic:
+            out.append(data[entry.start : entry.stop])
+        elif records:
+            write = _batch if magic == _BATCHES else _messages
+            out.append(write(records))
+    return b"".join(out)
+
+
+class Unconvertible(Exception):
+    """Bytes of a log that break the format; the violation says how."""
+
+    def __init__(self, violation: codec.Violation) -> None:
+        super().__init__(str(violation))
+        self.violation = violation
+
+
+def _messages(records: Records) -> bytes:
+    return encode_set(records, records[0]["magic"], records[0]["compression"])
+
+
+_NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False, "isControlBatch": False}
+
+
+def _batch(records: Records) -> bytes:
+    first = records[0]
+    fields = {"baseOffset": first["offset"], "partitionLeaderEpoch": -1, "timestampType": 0, **_NOBODY}
+    return codec.encode("RECORD_BATCH", {**fields, "compression": first["compression"], "records": records})
