@@ -156,7 +156,7 @@ _NAMED = {
 _ASIDE = (
     *("__all__", "__slots__", "describes", "known", "edges", "steps", "empty"),
     *("stem", "upper", "rule", "null_rule", "negative_rule", "long_rule", "path", "layer", "kind", "open", "trail"),
-    *("self.room", "mtime", "store_size"),
+    *("mtime", "store_size"),
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = (
@@ -167,8 +167,17 @@ _UNSEEN = (
     *("rule_of", "_is_append_time", "Layout.rules_by_name", "_RULES", "_null_rule", "sealed"),
     *("_MAGIC_AT", "_FIT", "_KEYS", "CHECKSUMMED", "_ends_between_blocks", "_RLE", "_unordered"),
     *("_OPEN_GZIP", "_lacks_trailer", "_LZ4_LEGACY", "_is_skippable", "_ZSTD_MAGIC", "_OPEN_ZSTD", "_is_open_zstd"),
-    *("Limits", "Findings", "Cursor.count", "_Stream.make_room", "_STEP", "_XERIAL_BLOCK", "_XERIAL_VERSIONS"),
-    *("_rule_of", "log.py:_encode"),
+    *(
+        "Limits",
+        "Findings",
+        "Cursor.count",
+        "_Stream.make_room",
+        "self.room",
+        "_STEP",
+        "_XERIAL_BLOCK",
+        "_XERIAL_VERSIONS",
+    ),
+    *("_rule_of", "log.py:_encode", "_Stream._violation", "_OPEN_LZ4", "_SNAPPY_FRAMING", "_FORMS", "ListOf.nullable"),
 )
 """Classes, functions, tables and constants of findings, trails, judging, bounds and free choices."""
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType")
@@ -334,7 +343,8 @@ class _Sites(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None and ast.unparse(node.target) not in _ASIDE:
+        name = ast.unparse(node.target)
+        if node.value is not None and name not in _ASIDE and ".".join((*self._names, name)) not in _UNSEEN:
             self.visit(node.value)
 
     def visit_If(self, node: ast.If) -> None:
@@ -355,7 +365,8 @@ class _Sites(ast.NodeVisitor):
             if not (named or edges):
                 self.visit(argument)
         for keyword in node.keywords:
-            if keyword.arg not in _ASIDE:
+            null_in_notation = name == "ListOf" and keyword.arg == "nullable"
+            if keyword.arg not in _ASIDE and not null_in_notation:
                 self.visit(keyword.value)
 
 
@@ -419,9 +430,9 @@ def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _is_remark(node: ast.stmt) -> bool:
-    """A remark, or an `if` that does nothing but make some."""
+    """A remark or a further ground of a value, or an `if` that does nothing but make some."""
     if isinstance(node, ast.If):
-        return not node.orelse and all(map(_is_remark, node.body))
+        return all(map(_is_remark, (*node.body, *node.orelse)))
     return isinstance(node, ast.Expr) and _makes_remark(node.value)
 
 

@@ -59,7 +59,7 @@ class Decoded:
         return not self.violations
 
 
-_PARAMETRISED = re.compile(r"([A-Z_]+)<(.+)>\Z")
+_PARAMETRISED = re.compile(r"([A-Z_]+)<(.{1,200})>\Z")
 
 
 @lru_cache(maxsize=512)
@@ -69,7 +69,7 @@ def wire(name: str) -> Wire:
     if found is not None:
         return found
     match = _PARAMETRISED.match(name)
-    if match and match[1] in ARRAYS and len(name) < 200:
+    if match and match[1] in ARRAYS:
         element = wire(match[2])
         if element.smallest:
             return array_of(match[1], element)

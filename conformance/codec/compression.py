@@ -99,7 +99,7 @@ def _open_gzip(stream: _Stream) -> None:
 
 
 def _gzip_member(stream: _Stream) -> None:
-    inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
     try:
         if not stream.pump(inflater):
             stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
@@ -131,12 +131,11 @@ _DENSEST = 22
 _SNAPPY = "codec.snappy"
 _SNAPPY_LENGTH = "robustness.snappy-block-length"
 _SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
+"""How Snappy's own framing format begins, which Apache Kafka takes for a raw block."""
 
 
 def _open_snappy(stream: _Stream) -> None:
     """The xerial block stream, or one raw block."""
-    if stream.data.startswith(_SNAPPY_FRAMING):
-        stream.fail(_SNAPPY, "Snappy's own framing format, which Apache Kafka does not read", open=True)
     if not stream.data.startswith(_XERIAL):
         _snappy_block(stream, stream.data)
         return
@@ -164,14 +163,15 @@ def _xerial_block(stream: _Stream) -> None:
 
 def _snappy_block(stream: _Stream, block: bytes) -> None:
     """One raw block. Its uncompressed size stands first, so it is held against what a block can yield."""
+    framed = block.startswith(_SNAPPY_FRAMING)
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > _DENSEST * len(block):
-            stream.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}")
+            stream.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}", open=framed)
         stream.make_room(size)
         stream.put(bytes(cramjam.snappy.decompress_raw(block)))
     except cramjam.DecompressionError as error:
-        stream.fail(_SNAPPY, str(error))
+        stream.fail(_SNAPPY, str(error), open=framed)
 
 
 def _write_snappy(data: bytes) -> bytes:
@@ -185,9 +185,11 @@ def _write_snappy(data: bytes) -> bytes:
 # --- lz4 ----------------------------------------------------------------------------------------------
 
 _LZ4 = "codec.lz4"
-_LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_LEGACY = b"\x02\x21\x4c\x18"
+_OPEN_LZ4 = ("headerChecksum", "reservedFlag")
+"""What the library says of a header that some readers may read."""
 _CONTENT_SIZE, _DICTIONARY = 0x08, 0x01
+_STORED = 1 << 31
 
 
 def _open_lz4(stream: _Stream) -> None:
@@ -206,16 +208,14 @@ def _open_lz4(stream: _Stream) -> None:
 
 def _lz4_header(stream: _Stream) -> dict[str, Any]:
     """What the library makes of the header, which is passed over; a content size takes 8 bytes more."""
-    if not stream.data.startswith(_LZ4_MAGIC):
-        legacy = stream.data.startswith(_LZ4_LEGACY) or _is_skippable(stream.data)
-        stream.fail(_LZ4, "not an LZ4 frame that Apache Kafka reads", open=legacy)
+    legacy = stream.data.startswith(_LZ4_LEGACY)
     try:
         info: dict[str, Any] = lz4.frame.get_frame_info(stream.data)
     except RuntimeError as error:
-        stream.fail(_LZ4, str(error), open="headerChecksum" in str(error) or "reservedFlag" in str(error))
+        stream.fail(_LZ4, str(error), open=legacy or any(word in str(error) for word in _OPEN_LZ4))
     flags = stream.data[4]
-    if info["block_linked"] or flags & _DICTIONARY:
-        stream.fail("writer.lz4-independent-blocks", "Apache Kafka reads blocks that stand alone", open=True)
+    if info["skippable"] or info["block_linked"] or flags & _DICTIONARY:
+        stream.fail("writer.lz4-independent-blocks", "Apache Kafka reads plain frames of blocks apart", open=True)
     stream.take(7 + (flags & _CONTENT_SIZE), _LZ4, "the frame header")
     return info
 
@@ -226,11 +226,11 @@ def _lz4_word(stream: _Stream) -> int:
 
 
 def _lz4_block(stream: _Stream, word: int, most: int) -> None:
-    block = stream.take(word & 0x7FFFFFFF, _LZ4, "a block")
+    block = stream.take(word & _STORED - 1, _LZ4, "a block")
     if len(block) > most:
         stream.fail(_LZ4, f"a block of {len(block)} bytes, the frame allows {most}", open=True)
     try:
-        stream.put(block if word >> 31 else lz4.block.decompress(block, uncompressed_size=most))
+        stream.put(block if word & _STORED else lz4.block.decompress(block, uncompressed_size=most))
     except lz4.block.LZ4BlockError as error:
         stream.fail(_LZ4, str(error))
 

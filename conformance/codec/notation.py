@@ -108,10 +108,11 @@ def _plain_text(value: str | None) -> str | None:
     """Bytes that are no UTF-8 are held as lone surrogates inside; shown they are U+FFFD."""
     if value is None or value.isascii():
         return value
-    return _LONE.sub("\ufffd", value)
+    return LONE.sub("\ufffd", value)
 
 
-_LONE = re.compile("[\ud800-\udfff]")
+LONE = re.compile("[\ud800-\udfff]")
+"""What a byte that is no UTF-8 is held as."""
 _REPLACED = re.compile("[\ufffd\ud800-\udfff]+")
 
 

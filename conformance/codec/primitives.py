@@ -65,8 +65,8 @@ def _write_boolean(value: Any) -> bytes:
 
 
 def _write_uuid(value: Any) -> bytes:
-    if not isinstance(value, bytes) or len(value) != 16:
-        raise Unencodable("uuid.layout", f"{value!r} is no UUID of 16 bytes")
+    if not isinstance(value, bytes):
+        raise Unencodable("uuid.layout", f"{value!r} are no bytes")
     return value
 
 
@@ -134,13 +134,11 @@ class _Groups:
                 cursor.fail(self.too_long, f"byte {self.limit} has its continuation bit set", at=at - 1)
             shift += 7
         if raw >> self.bits:
-            hint = f"bits beyond {self.bits} are set in byte {self.limit}"
-            cursor.remark(self.excess, hint, at=at - 1, moves=True)
-            raw &= (1 << self.bits) - 1
+            cursor.remark(self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, moves=True)
         elif byte == 0 and at - start > 1:
             cursor.remark(self.padded, "not the shortest form", at=at - 1)
         cursor.pos = at
-        return raw
+        return raw % (1 << self.bits)
 
     @staticmethod
     def write(raw: int) -> bytes:
@@ -216,21 +214,21 @@ class Prefix:
         """The length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
-        if self.plus and self.nullable and number >= 1 << 31:
-            # Java reads such a length as a negative int; the bytes for it are never there.
-            number -= 1 << 32
-        if number >= 0:
-            if number > 32767 and self.long_rule:
-                cursor.findings.rests_on.append(self.long_rule)
-            return number
-        if not self.nullable or (number < -1 and not self.negative_open):
-            rule = self.null_rule if number == -1 else self.negative_rule
-            cursor.fail(rule, f"length or count {number}", at=start, open=self.nullable)
-        if number < -1:
+        if number < -1 or (self.nullable and number >= 1 << 31):
+            # Below the null form; a compact one beyond 31 bits is so to Java, which has no unsigned numbers.
+            if not self.negative_open:
+                cursor.fail(self.negative_rule, f"length or count {number}", at=start, open=self.nullable)
             cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
-        elif self.null_rule:
-            cursor.findings.rests_on.append(self.null_rule)
-        return None
+            return None
+        if number < 0:
+            if not self.nullable:
+                cursor.fail(self.null_rule, "null where the type has none", at=start)
+            if self.null_rule:
+                cursor.findings.rests_on.append(self.null_rule)
+            return None
+        if number > 32767 and self.long_rule:
+            cursor.findings.rests_on.append(self.long_rule)
+        return number
 
     def write(self, number: int | None) -> bytes:
         """The bytes of a length or count; raises Unencodable for what the type cannot say."""
@@ -250,15 +248,18 @@ class Content:
     write: Callable[[Any], bytes]
 
 
-_ILL_FORMED = "utf8.invalid-implementation-defined"
-
-
 def _read_text(cursor: Cursor, raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        cursor.remark(_ILL_FORMED, "ill-formed UTF-8", at=cursor.pos - len(raw) + error.start, any_value=True)
-        return raw.decode("utf-8", "surrogateescape")
+    text = raw.decode("utf-8", "surrogateescape")
+    if not text.isascii():
+        _note_ill_formed(cursor, raw, text)
+    return text
+
+
+def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
+    lone = n.LONE.search(text)
+    if lone:
+        at = cursor.pos - len(raw) + len(text[: lone.start()].encode())
+        cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, any_value=True)
 
 
 def _write_text(value: Any) -> bytes:
@@ -347,30 +348,30 @@ def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
     return out
 
 
+_FORMS = ("", "NULLABLE_", "COMPACT_", "COMPACT_NULLABLE_")
+
+
 def _sized_rows() -> list[Wire]:
     """The four strings, the four bytes and the two record fields (primitive-types#string to #compact-records)."""
     rows = []
-    for compact in (False, True):
-        for nullable in (False, True):
-            stem = ("compact-" if compact else "") + ("nullable-" if nullable else "")
-            upper = stem.upper().replace("-", "_")
-            cut = "compact-string.truncated-rejected" if compact else "string.truncated-rejected"
-            layout = f"{stem}string"
-            prefix = Prefix(
-                UNSIGNED_VARINT if compact else INT16,
-                plus=int(compact),
-                nullable=nullable,
-                null_rule="" if nullable else f"{layout}.null-rejected",
-                long_rule="compact-string.max-length" if compact else "",
-                negative_rule="string.negative-length" if nullable else f"{layout}.layout",
-                negative_open=nullable,
-            )
-            rows.append(sized(f"{upper}STRING", prefix, CHARACTERS, cut))
-            rows.append(sized(f"{upper}BYTES", _bytes_prefix(f"{stem}bytes", compact, nullable), OCTETS, _CUT_BYTES))
-        records = "compact-records" if compact else "records"
-        rows.append(
-            sized(records.upper().replace("-", "_"), _bytes_prefix(records, compact, nullable=True), OCTETS, _CUT_BYTES)
+    for form in _FORMS:
+        compact, nullable = form.startswith("COMPACT"), form.endswith("NULLABLE_")
+        stem = form.lower().replace("_", "-")
+        cut = "compact-string.truncated-rejected" if compact else "string.truncated-rejected"
+        prefix = Prefix(
+            UNSIGNED_VARINT if compact else INT16,
+            plus=int(compact),
+            nullable=nullable,
+            null_rule="" if nullable else f"{stem}string.null-rejected",
+            long_rule="compact-string.max-length" if compact else "",
+            negative_rule="string.negative-length" if nullable else f"{stem}string.layout",
+            negative_open=nullable,
         )
+        rows.append(sized(f"{form}STRING", prefix, CHARACTERS, cut))
+        rows.append(sized(f"{form}BYTES", _bytes_prefix(f"{stem}bytes", compact, nullable), OCTETS, _CUT_BYTES))
+        if not nullable:
+            records = _bytes_prefix(f"{stem}records", compact, nullable=True)
+            rows.append(sized(f"{form}RECORDS", records, OCTETS, _CUT_BYTES))
     return rows
 
 
@@ -403,7 +404,7 @@ def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
     start, base = cursor.pos, cursor.path
     count = UNSIGNED_VARINT.decode(cursor)
     cursor.span("#count", start, count, "UNSIGNED_VARINT")
-    if count >= 1 << 31 and cursor.left < 2 * count:
+    if count >= 1 << 31:
         # A signed loop bound: Kafka's Java sees no field at all (decisions: tagged fields, count 2^32-1).
         hint = f"{count} fields is a negative number for a signed reader"
         cursor.remark("tagged.section-layout", hint, at=start, moves=True)
@@ -456,7 +457,7 @@ TAGGED_FIELDS = Wire(
     _read_tagged,
     _write_tagged,
     n.ListOf(n.Fields({"tag": n.NUMBER, "data": n.HEX}), nullable=False),
-    1,
+    UNSIGNED_VARINT.smallest,
     ((),),
 )
 
