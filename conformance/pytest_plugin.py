@@ -300,14 +300,14 @@ class _Questions:
 
     def _types(self) -> Iterator[str]:
         """The types of which generated cases are selected."""
-        from conformance.generated import TYPES
+        from conformance.generated import TYPES, type_of
 
         if not self._count:
             return
         by_type = [pattern[5:] for pattern in self._patterns if pattern.startswith("type:")]
         others = [pattern for pattern in self._patterns if pattern.startswith(("requirement:", "level:", "gen/", "*"))]
         for name in TYPES:
-            selected = not self._patterns or any(fnmatchcase(name, pattern) for pattern in by_type)
+            selected = not self._patterns or any(fnmatchcase(type_of(name), pattern) for pattern in by_type)
             if selected or (others and self.generated(name)):
                 yield name
 
@@ -321,8 +321,11 @@ class _Questions:
     def of_every_claim(self) -> list[Case]:
         """A case for every type and operation that may be asked."""
         from conformance.run import probe_case
+        from conformance.strategies.whole_logs import QUESTIONS
 
-        probes = [probe_case(op, name) for name in self.properties for op in ("decode", "encode")]
+        asked = [(op, name) for name in self.properties if name not in QUESTIONS for op in ("decode", "encode")]
+        asked += [(op, "LOG") for name, (op, _) in QUESTIONS.items() if name in self.properties]
+        probes = [probe_case(op, name) for op, name in asked]
         return [*self.cases, *(case for case in probes if case is not None)]
 
 

@@ -12,7 +12,8 @@ import pytest
 from conformance import codec
 from conformance.catalog import read_catalog
 from conformance.codec.record_batch import sealed
-from conformance.generated import TYPES, case_of, cases_at, expectation, generated_cases, types_for
+from conformance.generated import TYPES, case_of, cases_at, generated_cases, types_for
+from conformance.own_cases import expectation
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn
 from conformance.strategies.mutations import MUTATIONS, mutate
