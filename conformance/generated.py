@@ -18,7 +18,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.log_cases import NotAsked
 from conformance.own_cases import decode_case, encode_case, log_case
 from conformance.strategies.dice import Dice
-from conformance.strategies.generate import VERSION, dice_of, drawn
+from conformance.strategies.generate import VERSION, dice_of, drawn, unencodable
 from conformance.strategies.mutations import mutate
 from conformance.strategies.whole_logs import QUESTIONS
 
@@ -33,8 +33,8 @@ TYPES = (
 )
 """Types that cases are generated for, and questions about whole logs, which are cases of the type LOG."""
 
-_MUTATED = 55
-"""How many generated cases in a hundred are damaged."""
+_MUTATED, _UNENCODABLE = 50, 8
+"""How many generated cases in a hundred are damaged, and how many ask to encode what has no encoding."""
 
 
 def types_for(patterns: Sequence[str]) -> list[str]:
@@ -69,9 +69,9 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 
 
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
-    """The cases of one seed and index: bytes to decode, and for undamaged ones the value to encode; or a question.
+    """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
 
-    An index at which a question is drawn that nobody is asked has none.
+    For questions about whole logs the question, and nothing where one is drawn that nobody is asked.
     """
     dice = dice_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
@@ -79,12 +79,16 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
         yield from _questions(identity, *QUESTIONS[name], dice, catalog)
         return
     found = drawn(name, dice)
-    if dice.below(100) < _MUTATED:
+    fate = dice.below(100)
+    if fate < _MUTATED:
         data, mutation = mutate(name, found.data, dice)
         yield decode_case(identity, name, data, catalog, note=_note(mutation))
         return
     yield decode_case(identity, name, found.data, catalog)
-    if name == "MESSAGE_SET":
+    wrong = unencodable(name, dice) if fate < _MUTATED + _UNENCODABLE else ...
+    if wrong is not ...:
+        yield encode_case(f"{identity}:encode", name, codec.wire(name).notation.render(wrong), catalog)
+    elif name == "MESSAGE_SET":
         yield from _set_cases(f"{identity}:encode", found.value, found.data, catalog)
     elif name != "LOG":
         yield from _encode_cases(f"{identity}:encode", name, found.value, catalog)

@@ -193,7 +193,7 @@ _INDEX = re.compile(r"\[\d+\]")
 def _is_about(case: Case, path: str) -> bool:
     if case.type not in _STRUCTURED:
         return True
-    plain = _INDEX.sub("", path)
+    plain = _INDEX.sub("", path).removeprefix(".")
     return any(plain == about or plain.startswith(about + ".") for about in case.about)
 
 

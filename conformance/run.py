@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -55,22 +54,17 @@ def run_target(
 def _results(
     record: TargetRun, launch: Launch | None, cases: Sequence[Case], catalog: Catalog, plan: Plan
 ) -> Iterator[Result]:
-    asker = asker_for(launch, plan)
+    examiner = Examiner(record.name, launch, catalog, plan)
     try:
-        record.description = asker.describe()
-        probed = list(_probe(record.description, cases, asker))
-        refuted: set[tuple[str, str]] = {
-            _claim_of(case) for case, _, verdict in probed if verdict.kind is Kind.PROTOCOL
-        }
-        judged = [(case, outcome, verdict) for case, outcome, verdict in probed if verdict.kind is Kind.PROTOCOL]
-        for case, outcome, verdict in judged:
-            yield _file(record, result_of(record.name, case, outcome, verdict, catalog=catalog, plan=plan))
-        for case, outcome in _asked(record.description, cases, refuted, asker):
-            yield _file(record, result_of(record.name, case, outcome, judge(case, outcome), catalog=catalog, plan=plan))
+        record.description = examiner.describe()
+        for result in examiner.disproved(cases):
+            yield _file(record, result)
+        for result in examiner.results(cases):
+            yield _file(record, result)
     except CannotStart as error:
         record.problem = str(error)
     finally:
-        asker.close()
+        examiner.close()
 
 
 def _file(record: TargetRun, result: Result) -> Result:
@@ -78,7 +72,7 @@ def _file(record: TargetRun, result: Result) -> Result:
     return result
 
 
-def result_of(target: str, case: Case, outcome: Outcome, verdict: Verdict, *, catalog: Catalog, plan: Plan) -> Result:
+def _result_of(target: str, case: Case, outcome: Outcome, verdict: Verdict, *, catalog: Catalog, plan: Plan) -> Result:
     """The result of a verdict: its level, whether it counts, is known, is disputed."""
     level, disputed = verdict.level or case.level, case.disputed
     named = catalog.requirements.get(verdict.requirement)
@@ -95,40 +89,72 @@ def result_of(target: str, case: Case, outcome: Outcome, verdict: Verdict, *, ca
 # --- asking -------------------------------------------------------------------------------------------
 
 
-def _asked(
-    description: protocol.Description, cases: Sequence[Case], refuted: AbstractSet[tuple[str, str]], asker: Asker
-) -> Iterator[tuple[Case, Outcome]]:
-    """Every case with its outcome, in order; only what the target claims is put to it."""
-    lacking = [_why_not(description, case, refuted) for case in cases]
-    outcomes = asker.ask([case for case, reason in zip(cases, lacking, strict=True) if not reason])
-    for case, reason in zip(cases, lacking, strict=True):
-        yield case, Unsupported(reason) if reason else next(outcomes)
+class Examiner:
+    """Puts cases to one target and judges what it makes of them. `close` it, whatever came."""
+
+    def __init__(self, name: str, launch: Launch | None, catalog: Catalog, plan: Plan) -> None:
+        """Nothing is started before `describe` (`launch` None: the reference, in process)."""
+        self._name, self._catalog, self._plan = name, catalog, plan
+        self._asker = _asker_for(launch, plan)
+        self._description: protocol.Description | None = None
+        self._refuted: set[tuple[str, str]] = set()
+
+    def describe(self) -> protocol.Description:
+        """What the target says of itself, asked once. Raises CannotStart."""
+        if self._description is None:
+            self._description = self._asker.describe()
+        return self._description
+
+    def disproved(self, cases: Sequence[Case]) -> list[Result]:
+        """Try the claims that the cases rest on; those that do not hold, on which no case is put any more.
+
+        Raises CannotStart.
+        """
+        probes = list(_probes(self.describe(), cases))
+        found = []
+        for probe, outcome in zip(probes, self._asker.ask(probes), strict=True):
+            verdict = _claim(probe, outcome)
+            if verdict.kind is Kind.PROTOCOL:
+                self._refuted.add(_claimed(probe))
+                found.append(self._result(probe, outcome, verdict))
+        return found
+
+    def results(self, cases: Sequence[Case]) -> Iterator[Result]:
+        """The results of cases, in order; only what the target claims is put to it. Raises CannotStart."""
+        description = self.describe()
+        lacking = [self._why_not(description, case) for case in cases]
+        outcomes = self._asker.ask([case for case, reason in zip(cases, lacking, strict=True) if not reason])
+        for case, reason in zip(cases, lacking, strict=True):
+            outcome = Unsupported(reason) if reason else next(outcomes)
+            yield self._result(case, outcome, judge(case, outcome))
+
+    def close(self) -> None:
+        """End whatever runs of the target."""
+        self._asker.close()
+
+    def _why_not(self, description: protocol.Description, case: Case) -> str:
+        if _claimed(case) in self._refuted:
+            return f"the claim to {case.op} {case.type} was disproved at the start"
+        return description.lacks(case)
+
+    def _result(self, case: Case, outcome: Outcome, verdict: Verdict) -> Result:
+        return _result_of(self._name, case, outcome, verdict, catalog=self._catalog, plan=self._plan)
 
 
-def _why_not(description: protocol.Description, case: Case, refuted: AbstractSet[tuple[str, str]]) -> str:
-    if _claim_of(case) in refuted:
-        return f"the claim to {case.op} {case.type} was disproved at the start"
-    return description.lacks(case)
-
-
-def _claim_of(case: Case) -> tuple[str, str]:
-    """The claim that a case rests on: an operation, and a type where the operation has one."""
+def _claimed(case: Case) -> tuple[str, str]:
+    """What a target claims for a case: an operation, and where that has one, a type, arrays whatever their elements."""
     return case.op, "" if case.op in WHOLE_LOG else case.type.partition("<")[0]
 
 
-def _probe(
-    description: protocol.Description, cases: Sequence[Case], asker: Asker
-) -> Iterator[tuple[Case, Outcome, Verdict]]:
-    """Put one plain value per claimed type and operation that the cases need: the claims, tried."""
-    wanted: dict[tuple[str, str], Case] = {}
+def _probes(description: protocol.Description, cases: Sequence[Case]) -> Iterator[Case]:
+    """One plain value per claimed type and operation that the cases need."""
+    seen: set[tuple[str, str]] = set()
     for case in cases:
-        key = _claim_of(case)
-        if key not in wanted and description.claims(case.op, case.type):
+        if _claimed(case) not in seen and description.claims(case.op, case.type):
             probe = probe_case(case.op, "LOG" if case.op in WHOLE_LOG else case.type)
             if probe is not None:
-                wanted[key] = probe
-    for case, outcome in zip(wanted.values(), asker.ask(list(wanted.values())), strict=True):
-        yield case, outcome, _claim(case, outcome)
+                seen.add(_claimed(case))
+                yield probe
 
 
 def _claim(case: Case, outcome: Outcome) -> Verdict:
@@ -218,7 +244,7 @@ class Asker:
         """End whatever runs."""
 
 
-def asker_for(launch: Launch | None, plan: Plan) -> Asker:
+def _asker_for(launch: Launch | None, plan: Plan) -> Asker:
     """Where to put questions to a target; the reference (`launch` None) answers in process."""
     return _InProcess() if launch is None else _Processes(launch, plan)
 

@@ -9,10 +9,9 @@ from typing import Any
 from conformance.cases import Case
 from conformance.catalog import Catalog
 from conformance.codec.notation import NotationError
-from conformance.judging import judge
 from conformance.own_cases import ad_hoc_case, parts_of
 from conformance.results import Result, Shrunk, TargetRun
-from conformance.run import Asker, Plan, asker_for, result_of
+from conformance.run import Examiner, Plan
 from conformance.strategies.shrink import Budget, shrink_bytes, shrink_value
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart
@@ -40,36 +39,37 @@ def distinct(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
 
 
 def shrink_all(record: TargetRun, launch: Launch | None, catalog: Catalog, plan: Plan) -> Iterator[Shrunk]:
-    """Shrink the smallest failure of each kind; the target is started anew for it."""
-    groups = list(distinct(record.results).values())[:DISTINCT]
-    if not groups or record.problem:
+    """Shrink what failed in a run; the target is started anew for it."""
+    if record.problem or not distinct(record.results):
         return
-    asker = asker_for(launch, plan)
+    examiner = Examiner(record.name, launch, catalog, plan)
     try:
-        asker.describe()
-        until = time.monotonic() + PATIENCE
-        for group in groups:
-            if time.monotonic() < until:
-                yield _shrunk(record, group, asker, catalog=catalog, plan=plan)
-            else:
-                smallest = _smallest(group)
-                yield Shrunk(smallest, len(group), smallest.case.id)
+        yield from shrink(record.results, examiner, catalog)
     except CannotStart as error:
         record.problem = str(error)
     finally:
-        asker.close()
+        examiner.close()
 
 
-def _shrunk(record: TargetRun, group: list[Result], asker: Asker, *, catalog: Catalog, plan: Plan) -> Shrunk:
+def shrink(
+    results: Sequence[Result], examiner: Examiner, catalog: Catalog, patience: float = PATIENCE
+) -> Iterator[Shrunk]:
+    """Shrink the smallest failure of each kind, for so many seconds in all. Raises CannotStart."""
+    until = time.monotonic() + patience
+    for group in list(distinct(results).values())[:DISTINCT]:
+        if time.monotonic() < until:
+            yield _shrunk(group, examiner, catalog)
+        else:
+            smallest = _smallest(group)
+            yield Shrunk(smallest, len(group), smallest.case.id)
+
+
+def _shrunk(group: list[Result], examiner: Examiner, catalog: Catalog) -> Shrunk:
     """The smallest case that shows the failure of a group; its first case, marked flaky, when it does not repeat."""
     smallest = _smallest(group)
     wanted = signature(smallest)
 
-    def judged(case: Case) -> Result:
-        outcome = next(asker.ask([case]))
-        return result_of(record.name, case, outcome, judge(case, outcome), catalog=catalog, plan=plan)
-
-    case, left = smallest.case, Budget()
+    case, budget = smallest.case, Budget()
     for part in _SHRUNK[case.op]:
 
         def with_part(candidate: Any, case: Case = case, part: str = part) -> Case | None:
@@ -77,16 +77,14 @@ def _shrunk(record: TargetRun, group: list[Result], asker: Asker, *, catalog: Ca
 
         def shows(candidate: Any, with_part: Callable[[Any], Case | None] = with_part) -> bool:
             made = with_part(candidate)
-            return made is not None and signature(judged(made)) == wanted
+            return made is not None and signature(_again(made, examiner)) == wanted
 
         start = case.data if part == "hex" else case.request[part]
-        if not shows(start):
+        if case is smallest.case and not shows(start):
             return Shrunk(smallest, len(group), smallest.case.id, flaky=True)
-        shrink: Callable[..., Any] = shrink_bytes if part == "hex" else shrink_value
-        found = with_part(shrink(case.type, start, shows, left))
-        assert found is not None
-        case = found
-    return Shrunk(judged(case), len(group), smallest.case.id)
+        smaller: Callable[..., Any] = shrink_bytes if part == "hex" else shrink_value
+        case = with_part(smaller(case.type, start, shows, budget)) or case
+    return Shrunk(_again(case, examiner), len(group), smallest.case.id)
 
 
 _SHRUNK = {
@@ -97,6 +95,10 @@ _SHRUNK = {
     "sequence": ("batches",),
 }
 """The parts of a request that are made smaller, by operation."""
+
+
+def _again(case: Case, examiner: Examiner) -> Result:
+    return next(examiner.results([case]))
 
 
 def _smallest(group: list[Result]) -> Result:

@@ -16,7 +16,7 @@ from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, build
-from conformance.codec.stored import STORED
+from conformance.codec.stored import FORMS
 from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
 from conformance.strategies import legacy
@@ -73,10 +73,11 @@ def entry_bytes(entry: dict[str, Any]) -> bytes:
 
 
 def batch_bytes(batch: dict[str, Any]) -> bytes:
-    """A batch on the wire, its payload stored in the framing of its codec."""
+    """A batch on the wire, its payload stored in a framing of its codec: the plain one, or that of its `form`."""
     plain = write(BATCH_LAYOUT, {**batch, "compression": 0})
     number = batch["compression"]
-    payload = STORED[number](plain[61:])
+    forms = FORMS[number]
+    payload = forms[batch.get("form", 0) % len(forms)](plain[61:])
     header = {**batch, "records": ()}
     return _with_payload(write(BATCH_LAYOUT, {**header, "compression": 0}), number, payload, len(batch["records"]))
 
@@ -87,6 +88,34 @@ def _with_payload(empty: bytes, number: int, payload: bytes, count: int) -> byte
     checksum = CRC32C.compute(body).to_bytes(4, "big")
     length = (len(body) + 9).to_bytes(4, "big")
     return empty[:8] + length + empty[12:17] + checksum + body
+
+
+def unencodable(name: str, dice: Dice) -> Any:
+    """A value in the notation of a type that has no encoding, close to its range; Ellipsis where we know of none.
+
+    Raises codec.UnknownType.
+    """
+    form, _, element = name.partition("<")
+    if element:
+        wrong = unencodable(element[:-1], dice)
+        whole = list(_array(form, element[:-1], dice) or ())
+        whole.insert(dice.below(len(whole) + 1), wrong)
+        return ... if wrong is ... else tuple(whole)
+    if name == "TAGGED_FIELDS":
+        return _disordered(dice)
+    wire = codec.wire(name)
+    numbers = [edge for edge in wire.edges if type(edge) is int]
+    if numbers and wire.notation in (n.NUMBER, n.DECIMAL):
+        return max(numbers) + dice.pick((1, 1, 2, 1 << 31)) if dice.chance(50) else min(numbers) - dice.pick((1, 1, 2))
+    return None if wire.notation in (n.TEXT, n.HEX) and None not in wire.edges else ...
+
+
+def _disordered(dice: Dice) -> tuple[dict[str, Any], ...]:
+    """Tagged fields of which one does not come after the one before it, or has no tag that there can be."""
+    tags = sorted({dice.below(1 << dice.between(4, 31)) for _ in range(4)})
+    at = dice.below(len(tags))
+    tags[at : at + 1] = dice.pick(((tags[at], tags[at]), (tags[at] + 1, tags[at]), (tags[at], -1)))
+    return tuple({"tag": tag, "data": dice.octets(dice.pick(_LENGTHS))} for tag in tags)
 
 
 # --- by notation --------------------------------------------------------------------------------------
@@ -219,6 +248,7 @@ def _batch(dice: Dice, *, base: int | None = None) -> dict[str, Any]:
             ),
         }
     )
+    batch["form"] = dice.below(60)
     return batch if control else _compacted(batch, dice)
 
 

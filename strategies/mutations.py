@@ -6,12 +6,13 @@ judged is the damage and not the checksum. What a target must make of the result
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from conformance import codec
 from conformance.codec import Span
 from conformance.strategies.dice import Dice
-from conformance.strategies.sealing import GROUPS, Damage, Subject, apply, lay_out
+from conformance.strategies.sealing import GROUPS, IN_ENTRIES, Damage, Subject, apply, lay_out
 
 # --- the rows -----------------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ def _hostile_length(subject: Subject, dice: Dice) -> Damage | None:
     if span is None:
         return None
     left = len(subject.layers[span.layer]) - span.stop
-    new = _written(span.kind, dice.pick((-1, -2, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
+    new = _written(span.kind, dice.pick((-1, -2, 13, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
     return None if new is None else _replace(span, new)
 
 
@@ -138,6 +139,18 @@ def _checksum(subject: Subject, dice: Dice) -> Damage | None:
     return _replace(span, dice.octets(4), seal=False) if span else None
 
 
+def _recoded(subject: Subject, dice: Dice) -> Damage | None:
+    """The attributes name another codec than that of the payload, or none that there is."""
+    span = _any([span for span in subject.numbers() if span.layer == 0 and _ENTRY_ATTRIBUTES.match(span.path)], dice)
+    if span is None or subject.name not in IN_ENTRIES:
+        return None
+    return Damage(0, span.stop - 1, span.stop, bytes((subject.raw(span)[-1] & 0xF8 | dice.below(8),)))
+
+
+_ENTRY_ATTRIBUTES = re.compile(r"((batches)?\[\d+\]\.)?attributes\Z")
+"""The path of the attributes of an entry, not those of a record."""
+
+
 def _any(spans: list[Span], dice: Dice) -> Span | None:
     return dice.pick(spans) if spans else None
 
@@ -156,6 +169,7 @@ MUTATIONS: dict[str, Row] = {
     "swapped": _swapped,
     "grown": _grown,
     "checksum-broken": _checksum,
+    "recoded": _recoded,
 }
 """A row each: name to damage. Adding one is adding it here."""
 

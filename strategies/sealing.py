@@ -71,7 +71,7 @@ _LENGTH = re.compile(r"(#length|#count|(^|\.)(length|batchLength|recordCount|mes
 
 # --- outwards -----------------------------------------------------------------------------------------
 
-_IN_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
+IN_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types that consist of entries, each with a size and a checksum."""
 
 
@@ -80,7 +80,7 @@ def apply(subject: Subject, damage: Damage) -> bytes:
     if damage.seal:
         damage = _with_record_length(subject, damage)
     layer = subject.layers[damage.layer]
-    if subject.name not in _IN_ENTRIES:
+    if subject.name not in IN_ENTRIES:
         return layer[: damage.start] + damage.new + layer[damage.stop :]
     if damage.layer == 0:
         return _in_entry(layer, damage, whole=subject.name == "RECORD_BATCH")

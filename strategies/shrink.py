@@ -50,8 +50,8 @@ def _weight_of_bytes(data: bytes) -> tuple[int, int]:
 
 
 def _weight_of_value(value: Any) -> tuple[int, int]:
-    """Shorter to write is smaller; of two as long, the one with the smaller numbers."""
-    return len(repr(value)), _magnitude(value)
+    """Shorter to write is smaller, false as short as 0; of two as long, the one with the smaller numbers."""
+    return len(repr(value).replace("False", "0")), _magnitude(value)
 
 
 def _magnitude(value: Any) -> int:
@@ -163,13 +163,15 @@ def _smaller_values(value: Any) -> Iterator[Any]:
 
 
 def _smaller_numbers(value: int) -> Iterator[int]:
-    """Nearer to zero; of true, false."""
-    if value is True:
-        yield False
-    elif value is not False:
-        for smaller in (0, value // 2, value + (1 if value < 0 else -1)):
-            if abs(smaller) < abs(value):
-                yield smaller
+    """Nearer to zero, by large steps and by small ones; of true, false."""
+    if isinstance(value, bool):
+        yield from (False,) if value else ()
+        return
+    yield from (0,) if value else ()
+    step = abs(value) // 2
+    while step:
+        yield value - step if value > 0 else value + step
+        step //= 2
 
 
 def _smaller_text(value: str) -> Iterator[str]:

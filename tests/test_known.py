@@ -71,7 +71,7 @@ def test_a_malformed_file_is_an_error_with_path_and_line(tmp_path, text, line, p
     [
         *[("a/b", "a/b", True), ("a/b", "a/bc", False), ("a/*", "a/b", True), ("a/*", "b/a", False)],
         *[("a/b", "a/b:encode", False), ("a/b*", "a/b:encode", True), ("*", "x/y/z", True), ("a/?", "a/b", True)],
-        *[("A/b", "a/b", False), ("gen/1/RECORD/0/[5]", "gen/1/RECORD/0/[5]", True)],
+        *[("A/b", "a/b", False), ("gen/2/RECORD/0/[5]", "gen/2/RECORD/0/[5]", True)],
     ],
 )
 def test_an_id_may_be_a_glob(pattern, case, covers):
@@ -124,7 +124,7 @@ def test_an_entry_whose_case_did_not_pass_is_not_stale(kind):
 
 def test_flaky_and_generated_entries_are_never_stale_for_passing():
     assert found([entry(flaky=True)], [result(kind=Kind.PASS)]) == []
-    for name in ("gen/1/RECORD_BATCH/0/5", "bytes/RECORD/abc", "gen/*"):
+    for name in ("gen/2/RECORD_BATCH/0/5", "bytes/RECORD/abc", "gen/*"):
         assert found([entry(name)]) == []
 
 

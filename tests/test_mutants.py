@@ -155,7 +155,7 @@ DEADLY = [
     ("structure.py", "self.checksum.name", "blame -> pass"),
     ("structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
     ("log.py", "if rest < OVERHEAD:", "< -> <="),
-    ("compression.py", "zlib.decompressobj(", "| -> &"),
+    ("compression.py", "zlib.decompressobj(", "+ -> -"),
     ("compression.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
 ]
 
@@ -188,8 +188,6 @@ def test_a_mutant_that_answers_no_more_is_killed(workshop, mutants):
 
 
 def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(workshop, mutants):
-    fate = workshop.fate(the(mutants, "compression.py", "Snappy's own framing format", "fail -> pass"))
-    assert not fate.killed
     fate = workshop.fate(
         the(mutants, "primitives.py", 'raw.decode("utf-8", "surrogateescape")', "'utf-8' -> 'latin-1'")
     )
@@ -209,8 +207,8 @@ def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweepin
 def test_the_rates_count_what_is_told_apart_as_alive(sweeping, mutants):
     one, two, three, four = mutants[:4]
     fates = [
-        sweeping.Fate(one, "fail: case", "fail: gen/1"),
-        sweeping.Fate(two, "", "fail: gen/1"),
+        sweeping.Fate(one, "fail: case", "fail: gen/2"),
+        sweeping.Fate(two, "", "fail: gen/2"),
         sweeping.Fate(three, told="case"),
         sweeping.Fate(four),
     ]

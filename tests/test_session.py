@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -190,6 +191,52 @@ def test_errors_and_pieces_of_a_line_buy_no_time(python_target, monkeypatch):
     with pytest.raises(Silent):
         target.line(time.monotonic())
     target.close()
+
+
+# --- out of proportion --------------------------------------------------------------------------------
+
+
+def test_an_answer_that_is_slow_twice_is_blamed_for_it_and_no_other(session, tmp_path):
+    outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
+    assert list(broken(outcomes)) == [5]
+    assert outcomes[5].how == "slow"
+    assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when asked again, for \d+ bytes", outcomes[5].detail)
+    assert len(honest(outcomes)) == 19
+    # In its place, then warming up a process of its own, and once more.
+    assert asked(tmp_path)[5] == 3
+
+
+def test_an_answer_that_is_slow_once_is_taken(session, tmp_path):
+    body = STARTS + LOGS + "    if number == 5 and start == 1: time.sleep(1.5)\n" + ANSWERS
+    assert honest(session(body).ask(questions(20))) == list(range(20))
+    assert asked(tmp_path)[5] == 3
+
+
+def test_a_process_that_is_slow_at_its_first_answer_only_is_taken(session):
+    body = LOGS + "    if not globals().get('warm'): time.sleep(1.5); warm = True\n" + ANSWERS
+    assert honest(session(body).ask(questions(20))) == list(range(20))
+
+
+def test_a_slow_answer_that_becomes_a_death_when_asked_again_is_taken(session):
+    body = STARTS + LOGS + "    if number == 5: time.sleep(1.5) if start == 1 else os._exit(5)\n" + ANSWERS
+    assert honest(session(body).ask(questions(20))) == list(range(20))
+
+
+def test_a_longer_question_may_take_longer(session, monkeypatch):
+    monkeypatch.setattr("conformance.targets.session._SLOW", 0.1)
+    long = protocol.body({"op": "decode", "type": "VARINT", "hex": "0005" + "00" * 1_500_000})
+    body = LOGS.replace('request["hex"]', 'request["hex"][:4]') + "    time.sleep(1.2)\n" + ANSWERS
+    outcomes = list(session(body).ask([long, question(6)]))
+    assert list(broken(outcomes)) == [1]
+
+
+def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch):
+    monkeypatch.setattr("conformance.targets.session._SLOW", 0.1)
+    monkeypatch.setitem(PATIENCE, "slow", 2)
+    running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS)
+    outcomes = [outcome for each in questions(4) for outcome in running.ask([each])]
+    assert list(broken(outcomes)) == [0, 1]
+    assert honest(outcomes) == [2, 3]
 
 
 # --- giving up ----------------------------------------------------------------------------------------

@@ -58,8 +58,7 @@ def catalog():
 
 def judged(name, catalog, monkeypatch):
     liar = LIARS[name]
-    for module in (run, shrinking):
-        monkeypatch.setattr(module, "asker_for", lambda *_: Lying(liar))
+    monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(liar))
     cases = list(generated_cases((PLANTED[name][0],), 150, 0, catalog))
     record, results = run_target(name, None, cases, catalog, Plan())
     list(results)
@@ -96,6 +95,9 @@ def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
 
 def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
     assert shrink_value("ARRAY<INT32>", [5, -900, 17], lambda value: any(entry < -100 for entry in value)) == [-101]
+    assert 2**28 <= shrink_value("VARINT", 408_117_476, lambda value: value >= 2**28) <= 2**28 + 2**12
+    assert shrink_value("INT64", "-700", lambda value: int(value) < -100) == "-101"
+    assert shrink_value("ARRAY<BOOLEAN>", [True, True], bool) == [False]
     assert shrink_value("STRING", "abcdef", lambda value: value is not None and "c" in value) in ("abc", "c")
 
 

@@ -135,7 +135,7 @@ _RULES[""] |= {
     "batches": "batch.batch-length",
     "partial": "batch.length-wrong-rejected",
     "messages": "recursive.wrapper-holds-set",
-    "offset": "message-set.entry-layout",
+    "offset": "recursive.wrapper-offset-is-last",
 }
 
 

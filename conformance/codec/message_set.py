@@ -48,6 +48,8 @@ _FIT = (1 << 31) - 1 - OVERHEAD
 
 _INT64_MAX = (1 << 63) - 1
 _LZ4, _ZSTD = CODEC_NAMES.index("lz4"), CODEC_NAMES.index("zstd")
+_CONTENT_SIZE = 0x08
+"""The flag of an LZ4 frame whose header has eight bytes more, the size of its content."""
 
 _SIZE = "message-set.size-mismatch-rejected"
 _SET = "recursive.wrapper-holds-set"
@@ -82,7 +84,7 @@ class _Value:
         if cursor.layer:
             cursor.fail_open(_SET, "a compressed message inside a compressed message", at=start)
         if found is None:
-            cursor.fail(_SET, "a wrapper without a value", at=start)
+            cursor.fail_open(_SET, "a wrapper without a value", at=start)
         if values["magic"] == 0 and codec == _LZ4:
             found = _with_header_checksum(found)
         outer, cursor.pos = cursor.pos, at
@@ -102,25 +104,20 @@ class _Value:
 
 
 def _with_header_checksum(frame: bytes) -> bytes:
-    """An LZ4 frame with the checksum of its header made right.
+    """An LZ4 frame with the checksum of its header made right, where it has a header.
 
-    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions, Compression). The library knows
-    how the right one is computed: it is asked for the header of a frame with the same descriptor.
+    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions, Compression). The right one is
+    the one of all bytes that the library takes.
     """
-    if len(frame) < 7 or frame[5] >> 4 not in (4, 5, 6, 7):
-        return frame
-    flags, sized_header = frame[4], bool(frame[4] & 0x08)
-    stop = 15 if sized_header else 7
-    context = lz4.frame.create_compression_context()
-    header = lz4.frame.compress_begin(
-        context,
-        source_size=int.from_bytes(frame[6:14], "little") if sized_header else 0,
-        block_size=frame[5] >> 4,
-        block_linked=not flags & 0x20,
-        content_checksum=bool(flags & 0x04),
-        block_checksum=bool(flags & 0x10),
-    )
-    return header + frame[stop:] if header[:-1] == frame[: stop - 1] else frame
+    at = 14 if len(frame) > 4 and frame[4] & _CONTENT_SIZE else 6
+    for checksum in range(256):
+        header = frame[:at] + bytes((checksum,))
+        try:
+            lz4.frame.get_frame_info(header)
+        except RuntimeError:
+            continue
+        return header + frame[at + 1 :]
+    return frame
 
 
 def _inner(cursor: Cursor) -> list[Values]:
@@ -140,7 +137,7 @@ def _inner(cursor: Cursor) -> list[Values]:
         cursor.span("", start)
     cursor.path = base
     if not found:
-        cursor.fail(_SET, "no message inside a wrapper")
+        cursor.fail_open(_SET, "no message inside a wrapper")
     return found
 
 
@@ -211,8 +208,8 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
             # Sets of old producers: Apache Kafka leaves their inner offsets as they are.
             cursor.remark(_RELATIVE, "a wrapper at offset 0 with further messages", at=start, any_value=True)
         return
-    if outer < last:
-        cursor.fail_open(_RELATIVE, f"wrapper offset {outer} is below the last inner offset {last}", at=start)
+    if not 0 <= outer - last <= _INT64_MAX:
+        cursor.fail_open(_RELATIVE, f"wrapper offset {outer} does not fit the last inner offset {last}", at=start)
     for message in inner:
         message["offset"] += outer - last
         if message["offset"] > _INT64_MAX:
@@ -280,7 +277,7 @@ MESSAGE = n.Fields(
     {
         "offset": n.DECIMAL,
         "magic": n.NUMBER,
-        "timestampType": n.Names(TIMESTAMP_TYPES),
+        "timestampType": n.Names(TIMESTAMP_TYPES, further=("NoTimestampType",)),
         "timestamp": n.DECIMAL,
         "key": n.HEX,
         "value": n.HEX,
@@ -323,7 +320,7 @@ def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
     if size <= rest - OVERHEAD:
         return False
     # While the magic is not to be seen, the entry may be a batch to those who know nothing else.
-    magic = cursor.data[start + MAGIC_AT] if rest > MAGIC_AT else magics[-1]
+    magic = cursor.data[start + MAGIC_AT] if rest > MAGIC_AT else _BATCH if _BATCH in magics else 0
     rule = _SIZE if magic in SMALLEST else "batch.length-wrong-rejected"
     if size < SMALLEST.get(magic, HEADER_SIZE - OVERHEAD):
         cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=start + 8)
@@ -368,12 +365,16 @@ def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
         raise Unencodable("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know")
     if not messages:
         raise Unencodable(_SET, "a wrapper holds at least one message")
-    base = messages[0]["offset"] if magic else 0
-    inner = [_fields({**message, "offset": message["offset"] - base}, magic) for message in messages]
-    stamp = max((message["timestamp"] for message in inner), default=-1) if magic else -1
-    last = messages[-1]
-    outer = {**last, "timestamp": stamp, "key": None, "value": None}
-    return {**_fields(outer, magic), "compression": codec, "messages": inner}
+    inner = [_fields(message, magic) for message in messages]
+    offset, base = inner[-1]["offset"], inner[0]["offset"] if magic else 0
+    inner = [{**message, "offset": message["offset"] - base} for message in inner]
+    outer = {"offset": offset, "magic": magic, "compression": codec, "key": None, "value": None, "messages": inner}
+    if magic:
+        kinds, stamps = ({message[name] for message in inner} for name in ("timestampType", "timestamp"))
+        if kinds != {0} and not len(kinds) == len(stamps) == 1:
+            raise Unencodable("legacy.log-append-overwrites", "a wrapper has one type, and one time of appending")
+        outer |= {"timestampType": kinds.pop(), "timestamp": max(stamps)}
+    return outer
 
 
 def _fields(message: Values, magic: int) -> Values:

@@ -17,22 +17,32 @@ def _pieces(data: bytes, size: int) -> Iterator[tuple[bytes, bool]]:
         yield data[at : at + size], at + size >= len(data)
 
 
-def gzip(data: bytes) -> bytes:
-    """One member of stored deflate blocks (RFC 1951, 3.2.4; RFC 1952)."""
-    out = [b"\x1f\x8b\x08\0\0\0\0\0\0\xff"]
-    for piece, last in _pieces(data, 0xFFFF):
+def gzip(data: bytes, *, flags: int = 0, fields: bytes = b"", block: int = 0xFFFF) -> bytes:
+    """One member of stored deflate blocks (RFC 1951, 3.2.4; RFC 1952), with optional fields after the header."""
+    out = [b"\x1f\x8b\x08" + bytes((flags,)) + b"\0\0\0\0\0\xff" + fields]
+    for piece, last in _pieces(data, block):
         out += struct.pack("<BHH", last, len(piece), len(piece) ^ 0xFFFF), piece
     out.append(struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF))
     return b"".join(out)
 
 
-def snappy(data: bytes) -> bytes:
+def _two_members(data: bytes) -> bytes:
+    return gzip(data[: len(data) // 2]) + gzip(data[len(data) // 2 :])
+
+
+def snappy(data: bytes, *, block: int = 32 * 1024) -> bytes:
     """A xerial stream whose blocks are one literal each."""
     out = [b"\x82SNAPPY\0", struct.pack(">ii", 1, 1)]
-    for piece, _ in _pieces(data, 32 * 1024):
-        block = _uvarint(len(piece)) + (_literal_tag(len(piece)) + piece if piece else b"")
-        out += struct.pack(">i", len(block)), block
+    for piece, _ in _pieces(data, block):
+        raw = _raw_snappy(piece)
+        out += struct.pack(">i", len(raw)), raw
     return b"".join(out)
+
+
+def _raw_snappy(data: bytes) -> bytes:
+    """One raw block, its literals of 32 KiB at most."""
+    literals = (_literal_tag(len(piece)) + piece for piece, _ in _pieces(data, 32 * 1024) if piece)
+    return _uvarint(len(data)) + b"".join(literals)
 
 
 def _literal_tag(size: int) -> bytes:
@@ -42,21 +52,37 @@ def _literal_tag(size: int) -> bytes:
     return struct.pack("<BB", 60 << 2, size - 1) if size <= 256 else struct.pack("<BH", 61 << 2, size - 1)
 
 
-def lz4(data: bytes) -> bytes:
-    """A frame of 64 KiB blocks stored uncompressed, without checksums or content size."""
+def lz4(data: bytes, *, block: int = 1 << 16, literals: bool = False) -> bytes:
+    """A frame of 64 KiB blocks at most, stored or of literals alone, without checksums or content size."""
     out = [b"\x04\x22\x4d\x18\x60\x40\x82"]  # 82: the checksum of the descriptor 60 40
-    for piece, _ in _pieces(data, 1 << 16):
+    for piece, _ in _pieces(data, block):
         if piece:
-            out += struct.pack("<I", len(piece) | 1 << 31), piece
+            body = _lz4_literals(piece) if literals else piece
+            out += struct.pack("<I", len(body) | (0 if literals else 1 << 31)), body
     return b"".join((*out, b"\0\0\0\0"))
 
 
-def zstd(data: bytes) -> bytes:
+def _lz4_literals(data: bytes) -> bytes:
+    """A block of one sequence, which holds literals and no match."""
+    if len(data) < 15:
+        return bytes((len(data) << 4,)) + data
+    whole, rest = divmod(len(data) - 15, 255)
+    return b"\xf0" + b"\xff" * whole + bytes((rest,)) + data
+
+
+def zstd(data: bytes, *, block: int = 1 << 17) -> bytes:
     """A frame of raw blocks, without content size or checksum, with a window of 128 KiB (RFC 8878, 3.1.1)."""
-    out = [b"\x28\xb5\x2f\xfd\x00\x38"]
-    for piece, last in _pieces(data, 1 << 17):
-        out += (int(last) | len(piece) << 3).to_bytes(3, "little"), piece
-    return b"".join(out)
+    return b"\x28\xb5\x2f\xfd\x00\x38" + _zstd_blocks(data, block)
+
+
+def _zstd_blocks(data: bytes, size: int) -> bytes:
+    pieces = ((int(last) | len(piece) << 3, piece) for piece, last in _pieces(data, size))
+    return b"".join(head.to_bytes(3, "little") + piece for head, piece in pieces)
+
+
+def _zstd_sized(data: bytes) -> bytes:
+    """A frame that gives its content size in 4 bytes and has no window of its own."""
+    return b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(data)) + _zstd_blocks(data, 1 << 17)
 
 
 def _uvarint(number: int) -> bytes:
@@ -69,3 +95,23 @@ def _uvarint(number: int) -> bytes:
 
 STORED: tuple[Callable[[bytes], bytes], ...] = (bytes, gzip, snappy, lz4, zstd)
 """By the codec's number on the wire, as in compression.CODECS."""
+
+FORMS: tuple[tuple[Callable[[bytes], bytes], ...], ...] = (
+    (bytes,),
+    (
+        gzip,
+        lambda data: gzip(data, flags=0x08, fields=b"name\0"),
+        lambda data: gzip(data, flags=0x04, fields=b"\x03\0abc", block=100),
+        _two_members,
+    ),
+    (snappy, lambda data: snappy(data, block=100), _raw_snappy),
+    (lz4, lambda data: lz4(data, block=100), lambda data: lz4(data, block=1 << 15, literals=True)),
+    (
+        zstd,
+        lambda data: zstd(data, block=100),
+        lambda data: zstd(data[:50]) + zstd(data[50:]),
+        lambda data: b"\x5a\x2a\x4d\x18\x03\0\0\0abc" + zstd(data),
+        _zstd_sized,
+    ),
+)
+"""By the codec's number too: the form of STORED, and others that Apache Kafka reads (decisions, Compression)."""
