@@ -11,7 +11,7 @@ import re
 import struct
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def read_definitions(path: Path) -> Definitions:
             hint = f"{message.name} is defined already in {files[message.name]}"
             findings.append(Finding(name, "", "definitions.field-attributes", hint))
             continue
-        found[message.name], files[message.name] = message, name
+        found[message.name], files[message.name] = replace(message, origin=str(path)), name
     if not found and not findings:
         raise DefinitionError([Finding(str(path), "", "definitions.field-attributes", "there is no definition in it")])
     return Definitions(found, tuple(findings), files)
@@ -242,7 +242,7 @@ class _Parser:
         text = json.dumps(document, sort_keys=True)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         key = self._api_key(str(kind))
-        return Message(name, str(kind), self._valid, self._flexible, self._structures, key, document, digest)
+        return Message(name, str(kind), self._valid, self._flexible, self._structures, key, document, digest=digest)
 
     def _read_flexible(self) -> None:
         rule = "flexible.declared-per-api"

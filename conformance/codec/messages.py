@@ -117,6 +117,8 @@ class Message:
     api_key: int | None = None
     source: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
     """The definition as JSON, comments gone, as it travels in requests."""
+    origin: str = field(default="", hash=False, compare=False)
+    """Where the definition was read from, as somebody named it; empty for one that came otherwise."""
     digest: str = ""
     """Of the definition's text: messages of one name and digest are the same."""
 
