@@ -2,7 +2,6 @@ package conformance.adapter;
 
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
-import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 
 import java.nio.ByteBuffer;
@@ -40,7 +39,12 @@ final class MessageCodec implements Codec {
     @Override
     public ByteBuffer encode(Object value, Map<?, ?> request) {
         Message message = structure.fill(value);
-        return Library.call(() -> MessageUtil.toByteBufferAccessor(message, version).buffer());
+        return Library.call(() -> {
+            ObjectSerializationCache cache = new ObjectSerializationCache();
+            ByteBuffer bytes = ByteBuffer.allocate(message.size(cache, version));
+            message.write(new ByteBufferAccessor(bytes), cache, version);
+            return bytes.flip();
+        });
     }
 
     @Override
