@@ -136,7 +136,7 @@ def given(message: str, version: int, value: dict[str, Any]) -> Any:
 def _entity(owner: type, value: dict[str, Any]) -> Any:
     if value.get(UNKNOWN):
         raise Unsupported("tagged fields that the definition does not know are not written")
-    known = {_name(owner, field): field for field in fields(owner)}  # type: ignore[arg-type]
+    known = {_name(owner, field): field for field in fields(owner)}
     for name in value:
         if name not in known and name != UNKNOWN:
             raise Unsupported(f"{owner.__module__}.{owner.__name__} has no field {name}")
@@ -168,7 +168,7 @@ def _given_field(field: Field[Any], value: Any) -> Any:
 
 def _given(kind: str, inner: Any, value: Any) -> Any:
     if is_dataclass(inner):
-        return _entity(inner, value)  # type: ignore[arg-type]
+        return _entity(inner, value)
     return GIVEN[kind](value)
 
 
