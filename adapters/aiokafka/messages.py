@@ -121,7 +121,7 @@ def _found() -> dict[str, dict[int, Any]]:
                 continue
             message = REQUESTS.get(name, name)
             # A version of a response is what is read in answer to that version of the request.
-            versions = {one.API_VERSION: one for one in request._CLASSES}  # noqa: SLF001
+            versions = {one.API_VERSION: one for one in vars(request)["_CLASSES"]}
             found[message] = versions
             found[message.replace("Request", "Response")] = {
                 number: one.RESPONSE_TYPE for number, one in versions.items()
@@ -210,7 +210,7 @@ def _taken_fields(message: str, schema: Any, rest: dict[str, Any], outer: str) -
     for label, field in zip(schema.names, schema.fields, strict=True):
         name, only = _name(message, outer + label)
         if field is types.TaggedFields:
-            yield {entry["tag"]: bytes.fromhex(entry["data"]) for entry in rest.pop(UNKNOWN, ())}
+            yield _tags(rest.pop(UNKNOWN, ()))
         elif not name:
             yield tuple(_taken_fields(message, field, rest, f"{outer}{label}."))
         elif name not in rest:
@@ -219,6 +219,13 @@ def _taken_fields(message: str, schema: Any, rest: dict[str, Any], outer: str) -
             given = rest.pop(name)
             given = [item[only] for item in given] if only and given is not None else given
             yield _given(message, field, given, f"{outer}{label}.")
+
+
+def _tags(entries: Any) -> dict[int, bytes]:
+    tags = {entry["tag"]: bytes.fromhex(entry["data"]) for entry in entries}
+    if len(tags) < len(entries):
+        raise Unsupported("tagged fields are a dict, which holds a tag once")
+    return tags
 
 
 def _given(message: str, field: Any, value: Any, outer: str) -> Any:

@@ -133,7 +133,7 @@ def given(message: str, version: int, value: dict[str, Any]) -> Any:
     return _entity(_class(message, version), value)
 
 
-def _entity(owner: type, value: dict[str, Any]) -> Any:
+def _entity(owner: Any, value: dict[str, Any]) -> Any:
     if value.get(UNKNOWN):
         raise Unsupported("tagged fields that the definition does not know are not written")
     known = {_name(owner, field): field for field in fields(owner)}
