@@ -423,6 +423,16 @@ def encode_set(messages: Any, magic: int, codec: int) -> bytes:
     return b"".join(write(LAYOUTS[magic], _fields(message, magic)) for message in messages)
 
 
+def sealed_message(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:
+    """One message with its size and checksum made right for the bytes it has; too short a one is left as it is."""
+    out = bytearray(message)
+    if length and len(out) >= OVERHEAD:
+        out[8:OVERHEAD] = INT32.encode(len(out) - OVERHEAD)
+    if crc and len(out) >= MAGIC_AT:
+        out[OVERHEAD:MAGIC_AT] = UINT32.encode(CRC32.compute(bytes(out[MAGIC_AT:])))
+    return bytes(out)
+
+
 def encode_entry(entry: Values) -> bytes:
     """A top-level message with its inner ones, as ENTRY shows it."""
     return encode_set(entry["messages"], entry["magic"], entry["compression"])
