@@ -8,6 +8,7 @@ from typing import Any
 from conformance import codec
 from conformance.cases import ERRORS, AnyOf, Converts, Delivers, Expectation, Refuses, Sequences
 from conformance.codec.log import CHECKSUM_RULES, first_offset
+from conformance.codec.message_set import LAYOUTS, MAGIC_AT
 from conformance.codec.notation import DECIMAL, NUMBER, Fields, ListOf, NotationError, unknown_fields
 from conformance.codec.record_batch import OVERHEAD
 from conformance.semantics.conversion import CONVERTED, converted, is_one_set
@@ -84,11 +85,13 @@ def _delivery(seen: View, unchecked: View) -> Expectation:
 
 
 def first_seen(data: bytes) -> int:
-    """The first offset of a log, from 0: that of its first sound entry, or what stands in its first bytes."""
+    """The first offset of a log, from 0: that of its first sound entry, or what is known of it from its first bytes."""
     for entry in codec.entries(data):
         if entry.value is not None:
             return max(0, first_offset(entry.value))
         break
+    if len(data) > MAGIC_AT + 1 and data[MAGIC_AT] in LAYOUTS and data[MAGIC_AT + 1] & 7:
+        return 0  # the offset of a wrapper is that of its last message
     return max(0, int.from_bytes(data[:8], "big", signed=True)) if len(data) >= OVERHEAD else 0
 
 
