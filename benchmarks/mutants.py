@@ -86,7 +86,7 @@ PACKAGE = Path(conformance.__file__).parent
 EXEMPT_FILES = ("dump.py", "stored.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
-TERMS = Terms(timeout=2.0, startup=5.0, memory=512 * 2**20)
+TERMS = Terms(timeout=6.0, startup=20.0, memory=512 * 2**20)
 JOBS = 2
 _FIRST = 400
 """Cases put to a mutant before the others."""
