@@ -15,7 +15,8 @@ from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
 from conformance.codec.stored import FORMS
-from conformance.generated import TYPES, case_of, cases_at, expectation, generated_cases, types_for
+from conformance.generated import TYPES, case_of, cases_at, generated_cases, types_for
+from conformance.own_cases import expectation
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn, unencodable
 from conformance.strategies.mutations import MUTATIONS, mutate
