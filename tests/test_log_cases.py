@@ -80,7 +80,7 @@ WRONG = {
     "convert without magic": (f'op: convert, hex: "{PLAIN}", value: []', "number"),
     "converted": (
         f'op: convert, hex: "{PLAIN}", magic: 1, value: [{{}}, {{magic: 2}}]',
-        r"otherwise at value\[1\].magic|\[1\].magic",
+        r"at \[1\]\.magic",
     ),
     "converted to less": (f'op: convert, hex: "{PLAIN}", magic: 1, value: []', r"otherwise at"),
     "converted without a list": (f'op: convert, hex: "{PLAIN}", magic: 1, value: {{}}', "a list"),

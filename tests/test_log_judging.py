@@ -278,6 +278,7 @@ def test_of_a_cut_entry_alone_an_error_may_be_told():
 def test_the_first_offset_of_a_log_is_where_a_fetch_begins_by_default():
     logs = [batch(5), wrapper(3, 4), message(7, 0), BROKEN, batch(9)[:40], batch(9)[:5], b"", corrupt(batch(6))]
     assert [first_seen(log) for log in logs] == [5, 3, 7, 0, 9, 0, 0, 6]
+    assert first_seen(wrapper(3, 4)[:12] + bytes(4) + wrapper(3, 4)[16:]) == 0
     assert (asked(batch(5)).request["fetchOffset"], asked(batch(5)).request["highWatermark"]) == ("5", "6")
 
 
