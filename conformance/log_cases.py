@@ -37,6 +37,11 @@ _ORDER = (
 )
 """Open places after which offsets do not rise: what a consumer makes of such a log is anybody's guess."""
 
+
+class NotAsked(NotationError):
+    """A question that is well put, and that nobody is asked: it has no answer on which everybody agrees."""
+
+
 # --- read ---------------------------------------------------------------------------------------------
 
 
@@ -194,6 +199,28 @@ def _sequence_question(row: dict[str, Any]) -> Question:
     if row.get("value") != stated:
         raise NotationError(f"value: by the rules it is {', '.join(stated)} (of {', '.join(ANSWERS)}, either)")
     return request, expect
+
+
+def convert_question(data: bytes, magic: int, base_offset: int | None = None) -> Question:
+    """How a log is asked for in another magic, and what it must become. Raises NotAsked.
+
+    That is a log at which something is wrong or open; up, one that has batches already; and with a base offset one
+    that is not sent at once: one wrapper, or plain messages of one magic (decisions, Conversions).
+    """
+    read = codec.decode("LOG", data)
+    if not read.ok or read.remarks:
+        raise NotAsked(f"nobody converts such a log: {(*read.violations, *read.remarks)[0]}")
+    batches = read.value["batches"]
+    kinds = {(batch["magic"], batch["compression"] != 0) for batch in batches}
+    if magic == 2 and any(of == magic for of, _ in kinds):
+        raise NotAsked("nobody converts up what has batches of magic 2 already")
+    if base_offset is not None and (len(kinds) != 1 or (len(batches) > 1 and kinds.pop()[1])):
+        raise NotAsked("one batch is made of one wrapper, or of plain messages of one magic")
+    request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
+    try:
+        return request, Converts(converted(batches, magic, base_offset))
+    except codec.Unencodable:
+        return request, Refuses(None, "invalid-value")
 
 
 def sequence_question(batches: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Sequences]:

@@ -54,6 +54,7 @@ _CONTENT_SIZE = 0x08
 _SIZE = "message-set.size-mismatch-rejected"
 _SET = "recursive.wrapper-holds-set"
 _RELATIVE = "message-set.v1-relative-offsets"
+_KEY_LENGTH = "robustness.message-key-length"
 
 # --- fields -------------------------------------------------------------------------------------------
 
@@ -62,7 +63,7 @@ _KEY = sized(
     "key",
     Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True),
     OCTETS,
-    "robustness.message-key-length",
+    _KEY_LENGTH,
 )
 _VALUE = sized("value", _VALUE_LENGTH, OCTETS, _SIZE)
 
@@ -192,6 +193,12 @@ def _high_bits(known: int) -> Callable[[Cursor, Any, int], None]:
     return check
 
 
+def _leaves_room(cursor: Cursor, key: bytes | None, start: int) -> None:
+    del key
+    if cursor.left < _VALUE_LENGTH.wire.smallest:
+        cursor.fail(_KEY_LENGTH, f"a key that leaves {cursor.left} bytes for the value's length", at=start)
+
+
 def _open_places(cursor: Cursor, message: Values, start: int) -> None:
     if message["offset"] < 0:
         cursor.remark("message-set.entry-layout", f"offset {message['offset']}", at=start)
@@ -269,7 +276,7 @@ def _layout(magic: int, attributes: tuple[Bits, ...], timestamp: tuple[Field, ..
                 check=_high_bits(max(bits.shift + bits.width for bits in attributes)),
             ),
             *timestamp,
-            Field("key", _KEY, "legacy.key-nullable"),
+            Field("key", _KEY, "legacy.key-nullable", check=_leaves_room),
             Field("value", _Value(), "legacy.value-nullable"),
             Field("slack", _Slack(), _SIZE),
         ),
@@ -413,6 +420,16 @@ def encode_set(messages: Any, magic: int, codec: int) -> bytes:
     if codec:
         return write(LAYOUTS[magic], entry_of(tuple(messages), magic, codec))
     return b"".join(write(LAYOUTS[magic], _fields(message, magic)) for message in messages)
+
+
+def sealed_message(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:
+    """One message with its size and checksum made right for the bytes it has; too short a one is left as it is."""
+    out = bytearray(message)
+    if length and len(out) >= OVERHEAD:
+        out[8:OVERHEAD] = INT32.encode(len(out) - OVERHEAD)
+    if crc and len(out) >= MAGIC_AT:
+        out[OVERHEAD:MAGIC_AT] = UINT32.encode(CRC32.compute(bytes(out[MAGIC_AT:])))
+    return bytes(out)
 
 
 def encode_entry(entry: Values) -> bytes:
