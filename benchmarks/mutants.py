@@ -155,7 +155,20 @@ _NAMED = {
 """What takes a name, of a type, of a field or for messages, and in which place."""
 _ASIDE = (
     *("__all__", "__slots__", "describes", "known", "edges", "steps", "empty"),
-    *("stem", "upper", "rule", "null_rule", "negative_rule", "long_rule", "path", "layer", "kind", "open", "trail"),
+    *(
+        "stem",
+        "upper",
+        "rule",
+        "null_rule",
+        "negative_rule",
+        "long_rule",
+        "least_rule",
+        "path",
+        "layer",
+        "kind",
+        "open",
+        "trail",
+    ),
     *("mtime", "store_size"),
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
@@ -178,6 +191,7 @@ _UNSEEN = (
         "_XERIAL_VERSIONS",
     ),
     *("_rule_of", "log.py:_encode", "_Stream._violation", "_OPEN_LZ4", "_SNAPPY_FRAMING", "_FORMS", "ListOf.nullable"),
+    *("MESSAGE_RULES", "rule_of", "_around", "encode_entry", "hint"),
 )
 """Classes, functions, tables and constants of findings, trails, judging, bounds and free choices."""
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType")
@@ -325,6 +339,14 @@ class _Sites(ast.NodeVisitor):
         defaults = zip(named, [*node.args.defaults, *node.args.kw_defaults], strict=True)
         kept = [default for name, default in defaults if default is not None and name.arg not in _ASIDE]
         self._inside(node.name, [*kept, *node.body])
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        """The values, and keys that are no names."""
+        for key in node.keys:
+            if key is not None and not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+                self.visit(key)
+        for value in node.values:
+            self.visit(value)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.visit(node.body)
