@@ -102,6 +102,12 @@ def main() -> None:
 )
 @click.option("--python", metavar="PATH", help="Interpreter for module targets.")
 @click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
+@click.option(
     "--known-failures",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -146,13 +152,21 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
 @main.command()
 @click.argument("target")
 @click.option("--python", metavar="PATH", help="Interpreter for a module target.")
+@click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
 @_one_line_errors
-def serve(target: str, python: str | None) -> None:
+def serve(target: str, python: str | None, definitions: Path | None) -> None:
     """Speak the target protocol on standard input and output for the reference or a Python module."""
+    from conformance.running import known_definitions
     from conformance.targets.resolve import UnknownTarget, resolve
     from conformance.targets.serving import serve_reference
 
     if target == "reference":
+        known_definitions(definitions)
         serve_reference(sys.stdin.buffer, sys.stdout.buffer)
         return
     launch = resolve(target, python)
@@ -282,14 +296,24 @@ def show(case_id: str, vectors: tuple[Path, ...]) -> None:
 
 
 @main.command()
-@click.option("--type", "name", required=True, metavar="T", help="A type, such as RECORD_BATCH or ARRAY<INT32>.")
+@click.option(
+    "--type", "name", required=True, metavar="T", help="Such as RECORD_BATCH, ARRAY<INT32>, MESSAGE<FetchRequest,12>."
+)
 @click.argument("given", metavar="HEX|@FILE|-")
+@click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
 @_one_line_errors
-def explain(name: str, given: str) -> None:
+def explain(name: str, given: str, definitions: Path | None) -> None:
     """Annotate any bytes by the reference codec, with every violation and remark."""
     from conformance.codec.dump import annotate
     from conformance.reports.text import dump
+    from conformance.running import known_definitions
 
+    known_definitions(definitions)
     data = _given_bytes(given)
     read, lines = annotate(name, data)
     console = _console()

@@ -76,14 +76,15 @@ class _Unusable(Exception):
 
 
 def parse_definition(document: Mapping[str, Any], file: str = "") -> tuple[Message | None, list[Finding]]:
-    """A definition as a message, or None where nothing can be made of it; and every rule that it breaks."""
+    """A definition as a message, or None where nothing can be made of it; and every rule that it breaks, open ones last."""
     parser = _Parser(file, document)
     try:
         if _depth(document) > 3 * _DEEPEST:
             raise parser.refuse("", "definitions.field-attributes", "it is nested too deeply")
-        return parser.message(), parser.findings
+        message: Message | None = parser.message()
     except _Unusable:
-        return None, parser.findings
+        message = None
+    return message, sorted(parser.findings, key=lambda finding: finding.open)
 
 
 def _depth(document: Any) -> int:
@@ -177,7 +178,7 @@ class _Parser:
         text = json.dumps(document, sort_keys=True)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         key = self._api_key(str(kind))
-        return Message(name, str(kind), self._valid, self._flexible, self._structures, key, digest)
+        return Message(name, str(kind), self._valid, self._flexible, self._structures, key, document, digest=digest)
 
     def _read_structures(self, name: str) -> None:
         """The common structures, and the fields of the message under its own name."""

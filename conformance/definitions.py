@@ -41,8 +41,6 @@ class Definitions:
     findings: tuple[Finding, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     """Message name to the file it came from."""
-    raw: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Message name to its definition as JSON, comments gone, as it travels in requests."""
 
 
 # --- files --------------------------------------------------------------------------------------------
@@ -67,13 +65,13 @@ def read_definitions(path: Path) -> Definitions:
         if alone or (isinstance(document, dict) and any(mark in document for mark in _MARKS)):
             rule = "definitions.field-attributes"
             findings += [Finding(name, "", rule, problem, open=same) for problem, same in twice]
-            findings += _add(found, name, document)
+            findings += _add(found, path, name, document)
     if not found.messages and not findings:
         raise DefinitionError([Finding(str(path), "", "definitions.field-attributes", "there is no definition in it")])
     return replace(found, findings=tuple(findings))
 
 
-def _add(found: Definitions, name: str, document: Any) -> list[Finding]:
+def _add(found: Definitions, path: Path, name: str, document: Any) -> list[Finding]:
     """Put the definition of a file with the others; what is wrong with it."""
     if not isinstance(document, dict):
         return [Finding(name, "", "definitions.field-attributes", "a definition is a JSON object")]
@@ -82,8 +80,8 @@ def _add(found: Definitions, name: str, document: Any) -> list[Finding]:
         hint = f"{message.name} is defined already in {found.files[message.name]}"
         return [*findings, Finding(name, "", "definitions.field-attributes", hint)]
     if message is not None:
-        found.messages[message.name], found.files[message.name] = message, name
-        found.raw[message.name] = document
+        found.messages[message.name] = replace(message, origin=str(path))
+        found.files[message.name] = name
     return findings
 
 

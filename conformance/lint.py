@@ -68,16 +68,16 @@ def _alone(found: Definitions) -> Iterator[Finding]:
         for name, problem in row.check(found):
             yield Finding(found.files[name], "", row.requirement, problem, row.open)
     for message in found.messages.values():
-        for path, member in _fields(found, message):
+        for path, member in _fields(message):
             place = Place(message, member)
             for rule in OF_A_FIELD:
                 for _, problem in rule.check(place):
                     yield Finding(found.files[message.name], path, rule.requirement, problem, rule.open)
 
 
-def _fields(found: Definitions, message: Message) -> Iterator[tuple[str, Member]]:
+def _fields(message: Message) -> Iterator[tuple[str, Member]]:
     """The fields of a message and of its structures, with their paths; those of common structures below their name."""
-    commons = _commons(found, message)
+    commons = _commons(message)
     todo = [("", message.name), *((name, name) for name in commons)]
     while todo:
         outer, structure = todo.pop(0)
@@ -88,9 +88,9 @@ def _fields(found: Definitions, message: Message) -> Iterator[tuple[str, Member]
                 todo.append((path, member.type))
 
 
-def _commons(found: Definitions, message: Message) -> list[str]:
+def _commons(message: Message) -> list[str]:
     """The names of the structures that a message defines apart from its fields."""
-    return [row["name"] for row in found.raw[message.name].get("commonStructs", [])]
+    return [row["name"] for row in message.source.get("commonStructs", [])]
 
 
 def _joined(path: str, name: str) -> str:
@@ -257,7 +257,7 @@ def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[Fin
         released = _released(message, old)
         if successor is not None:
             file = new.files[successor.name]
-            for requirement, path, problem, is_open in _changes(Evolution(message, successor, released), new):
+            for requirement, path, problem, is_open in _changes(Evolution(message, successor, released)):
                 yield Finding(file, path, requirement, problem, is_open)
         elif whole and released:
             hint = f"{message.name} is gone, and with it {_spoken(released)}"
@@ -268,7 +268,7 @@ def _released(message: Message, old: Definitions) -> Versions:
     """The versions of a message but for one that it, or the request that it answers, calls unstable."""
     request = old.messages.get(message.name.removesuffix("Response") + "Request", message)
     unstable = any(
-        old.raw[one.name].get("latestVersionUnstable") is True and one.valid.high == message.valid.high
+        one.source.get("latestVersionUnstable") is True and one.valid.high == message.valid.high
         for one in (message, request)
     )
     return Versions(message.valid.low, message.valid.high - unstable)
@@ -282,12 +282,12 @@ def _successor(message: Message, new: Definitions) -> Message | None:
     return next((one for one in new.messages.values() if (one.kind, one.api_key) == place), None)
 
 
-def _changes(evolution: Evolution, new: Definitions) -> Iterator[tuple[str, str, str, bool]]:
+def _changes(evolution: Evolution) -> Iterator[tuple[str, str, str, bool]]:
     """Requirement, path, problem and whether it is open, of all that is wrong with a message."""
     for row in OF_A_MESSAGE:
         for _, problem in row.check(evolution):
             yield row.requirement, "", problem, row.open
-    for path, change in _structures(evolution, new):
+    for path, change in _structures(evolution):
         for rule in OF_A_STRUCTURE:
             for name, problem in rule.check(change):
                 yield rule.requirement, _joined(path, name), problem, rule.open
@@ -298,9 +298,9 @@ def _changes(evolution: Evolution, new: Definitions) -> Iterator[tuple[str, str,
                     yield one.requirement, _joined(path, now.name), problem, one.open
 
 
-def _structures(evolution: Evolution, new: Definitions) -> Iterator[tuple[str, StructureChange]]:
+def _structures(evolution: Evolution) -> Iterator[tuple[str, StructureChange]]:
     """The message and the structures inside it, each beside the old one, once for the versions it is there in."""
-    commons = _commons(new, evolution.new)
+    commons = _commons(evolution.new)
     seen: set[tuple[str, str, Versions]] = set()
     todo = [("", evolution.old.name, evolution.new.name, evolution.kept)]
     while todo:

@@ -115,6 +115,10 @@ class Message:
     flexible: Versions
     structures: Mapping[str, tuple[Member, ...]] = field(hash=False, compare=False)
     api_key: int | None = None
+    source: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
+    """The definition as JSON, comments gone, as it travels in requests."""
+    origin: str = field(default="", hash=False, compare=False)
+    """Where the definition was read from, as somebody named it; empty for one that came otherwise."""
     digest: str = ""
     """Of the definition's text: messages of one name and digest are the same."""
 
@@ -182,16 +186,16 @@ def _made(message: Message, version: int) -> Wire:
     return replace(_Compiler(message, version).structure(message.name), name=type_name(message.name, version))
 
 
-def notation_of(message: Message, name: str = "", *, nullable: bool = False) -> n.Fields:
-    """The value notation of a message, or of one of its structures, in any version."""
+def notation_of(message: Message, name: str = "") -> n.Fields:
+    """The value notation of a message, or of one of its structures, in any version; null is each version's to judge."""
     rows: dict[str, Any] = {}
     for member in message.structures[name or message.name]:
         if member.type in SCALARS:
             one: Any = PRIMITIVES[FIXED.get(member.type) or SIZED[member.type]].notation
         else:
-            one = notation_of(message, member.type, nullable=bool(member.nullable) and not member.is_array)
-        rows[member.name] = n.ListOf(one, bool(member.nullable)) if member.is_array else one
-    return n.Fields({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable)
+            one = notation_of(message, member.type)
+        rows[member.name] = n.ListOf(one) if member.is_array else one
+    return n.Fields({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable=bool(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +240,8 @@ class _Compiler:
             return write(layout, self._complete(members, value))
 
         smallest = layout.smallest() + self.flexible
-        return Wire(name, decode, encode, notation_of(self.message, name), smallest)
+        notation = notation_of(self.message, "" if name == self.message.name else name)
+        return Wire(name, decode, encode, notation, smallest)
 
     def _wire(self, member: Member) -> Wire:
         """How a field stands in this version."""
@@ -298,7 +303,7 @@ def _nullable(structure: Wire) -> Wire:
     def encode(value: Any) -> bytes:
         return INT8.encode(-1) if value is None else INT8.encode(1) + structure.encode(value)
 
-    return Wire(structure.name, decode, encode, replace(structure.notation, nullable=True), 1)
+    return Wire(structure.name, decode, encode, structure.notation, 1)
 
 
 @dataclass(frozen=True, slots=True)
