@@ -76,7 +76,7 @@ class _Unusable(Exception):
 
 
 def parse_definition(document: Mapping[str, Any], file: str = "") -> tuple[Message | None, list[Finding]]:
-    """A definition as a message, or None where nothing can be made of it; and every rule that it breaks, open ones last."""
+    """A definition as a message, or None where nothing can be made of it; and every rule it breaks, open ones last."""
     parser = _Parser(file, document)
     try:
         if _depth(document) > 3 * _DEEPEST:
@@ -246,8 +246,6 @@ class _Parser:
     def _structure(self, name: str, row: Mapping[str, Any], path: str) -> None:
         if name in self._structures:
             return
-        if name in self._open:
-            raise self.refuse(path, "definitions.type-unknown", f"{name} contains itself")
         if name in self._broken:
             raise _Unusable
         if len(self._open) > _DEEPEST:
@@ -337,6 +335,8 @@ class _Parser:
             if element in (*self._structures, *self._commons, *self._open, *self._broken):
                 raise self.refuse(path, "definitions.type-array", f"a structure {element} is defined already")
             self._structure(element, row, path)
+        elif element in self._open:
+            raise self.refuse(path, "definitions.type-unknown", f"{element} contains itself")
         elif element in self._commons:
             self._structure(element, self._commons[element], element)
         else:

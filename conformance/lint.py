@@ -11,7 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +20,7 @@ from conformance.catalog import VECTORS
 from conformance.codec.messages import NONE, SCALARS, Member, Message, Versions
 from conformance.definition_parser import shown
 from conformance.definitions import Definitions, Finding, read_definitions, usable
-from conformance.vector_files import read_requirements
+from conformance.vector_files import Requirement, read_requirements
 
 _SCALARS = frozenset(SCALARS)
 T = TypeVar("T")
@@ -141,17 +141,19 @@ def _ignorable_meaning(place: Place) -> Problems:
         yield "", "it is ignorable, but it changes what the request means"
 
 
-def _null_where_absent(place: Place) -> Problems:
-    for versions in _without(_over(place.member.nullable, place.message.valid), place.member.versions):
-        yield "", f"it is nullable in {_spoken(versions)}, where it does not exist"
+def _null_too_early(place: Place) -> Problems:
+    yield from _too_early("nullable", place, place.member.nullable)
 
 
-def _tagged_where_absent(place: Place) -> Problems:
-    member = place.member
-    tagged = _over(member.tagged, place.message.valid)
-    # Only the first of them matters: taggedVersions stay open when versions get an end.
-    if tagged and tagged.low not in member.versions:
-        yield "", f"it is tagged in {_spoken(Versions(tagged.low, tagged.low))}, where it does not exist"
+def _tagged_too_early(place: Place) -> Problems:
+    yield from _too_early("tagged", place, place.member.tagged)
+
+
+def _too_early(what: str, place: Place, versions: Versions) -> Problems:
+    """Where a field is something before it exists; that such ranges stay open when it ends takes nothing away."""
+    there = _over(versions, place.message.valid)
+    if there and place.member.versions and there.low < place.member.versions.low:
+        yield "", f"it is {what} from version {there.low} on, where it does not exist"
 
 
 def _in_no_version(place: Place) -> Problems:
@@ -169,8 +171,8 @@ OF_A_SET: tuple[Rule[Definitions], ...] = (
 )
 OF_A_FIELD: tuple[Rule[Place], ...] = (
     Rule("definitions.meaning-changing-not-ignorable", _ignorable_meaning),
-    Rule("definitions.nullable-versions-range", _null_where_absent, open=True),
-    Rule("definitions.tagged-needs-tag-and-versions", _tagged_where_absent, open=True),
+    Rule("definitions.nullable-versions-range", _null_too_early, open=True),
+    Rule("definitions.tagged-needs-tag-and-versions", _tagged_too_early, open=True),
     Rule("definitions.field-added-open-range", _in_no_version, open=True),
 )
 
@@ -561,10 +563,14 @@ def _has(versions: Versions) -> str:
 OPEN = "open"
 
 
+@cache
+def _register() -> dict[str, Requirement]:
+    return read_requirements(VECTORS / "requirements.yaml")
+
+
 def levels(findings: Iterable[Finding]) -> list[tuple[Finding, str]]:
     """Findings with what each weighs: the level of its requirement, or OPEN."""
-    register = read_requirements(VECTORS / "requirements.yaml")
-    return [(finding, OPEN if finding.open else register[finding.requirement].level) for finding in findings]
+    return [(finding, OPEN if finding.open else _register()[finding.requirement].level) for finding in findings]
 
 
 def counts(level: str, *, fail_on: str, strict: bool) -> bool:
