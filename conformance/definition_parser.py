@@ -392,7 +392,9 @@ class _Parser:
         """Whether the default is null, and the default as a wire value."""
         given = row.get("default")
         if given == "null":
-            return self._null_default(path, element, is_array=is_array, spans=spans), None
+            null = self._null_default(path, element, is_array=is_array, spans=spans)
+            # A null uuid is the zero one (primitive-types#uuid).
+            return null, bytes(16) if element == "uuid" and not is_array else None
         if is_array or element not in _IMPLIED:
             if given not in (None, ""):
                 self._no_default(path, "array" if is_array else element, given)

@@ -381,7 +381,11 @@ def _reordered(change: StructureChange) -> Problems:
     moved = [index for index, (one, other) in enumerate(zip(before, now, strict=True)) if one != other]
     if moved:
         window = slice(moved[0], moved[-1] + 1)
-        yield "", f"the order was {', '.join(before[window])} and is {', '.join(now[window])} now"
+        yield "", f"the order was {_listed(before[window])} and is {_listed(now[window])} now"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join([*names[:8], *["…"] * (len(names) > 8)])
 
 
 def _reordered_on_the_wire(change: StructureChange) -> Problems:

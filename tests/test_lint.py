@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -704,3 +705,28 @@ def test_definitions_without_any_message_are_an_error(tmp_path):
 def test_json_of_other_things_beside_definitions_is_left_alone(tmp_path):
     assert lint(written(tmp_path / "new", [message(), '{"dependencies": {"a": 1, "a": 2}}', "[1]"])) == []
     assert parse_json("[1]") == [1]
+
+
+# --- the page -----------------------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
+
+
+def example(name):
+    return re.search(rf"<!-- example: {re.escape(name)} -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)[1]
+
+
+def test_the_example_in_the_docs_is_what_lint_prints(tmp_path):
+    for name in ("old/FooRequest.json", "new/FooRequest.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(example(name))
+    command, _, printed = example("output").partition("\n")
+    done = conformance(*command.removeprefix("$ conformance ").split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (1, printed, "")
+
+
+def test_every_option_that_the_docs_show_exists(tmp_path):
+    helped = conformance("lint", "--help", cwd=tmp_path).stdout
+    shown = set(re.findall(r"`(--[a-z-]+)", PAGE))
+    assert shown == {"--against", "--json", "--fail-on", "--strict"}
+    assert all(option in helped for option in shown)
