@@ -345,6 +345,49 @@ def fixtures(folder: Path) -> None:
     click.echo(f"{folder}: {write_fixtures(folder)} fixtures")
 
 
+# --- message definitions ------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), metavar="OLD", help="The definitions of an older release.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
+@click.option("--strict", is_flag=True, help="Findings where the document is silent count too.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every finding as JSON."
+)
+@_one_line_errors
+def lint(path: Path, against: Path | None, *, fail_on: str, strict: bool, json_file: Path | None) -> None:
+    """Check message definitions, and with --against what became of older ones.
+
+    PATH and OLD are a folder, a file, or a jar, wheel or zip.
+    Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or no definitions.
+    """
+    import json
+
+    from conformance.definitions import DefinitionError
+    from conformance.lint import as_json, counts, levels, summary
+    from conformance.lint import lint as examine
+
+    try:
+        found = levels(examine(path, against))
+    except DefinitionError as error:
+        click.echo("\n".join(f"conformance: {finding}" for finding in error.findings), err=True)
+        sys.exit(WRONG)
+    if json_file:
+        json_file.write_text(json.dumps(as_json(found), indent=1) + "\n", encoding="utf-8")
+    for finding, level in found:
+        click.echo(finding.text(level))
+    click.echo(summary(found))
+    sys.exit(FAILED if any(counts(level, fail_on=fail_on, strict=strict) for _, level in found) else OK)
+
+
 # --- vectors ------------------------------------------------------------------------------------------
 
 
