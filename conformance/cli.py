@@ -258,13 +258,9 @@ def _list_requirements(catalog: Catalog, chosen: Sequence[Case], *, narrowed: bo
         cases = [case for case in covering[name] if case in ids]
         if narrowed and not cases:
             continue
-        state = (
-            f"{len(cases)} cases"
-            if cases
-            else "no case yet"
-            if requirement.testable
-            else f"not testable: {requirement.why}"
-        )
+        uncovered = "by conformance lint" if "lint" in requirement.tests else "no case yet"
+        why_not = uncovered if requirement.testable else f"not testable: {requirement.why}"
+        state = f"{len(cases)} cases" if cases else why_not
         click.echo(f"{name}\t{requirement.level}\t{', '.join(requirement.source)}\t{state}\t{' '.join(cases)}")
 
 

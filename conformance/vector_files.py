@@ -31,6 +31,8 @@ class Requirement:
     upstream_crash: bool = False
     """Apache Kafka runs out of memory here, so a crash is disputed too."""
     testable: bool = True
+    tests: tuple[str, ...] = ()
+    """The kinds of test that can show it, `lint` among them."""
 
     def disputed(self, op: str) -> frozenset[str]:
         """The verdicts that say nothing here, because Apache Kafka itself does not meet it in this operation."""
@@ -81,6 +83,7 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             upstream_op=row.get("upstream-op", ""),
             upstream_crash=row.get("upstream-crash", False),
             testable=row.get("testable", True),
+            tests=tuple(row.get("tests", ())),
         )
     return register
 

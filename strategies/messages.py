@@ -24,7 +24,11 @@ def message_value(name: str, dice: Dice, scalar: Callable[[str, Dice], Any]) -> 
     """A wire value of the type `MESSAGE<name,version>`; `scalar` draws a value of a primitive type."""
     found = codec.message_of(name)
     assert found is not None
-    message, version = found
+    return draw_message(*found, dice, scalar)
+
+
+def draw_message(message: Message, version: int, dice: Dice, scalar: Callable[[str, Dice], Any]) -> dict[str, Any]:
+    """A wire value of a message in a version."""
     return _Drawer(message, version, dice, scalar).structure(message.name, depth=0)
 
 
@@ -48,7 +52,9 @@ class _Drawer:
         return found
 
     def _member(self, member: Member, depth: int) -> Any:
-        if self._version in member.nullable and self._dice.chance(20):
+        # The absent UUID is the zero one: no value of its own.
+        nullable = self._version in member.nullable and (member.type != "uuid" or member.is_array)
+        if nullable and self._dice.chance(20):
             return None
         if not member.is_array:
             return self._one(member, depth)
