@@ -472,17 +472,24 @@ def kafka_python():
 
 def jar(name):
     """The kafka-clients jar of an adapter that is set up."""
-    found = list((adapters()[name].home / "target" / "lib").glob("kafka-clients-*.jar"))
-    if not found:
-        pytest.skip(f"{name} is not set up (conformance targets --setup {name})")
-    return found[0]
+    return next((adapters()[name].home / "target" / "lib").glob("kafka-clients-*.jar"))
 
 
-SOURCES = {
-    "kafka-python": kafka_python,
-    "kafka-clients": lambda: jar("kafka-clients"),
-    "kafka-clients-3": lambda: jar("kafka-clients-3"),
-}
+SOURCES = ("kafka-python", "kafka-clients", "kafka-clients-3")
+
+
+@pytest.fixture
+def real(request):
+    """The definitions that come with a library, by its name."""
+
+    def found(source):
+        if source == "kafka-python":
+            return kafka_python()
+        return jar(request.getfixturevalue(source.replace("-", "_")))
+
+    return found
+
+
 EARLY_NULL = "nullableVersions start before versions, which takes nothing away"
 TWICE = "Apache Kafka's reader takes the last of two equal keys"
 EXPLAINED = {
@@ -507,8 +514,8 @@ def stem(finding):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_real_definitions_break_nothing_that_is_not_explained(source):
-    found = levels(lint(SOURCES[source]()))
+def test_real_definitions_break_nothing_that_is_not_explained(source, real):
+    found = levels(lint(real(source)))
     assert {level for _, level in found} == {"open"}
     places = [(stem(finding), finding.path, finding.requirement.removeprefix("definitions.")) for finding, _ in found]
     assert [place for place in places if place not in EXPLAINED] == []
@@ -534,8 +541,8 @@ ZOOKEEPER = {"ControlledShutdown", "LeaderAndIsr", "StopReplica", "UpdateMetadat
 RENAMED = {"ListConfigResourcesResponse": 2, "TxnOffsetCommitRequest": 1, "VoteRequest": 3}
 
 
-def test_what_became_of_3_9_in_4_4_is_dropped_versions_and_new_names_only():
-    found = levels(lint(jar("kafka-clients"), jar("kafka-clients-3")))
+def test_what_became_of_3_9_in_4_4_is_dropped_versions_and_new_names_only(real):
+    found = levels(lint(real("kafka-clients"), real("kafka-clients-3")))
     dropped = [stem(finding) for finding, level in found if level == "must"]
     assert {finding.requirement for finding, level in found if level == "must"} == {"definitions.no-version-dropped"}
     sides = ("Request", "Response")
@@ -596,10 +603,9 @@ DAMAGE = {
 
 @pytest.mark.parametrize("source", ["kafka-python", "kafka-clients"])
 @pytest.mark.parametrize("rule", DAMAGE)
-def test_real_definitions_that_are_damaged_are_reported(rule, source, tmp_path):
-    real = read_definitions(SOURCES[source]())
+def test_real_definitions_that_are_damaged_are_reported(rule, source, real, tmp_path):
     before, after, damaged = [], [], []
-    for name, message in real.messages.items():
+    for name, message in read_definitions(real(source)).messages.items():
         document = json.loads(json.dumps(message.source))
         if document["validVersions"] != "none" and DAMAGE[rule](document):
             before.append(message.source)
