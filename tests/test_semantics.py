@@ -26,8 +26,8 @@ def batches(data):
 
 def test_records_from_the_fetch_offset_on_are_seen_and_the_next_offset_follows_the_last_entry():
     log = batch(0, [0, 2]) + batch(5, [5, 6, 7]) + message(9) + wrapper(11, 13)
-    seen = view(log, 6)
-    assert offsets(seen) == [6, 7, 9, 11, 13]
+    seen = view(log, 1)
+    assert offsets(seen) == [2, 5, 6, 7, 9, 11, 13]
     assert (seen.next_offset, seen.ends, seen.legacy) == (14, (3, 8, 10, 14), {9, 11, 13})
     assert (seen.damage, seen.remarks, seen.partial) == (None, (), False)
 
@@ -58,6 +58,12 @@ def test_what_follows_damage_is_not_looked_at():
     assert unchecked.damage is None or unchecked.damage.requirement != "crc.mismatch-corrupt"
     worse = batch(1)[:8] + bytes(4) + batch(1)[12:]
     assert view(batch(0) + worse, 0, check_crcs=False).damage.requirement == "batch.length-wrong-rejected"
+
+
+def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
+    log = batch(0, [0, 2]) + batch(5)
+    assert [any(remark.any_value for remark in view(log, fetch).remarks) for fetch in (2, 3, 5)] == [False, True, True]
+    assert view(batch(0), 50).remarks == view(batch(0) + batch(1)[:-1], 50).remarks == ()
 
 
 def test_an_entry_that_does_not_begin_after_the_one_before_leaves_any_outcome():

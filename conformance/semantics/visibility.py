@@ -14,8 +14,8 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
-from conformance.codec.log import first_offset, last_offset
-from conformance.codec.record_batch import CONTROL_TYPES, RECORD, TIMESTAMP_TYPES
+from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
+from conformance.codec.record_batch import CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES, sealed
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
@@ -89,9 +89,7 @@ class _Transactions:
         producer = batch["producerId"]
         if producer < 0:
             return False
-        while self._coming and self._coming[0][0] <= last_offset(batch):
-            first, listed = heapq.heappop(self._coming)
-            self._active[listed] = first
+        self._reach(last_offset(batch))
         if batch["isControlBatch"]:
             matters = producer in self._active
             remarks += (replace(found, any_value=matters) for found in _doubts(batch, at))
@@ -107,6 +105,17 @@ class _Transactions:
             hint = f"the aborted transaction is said to begin inside the batch, at {self._active[producer]}"
             remarks.append(_doubt("consumer.filters-aborted", at, hint, any_value=True))
         return True
+
+    def passes_over(self, header: dict[str, Any]) -> bool:
+        """Whether a batch with this header is hidden, so that its records need not be read to know it."""
+        self._reach(last_offset(header))
+        return bool(header["isTransactional"]) and header["producerId"] in self._active
+
+    def _reach(self, offset: int) -> None:
+        """Make active whatever begins up to an offset."""
+        while self._coming and self._coming[0][0] <= offset:
+            first, listed = heapq.heappop(self._coming)
+            self._active[listed] = first
 
 
 def _doubt(requirement: str, at: int, hint: str, *, any_value: bool = False) -> codec.Violation:
@@ -155,6 +164,10 @@ def view(
         if entry.value is None:
             damage = next(iter(entry.violations), None)
             partial = damage is None
+            checksum = any(found.requirement in CHECKSUM_RULES for found in entry.violations)
+            if damage is not None and not checksum and _need_not_be_read(data[entry.start : entry.stop], transactions):
+                hint = "damage in records that nobody is shown: a consumer need not look at them"
+                remarks.append(_doubt(damage.requirement, entry.start, hint, any_value=True))
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
@@ -172,6 +185,10 @@ def view(
             hidden.update((record["offset"], rule) for record in entry.value["records"])
         else:
             records += _of_batch(entry.value)
+    if ends and ends[0] <= fetch_offset and len(ends) + (damage is not None) > 1:
+        # Apache Kafka's consumer, too, may fall back to such an entry's end, and hand out what lies between.
+        hint = "a whole entry before the fetch offset, with others after it, which no broker sends"
+        remarks.append(_doubt("offset.fetch-absolute", 0, hint, any_value=True))
     return View(
         fetch_offset,
         tuple(record for record in records if record["offset"] >= fetch_offset),
@@ -182,6 +199,22 @@ def view(
         tuple(remarks),
         partial,
     )
+
+
+_CODEC_AT, _COUNT_AT = 22, HEADER_SIZE - 4
+"""Where the bits of the codec and the record count lie in a batch."""
+
+
+def _need_not_be_read(data: bytes, transactions: _Transactions | None) -> bool:
+    """Whether a damaged entry has the header of a batch whose records are not to be seen, whatever they are."""
+    if len(data) < HEADER_SIZE:
+        return False
+    alone = bytearray(data[:_COUNT_AT] + bytes(4))
+    alone[_CODEC_AT] &= 0xF8
+    header = codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
+    if header is None:
+        return False
+    return bool(header["isControlBatch"]) or (transactions is not None and transactions.passes_over(header))
 
 
 def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:
