@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
@@ -151,6 +153,19 @@ def test_damage_in_records_that_are_not_to_be_seen_need_not_be_noticed():
         over, stopped = shown([*TWO, seen(5)], "6"), shown(TWO, "2", error="malformed")
         assert [told(case, value)[0] for value in (over, stopped)] == ["either", "either"]
         assert judge(case, Refused("malformed")).kind is Kind.EITHER
+
+
+def test_damage_in_records_before_the_fetch_need_not_be_noticed():
+    inner = wrapper(3, 4, 5, compression=2)
+    at = inner.rindex(b"v")
+    damaged = inner[:at] + b"w" + inner[at + 1 :]
+    damaged = damaged[:12] + zlib.crc32(damaged[16:]).to_bytes(4) + damaged[16:]
+    for log in (longer(batch(3, [3, 4, 5])), damaged):
+        case = asked(log, fetch_offset=5)
+        assert [told(case, value)[0] for value in (shown([seen(5)], "6"), shown([], "5", error="other"))] == [
+            "either"
+        ] * 2
+        assert told(asked(log, fetch_offset=0), shown([seen(3), seen(4), seen(5)], "6"))[0] == "fail"
 
 
 def test_damage_in_records_that_are_to_be_seen_is_noticed_and_so_is_a_checksum_wherever_it_stands():

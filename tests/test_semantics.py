@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.semantics.conversion import Unconvertible, convert, converted, flattened, is_one_set
+from conformance.semantics.conversion import Unconvertible, convert, converted, flattened
 from conformance.semantics.sequences import ANY, judged, next_sequence
 from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
 
@@ -227,12 +227,6 @@ def test_appending_renumbers_into_one_batch_with_times_of_creation():
     assert kept(convert(appended, 2, 7), "offset", "entry") == [(7, 0), (8, 0)]
     assert [entry["timestamp"] for entry in converted(batches(message(3, 0)), 2, 7)] == [-1]
     assert convert(b"", 2, 7) == b""
-
-
-def test_what_a_broker_makes_one_batch_of():
-    one = [message(0), message(0) + message(4), message(0, 0), wrapper(1, 2), wrapper(1, 2, magic=0)]
-    other = [batch(0), message(0) + message(1, 0), wrapper(0, 1) + message(2), wrapper(0) + wrapper(1), b""]
-    assert [is_one_set(batches(log)) for log in (*one, *other)] == [True] * len(one) + [False] * len(other)
 
 
 def test_there_is_no_conversion_of_zstandard_down_nor_renumbering_below_magic_2():

@@ -15,6 +15,7 @@ from typing import Any
 from conformance import codec
 from conformance.codec import notation as n
 from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
+from conformance.codec.message_set import MAGIC_AT
 from conformance.codec.record_batch import CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES, sealed
 
 READ_COMMITTED = "read_committed"
@@ -164,8 +165,7 @@ def view(
         if entry.value is None:
             damage = next(iter(entry.violations), None)
             partial = damage is None
-            checksum = any(found.requirement in CHECKSUM_RULES for found in entry.violations)
-            if damage is not None and not checksum and _need_not_be_read(data[entry.start : entry.stop], transactions):
+            if damage is not None and _need_not_be_met(data, entry, damage, 0 if ends else fetch_offset, transactions):
                 hint = "damage in records that nobody is shown: a consumer need not look at them"
                 remarks.append(_doubt(damage.requirement, entry.start, hint, any_value=True))
             break
@@ -205,16 +205,29 @@ _CODEC_AT, _COUNT_AT = 22, HEADER_SIZE - 4
 """Where the bits of the codec and the record count lie in a batch."""
 
 
-def _need_not_be_read(data: bytes, transactions: _Transactions | None) -> bool:
-    """Whether a damaged entry has the header of a batch whose records are not to be seen, whatever they are."""
-    if len(data) < HEADER_SIZE:
+def _need_not_be_met(
+    data: bytes, entry: codec.Entry, damage: codec.Violation, fetch_offset: int, transactions: _Transactions | None
+) -> bool:
+    """Whether damage may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
+
+    That goes for records and inner messages; a length, a magic or a checksum of the entry is met by every reader.
+    """
+    if data[entry.start + MAGIC_AT : entry.start + MAGIC_AT + 1] != b"\2":
+        return bool(damage.layer) and fetch_offset > 0
+    header = _header(data[entry.start : entry.stop])
+    if header is None or any(found.requirement in CHECKSUM_RULES for found in entry.violations):
         return False
+    hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
+    return bool(hidden) or header["baseOffset"] < fetch_offset
+
+
+def _header(data: bytes) -> Any:
+    """The header of a batch by itself, whatever its records are; None when that is not sound either."""
+    if len(data) < HEADER_SIZE:
+        return None
     alone = bytearray(data[:_COUNT_AT] + bytes(4))
     alone[_CODEC_AT] &= 0xF8
-    header = codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
-    if header is None:
-        return False
-    return bool(header["isControlBatch"]) or (transactions is not None and transactions.passes_over(header))
+    return codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
 
 
 def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:
