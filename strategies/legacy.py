@@ -42,7 +42,7 @@ def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int 
 
 
 def _message(dice: Dice, offset: int, magic: int, alike: bytes | None) -> dict[str, Any]:
-    stamp = dice.pick((-1, 0, _EPOCH_MS, _EPOCH_MS + dice.below(100_000), dice.below(1 << 44), (1 << 63) - 1))
+    stamp = dice.pick((-1, 0, _EPOCH_MS, _EPOCH_MS + dice.below(100_000), dice.below(1 << 44), (1 << 63) - 2))
     timed = {"timestamp": stamp, "timestampType": int(dice.chance(15))} if magic else {}
     contents = {"key": _content(dice), "value": _content(dice) if alike is None else alike}
     return {"offset": offset, "magic": magic, **timed, **contents}

@@ -130,8 +130,9 @@ def _inner(cursor: Cursor) -> list[Values]:
     base = cursor.path
     while cursor.left:
         if is_cut_off(cursor):
-            hint = "the last inner message is cut off"
-            cursor.remark("message-set.no-count", hint, any_value=True)
+            size = int.from_bytes(cursor.data[cursor.pos + 8 : cursor.pos + OVERHEAD], "big")
+            rule = "robustness.inner-message-size" if size > len(cursor.data) else "message-set.no-count"
+            cursor.remark(rule, "the last inner message is cut off", any_value=True)
             break
         cursor.count(1)
         if cursor.tracing:
