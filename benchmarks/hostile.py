@@ -24,7 +24,7 @@ from itertools import islice
 
 from conformance import codec
 from conformance.cases import AnyOf, Refuses
-from conformance.generated import expectation
+from conformance.own_cases import expectation
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import drawn
 from conformance.strategies.mutations import MUTATIONS, mutate

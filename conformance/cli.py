@@ -73,7 +73,12 @@ def main() -> None:
 @click.option(
     "--case", "ad_hoc", metavar="TYPE:HEX|TYPE:@FILE", help="One case of your own; the reference says what to expect."
 )
-@click.option("--op", type=click.Choice(["decode", "encode"]), default="decode", help="What to do with --case.")
+@click.option(
+    "--op",
+    type=click.Choice(["decode", "encode", "read", "convert", "sequence"]),
+    default="decode",
+    help="What to do with --case: decode bytes; the others take JSON.",
+)
 @click.option(
     "--vectors", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="A further folder of vectors."
 )

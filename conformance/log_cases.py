@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conformance import codec
-from conformance.cases import AnyOf, Converts, Delivers, Expectation, Refuses, Sequences
+from conformance.cases import ERRORS, AnyOf, Converts, Delivers, Expectation, Refuses, Sequences
 from conformance.codec.log import CHECKSUM_RULES, first_offset
+from conformance.codec.message_set import MAGIC_AT
 from conformance.codec.notation import DECIMAL, NUMBER, Fields, ListOf, NotationError, unknown_fields
 from conformance.codec.record_batch import OVERHEAD
-from conformance.semantics.conversion import CONVERTED, converted
+from conformance.semantics.conversion import CONVERTED, convert, converted
 from conformance.semantics.sequences import ANSWERS, BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, View, view
 
@@ -35,6 +36,11 @@ _ORDER = (
     "recursive.wrapper-offset-is-last",
 )
 """Open places after which offsets do not rise: what a consumer makes of such a log is anybody's guess."""
+
+
+class NotAsked(NotationError):
+    """A question that is well put, and that nobody is asked: it has no answer on which everybody agrees."""
+
 
 # --- read ---------------------------------------------------------------------------------------------
 
@@ -79,12 +85,16 @@ def _delivery(seen: View, unchecked: View) -> Expectation:
 
 
 def first_seen(data: bytes) -> int:
-    """The first offset of a log, from 0: that of its first sound entry, or what stands in its first bytes."""
-    for entry in codec.entries(data):
-        if entry.value is not None:
-            return max(0, first_offset(entry.value))
-        break
-    return max(0, int.from_bytes(data[:8], "big", signed=True)) if len(data) >= OVERHEAD else 0
+    """The first offset of a log, from 0: that of its first sound entry, or what stands in its first bytes.
+
+    Of a damaged message those do not tell it: a wrapper has the offset of its last. There it is 0.
+    """
+    first = next(codec.entries(data), None)
+    if first is not None and first.value is not None:
+        return max(0, first_offset(first.value))
+    if len(data) < OVERHEAD or data[MAGIC_AT : MAGIC_AT + 1] in (b"\0", b"\1"):
+        return 0
+    return max(0, int.from_bytes(data[:8], "big", signed=True))
 
 
 def softened(expect: Expectation) -> Expectation:
@@ -109,6 +119,8 @@ def question_of(row: dict[str, Any], data: bytes | None) -> Question:
     op = row["op"]
     if (data is None) != (op == "sequence"):
         raise NotationError("hex is missing" if data is None else "a sequence request has batches and no hex")
+    if row.get("reject", "other") not in ERRORS:
+        raise NotationError(f"reject is one of {', '.join(ERRORS)}, found {row['reject']!r}")
     if data is None:
         return _sequence_question(row)
     return _read_vector(row, data) if op == "read" else _convert_question(row, data)
@@ -126,34 +138,48 @@ def _read_vector(row: dict[str, Any], data: bytes) -> Question:
         check_crcs=row.get("checkCrcs", True) is not False,
     )
     damage = expect.view.damage if isinstance(expect, Delivers) else None
+    stated = row.get("value")
     if "either" in row:
-        return request, AnyOf() if row["either"] == "any" else softened(expect)
-    if ("reject" in row) != (damage is not None):
+        readings = _readings(row)
+        if not readings or not isinstance(expect, Delivers):
+            return request, AnyOf()
+        expect, stated = softened(expect), readings[-1]
+    elif ("reject" in row) != (damage is not None):
         raise NotationError(f"the bytes say otherwise: {damage or 'nothing is wrong with them'}")
-    if not isinstance(expect, Delivers) or expect.open:
+    elif not isinstance(expect, Delivers) or expect.open:
         raise NotationError("the bytes stand at an open place: say `either`")
-    if "value" in row:
+    if stated is not None and isinstance(expect, Delivers):
         seen = {"records": expect.view.records, "nextOffset": expect.view.next_offset}
-        _agree(VIEW, row["value"], seen)
+        _agree(VIEW, stated, seen)
     return request, expect
+
+
+def _readings(row: dict[str, Any]) -> list[Any]:
+    """The value among the readings of an open place, as [value]; [] where any outcome will do."""
+    match row["either"]:
+        case "any":
+            return []
+        case ["reject", {"value": value, **further}] if not further:
+            return [value]
+    raise NotationError("either is `any`, or [reject, {value: ...}]")
 
 
 def _convert_question(row: dict[str, Any], data: bytes) -> Question:
     magic, base = NUMBER.parse(row.get("magic")), _optional(row, "baseOffset")
-    request = {"hex": data.hex(), "magic": magic, **({} if base is None else {"baseOffset": str(base)})}
-    read = codec.decode("LOG", data)
-    if not read.ok:
-        raise NotationError(f"the bytes have no value: {read.violations[0]}")
+    if "either" in row:
+        if _readings(row):
+            raise NotationError("either is `any` for a conversion")
+        return {"hex": data.hex(), "magic": magic, **({} if base is None else {"baseOffset": str(base)})}, AnyOf()
     try:
-        records = converted(read.value["batches"], magic, base)
-    except codec.Unencodable as error:
-        if row.get("reject") != "invalid-value":
-            raise NotationError(f"there is no such conversion ({error}): say `reject: invalid-value`") from None
-        return request, Refuses(None, "invalid-value")
-    if "reject" in row:
-        raise NotationError("there is such a conversion")
-    _agree(CONVERTED, row.get("value", []), records)
-    return request, Converts(records)
+        request, expect = convert_question(data, magic, base)
+    except NotAsked as error:
+        raise NotationError(f"{error}: say `either: any`") from None
+    if isinstance(expect, Converts) != ("value" in row) or row.get("reject", "invalid-value") != "invalid-value":
+        there = "is such a" if isinstance(expect, Converts) else "is no such"
+        raise NotationError(f"there {there} conversion: say `value`, or `reject: invalid-value`")
+    if isinstance(expect, Converts):
+        _agree(CONVERTED, row["value"], expect.records)
+    return request, expect
 
 
 def _sequence_question(row: dict[str, Any]) -> Question:
@@ -168,13 +194,54 @@ def _sequence_question(row: dict[str, Any]) -> Question:
     return request, expect
 
 
+def convert_question(data: bytes, magic: int, base_offset: int | None = None) -> Question:
+    """How a log is asked for in another magic, and what it must become. Raises NotAsked.
+
+    That is a log at which something is wrong, open or cut off; up, one that has batches already, or times that no
+    batch can hold; and with a base offset one that is not sent at once: one wrapper, or plain messages of one magic
+    (decisions, Conversions).
+    """
+    read = codec.decode("LOG", data)
+    if not read.ok or read.remarks:
+        raise NotAsked(f"nobody converts such a log: {(*read.violations, *read.remarks)[0]}")
+    if read.value["partial"]:
+        raise NotAsked("what becomes of a cut entry is nowhere said")
+    batches = read.value["batches"]
+    kinds = {(batch["magic"], batch["compression"] != 0) for batch in batches}
+    if magic == 2 and any(of == magic for of, _ in kinds):
+        raise NotAsked("nobody converts up what has batches of magic 2 already")
+    if magic == 2 and any(_is_untimed(message) for batch in batches for message in batch["messages"]):
+        raise NotAsked("a time of appending that is none: Apache Kafka refuses it, others may keep it")
+    if base_offset is not None and (len(kinds) != 1 or (len(batches) > 1 and kinds.pop()[1])):
+        raise NotAsked("one batch is made of one wrapper, or of plain messages of one magic")
+    request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
+    try:
+        records = converted(batches, magic, base_offset)
+    except codec.Unencodable:
+        return request, Refuses(None, "invalid-value")
+    try:
+        convert(data, magic, base_offset)
+    except codec.Unencodable as error:
+        raise NotAsked(f"no batch holds such records: {error}") from None
+    return request, Converts(records)
+
+
+def _is_untimed(message: dict[str, Any]) -> bool:
+    return bool(message.get("timestampType")) and message["timestamp"] < 0
+
+
 def sequence_question(batches: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Sequences]:
     """How a target is asked for the fate of batches, and what it must answer."""
     return {"batches": BATCHES.render(batches)}, Sequences(tuple(judged(batches)))
 
 
 def _optional(row: dict[str, Any], name: str) -> int | None:
-    return DECIMAL.parse(row[name]) if name in row else None
+    if name not in row:
+        return None
+    found: int = DECIMAL.parse(row[name])
+    if not -INT64_MAX - 1 <= found <= INT64_MAX:
+        raise NotationError(f"{name}: {found} is no INT64")
+    return found
 
 
 def _agree(notation: Any, stated: Any, computed: Any) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 from conformance import codec
 from conformance.cases import ERRORS, PASSED, Delivers, Kind, Verdict
 from conformance.codec.log import CHECKSUM_RULES
+from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.notation import UNSHOWN, ListOf, NotationError, unshown_paths
+from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.sequences import ANSWERS
 from conformance.semantics.visibility import SEEN, VIEW, View
@@ -22,7 +24,11 @@ _SEEN_RULES = {
 }
 """The requirement that says what a part of a record is to an application."""
 
+_OF_MESSAGES = MESSAGE_RULES | {"timestampType": "legacy.v1-attributes", "headers": "legacy.v1-features"}
+"""The same for a message of magic 0 or 1."""
+
 _NEXT = "offset.next-formula"
+_APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 # --- read ---------------------------------------------------------------------------------------------
 
@@ -34,16 +40,24 @@ def judge_read(expected: Delivers, given: Any) -> Verdict:
     if error is not None and error not in ERRORS:
         raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
     verdict = _read(expected.view, found, error)
-    if verdict.kind is not Kind.FAIL:
-        return Verdict(Kind.EITHER, "delivered") if expected.open and verdict.kind is Kind.PASS else verdict
+    if expected.open and verdict.kind is Kind.PASS:
+        return Verdict(Kind.EITHER, "delivered")
     if expected.open and error is not None:
-        return Verdict(Kind.EITHER, f"stopped with {error}")
+        return _stopped_early(expected.view, found) or Verdict(Kind.EITHER, f"stopped with {error}")
     damage = expected.view.damage
-    checksum = damage is not None and damage.requirement in CHECKSUM_RULES
-    if damage is None or not checksum or _read(expected.unchecked, found, error).kind is Kind.FAIL:
+    if verdict.kind is not Kind.FAIL or damage is None or damage.requirement not in CHECKSUM_RULES:
+        return verdict
+    if _read(expected.unchecked, found, error).kind is Kind.FAIL:
         return verdict
     hint = f"delivered in spite of a wrong checksum: {damage}"
     return Verdict(Kind.FAIL, hint, requirement=damage.requirement, level="should")
+
+
+def _stopped_early(view: View, found: dict[str, Any]) -> Verdict | None:
+    """What is wrong with the records handed out before an open place was refused; there may be fewer than are due."""
+    shown = found.get("records", UNSHOWN)
+    count = 0 if shown is UNSHOWN else len(shown)
+    return _records_differ(view, list(view.records[:count]), shown, whole=False)
 
 
 def _read(view: View, found: dict[str, Any], error: str | None) -> Verdict:
@@ -78,9 +92,18 @@ def _records_differ(view: View, due: list[dict[str, Any]], shown: Any, *, whole:
     path = next(ListOf(SEEN).mismatches(tuple(due), held, "records"), None)
     if path is None:
         return None
-    if path.endswith("]"):
+    at, _, field = path.removeprefix("records[").partition("].")
+    if not field:
         return _failed(f"{len(shown)} records are delivered, {len(due)} are due", path)
-    return _failed(f"{path} differs", path, _SEEN_RULES.get(path.split(".")[1].partition("[")[0], ""))
+    return _failed(f"{path} differs", path, _rule_of(field.partition("[")[0], due[int(at)], view))
+
+
+def _rule_of(field: str, record: dict[str, Any], view: View) -> str:
+    """The requirement that says what a field of a record is."""
+    if record["offset"] in view.legacy:
+        return _OF_MESSAGES[field]
+    overwritten = field == "timestamp" and record["timestampType"] == _APPEND_TIME
+    return "timestamp.log-append-overwritten" if overwritten else _SEEN_RULES[field]
 
 
 def _ending(view: View, stop: int | None, error: str | None) -> Verdict | None:

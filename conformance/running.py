@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conformance import codec
-from conformance.cases import Case, Kind
+from conformance.cases import WHOLE_LOG, Case, Kind, Op
 from conformance.catalog import Catalog, as_of, read_catalog, select
 from conformance.codec.notation import NotationError
-from conformance.generated import ad_hoc_id, case_of, decode_case, encode_case, generated_cases, types_for
+from conformance.generated import case_of, generated_cases, types_for
 from conformance.known import Known, read_known, stale, updated
+from conformance.own_cases import ad_hoc_case
 from conformance.reports.json_file import as_json
 from conformance.reports.junit import as_junit
 from conformance.reports.text import target_report, target_summary
@@ -124,7 +125,7 @@ def _status(runs: Sequence[TargetRun], *, stale_entries: bool) -> int:
 
 def _collect(catalog: Catalog, options: dict[str, Any]) -> list[Case]:
     if options["ad_hoc"] is not None:
-        return [ad_hoc_case(options["ad_hoc"], options["op"], catalog)]
+        return [given_case(options["ad_hoc"], options["op"], catalog)]
     cases = list(catalog.cases.values())
     if options["as_of"] is not None:
         try:
@@ -147,25 +148,30 @@ def parse_hex(given: str) -> bytes:
         raise FileError("hex", f"expected hex digits, found {given[:60]!r}") from None
 
 
-def ad_hoc_case(given: str, op: str, catalog: Catalog) -> Case:
-    """A case of the user's own, TYPE:HEX or TYPE:@FILE (with op encode: JSON); the reference says what to expect.
+def given_case(given: str, op: Op, catalog: Catalog) -> Case:
+    """A case of the user's own; the reference says what to expect.
 
-    Raises FileError or codec.UnknownType.
+    TYPE:HEX or TYPE:@FILE (raw bytes) to decode, with other operations TYPE:JSON or TYPE:@FILE: the value to encode,
+    with magic and compression beside it for a MESSAGE_SET, or LOG:{the request}. Raises FileError or UnknownType.
     """
     name, colon, rest = given.partition(":")
     if not colon:
         raise FileError("--case", f"expected TYPE:HEX or TYPE:@FILE, found {given[:60]!r}")
     codec.wire(name)
     origin = rest[1:] if rest.startswith("@") else ""
-    if op == "encode":
-        text = Path(origin).read_bytes() if origin else rest.encode()
-        try:
-            shown = msgspec.json.decode(text)
-            return encode_case(ad_hoc_id(name, None, shown), name, shown, catalog, origin=origin)
-        except (msgspec.DecodeError, NotationError) as error:
-            raise FileError("--case", f"not a value of {name}: {error}") from None
-    data = Path(origin).read_bytes() if origin else parse_hex(rest)
-    return decode_case(ad_hoc_id(name, data), name, data, catalog, origin=origin)
+    if op == "decode":
+        digits = Path(origin).read_bytes().hex() if origin else parse_hex(rest).hex()
+        return ad_hoc_case(op, name, {"hex": digits}, catalog, origin=origin)
+    if op in WHOLE_LOG and name != "LOG":
+        raise FileError("--case", f"{op} is asked of a LOG, not of {name}")
+    text = Path(origin).read_bytes() if origin else rest.encode()
+    try:
+        asked = msgspec.json.decode(text)
+        parts = asked if op in WHOLE_LOG or name == "MESSAGE_SET" else {"value": asked}
+        return ad_hoc_case(op, name, parts, catalog, origin=origin)
+    except (msgspec.DecodeError, NotationError) as error:
+        what = f"a {op} request" if op in WHOLE_LOG else f"a value of {name}"
+        raise FileError("--case", f"not {what}: {error}") from None
 
 
 # --- files --------------------------------------------------------------------------------------------

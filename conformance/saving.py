@@ -10,9 +10,13 @@ from typing import Any
 import yaml
 
 from conformance import codec
-from conformance.cases import AnyOf, Case, Expectation, Reads, Refuses, Writes
+from conformance.cases import AnyOf, Case, Converts, Delivers, Expectation, Reads, Refuses, Sequences, Writes
+from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
+from conformance.own_cases import ad_hoc_id, parts_of
 from conformance.results import Shrunk, TargetRun
+from conformance.semantics.conversion import CONVERTED
+from conformance.semantics.visibility import VIEW
 
 
 def save_all(runs: Sequence[TargetRun], folder: Path) -> list[Path]:
@@ -40,28 +44,53 @@ def as_vector(shrunk: Shrunk) -> dict[str, Any] | None:
     """The vector of a shrunk failure; None where its expectation cannot be said in one."""
     case = shrunk.result.case
     found: dict[str, Any] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}
-    if case.op == "encode":
-        found["value"] = case.request["value"]
-        if isinstance(case.expect, Refuses):
-            found["reject"] = "invalid-value"
-        elif isinstance(case.expect, Writes):
-            found["hex"] = case.expect.data.hex()
-        else:
-            return None
-    else:
-        assert case.data is not None
-        found["hex"] = case.data.hex()
-        found |= _expected(case, shrunk.result.verdict.path)
-    found["note"] = shrunk.result.verdict.detail
-    found["source"] = f"derived: {shrunk.origin}"
-    return found
+    match case.op:
+        case "encode":
+            said = _encoded(case)
+        case "decode":
+            assert case.data is not None
+            said = {"hex": case.data.hex(), **_expected(case, shrunk.result.verdict.path)}
+        case _:
+            said = {"op": case.op, **parts_of(case), **_of_log(case.expect)}
+    if not said:
+        return None
+    return {**found, **said, "note": shrunk.result.verdict.detail, "source": f"derived: {shrunk.origin}"}
 
 
 def _identity(case: Case) -> str:
     """Shrunk cases have an id of their own; one that was not shrunk gets it here, as vectors are no `gen/` cases."""
-    from conformance.generated import ad_hoc_id
+    return ad_hoc_id(case.op, case.type, parts_of(case)) if case.id.startswith("gen/") else case.id
 
-    return ad_hoc_id(case.type, case.data, case.request.get("value")) if case.id.startswith("gen/") else case.id
+
+def _encoded(case: Case) -> dict[str, Any]:
+    """What is to be encoded and to which bytes; nothing where a compressor decides on these."""
+    value = {"value": case.request["value"]}
+    if isinstance(case.expect, Refuses):
+        return {**value, "reject": "invalid-value"}
+    if isinstance(case.expect, Writes):
+        return {**value, "hex": case.expect.data.hex()}
+    # Of a message set the bytes tell magic and codec; what else is in them no encoder is held to.
+    return {**value, "hex": case.data.hex()} if case.type == "MESSAGE_SET" and case.data else {}
+
+
+def _of_log(expect: Expectation) -> dict[str, Any]:
+    """The answer of a vector for a whole log."""
+    match expect:
+        case Delivers(view, _, is_open):
+            seen = VIEW.render({"records": view.records, "nextOffset": view.next_offset})
+            if is_open:
+                return {"either": ["reject", {"value": seen}]}
+            if view.damage is not None:
+                return {"reject": "corrupt" if view.damage.requirement in CHECKSUM_RULES else "malformed"}
+            return {"value": seen}
+        case Converts(records):
+            return {"value": CONVERTED.render(records)}
+        case Sequences(answers):
+            return {"value": ["either" if len(right) > 1 else next(iter(right)) for right in answers]}
+        case Refuses(_, said):
+            return {"reject": said}
+        case _:
+            return {"either": "any"}
 
 
 def _expected(case: Case, path: str) -> dict[str, Any]:

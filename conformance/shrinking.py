@@ -9,10 +9,10 @@ from typing import Any
 from conformance.cases import Case
 from conformance.catalog import Catalog
 from conformance.codec.notation import NotationError
-from conformance.generated import ad_hoc_id, decode_case, encode_case
+from conformance.own_cases import ad_hoc_case, parts_of
 from conformance.results import Result, Shrunk, TargetRun
 from conformance.run import Examiner, Plan
-from conformance.strategies.shrink import shrink_bytes, shrink_value
+from conformance.strategies.shrink import Budget, shrink_bytes, shrink_value
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart
 
@@ -69,17 +69,32 @@ def _shrunk(group: list[Result], examiner: Examiner, catalog: Catalog) -> Shrunk
     smallest = _smallest(group)
     wanted = signature(smallest)
 
-    def shows(candidate: Any) -> bool:
-        case = _case(smallest.case, candidate, catalog)
-        return case is not None and signature(_again(case, examiner)) == wanted
+    case, budget = smallest.case, Budget()
+    for part in _SHRUNK[case.op]:
 
-    start = smallest.case.data if smallest.case.op == "decode" else smallest.case.request["value"]
-    if not shows(start):
-        return Shrunk(smallest, len(group), smallest.case.id, flaky=True)
-    smaller: Callable[..., Any] = shrink_bytes if smallest.case.op == "decode" else shrink_value
-    found = _case(smallest.case, smaller(smallest.case.type, start, shows), catalog)
-    assert found is not None
-    return Shrunk(_again(found, examiner), len(group), smallest.case.id)
+        def with_part(candidate: Any, case: Case = case, part: str = part) -> Case | None:
+            return _case(case, part, candidate, catalog)
+
+        def shows(candidate: Any, with_part: Callable[[Any], Case | None] = with_part) -> bool:
+            made = with_part(candidate)
+            return made is not None and signature(_again(made, examiner)) == wanted
+
+        start = case.data if part == "hex" else case.request[part]
+        if case is smallest.case and not shows(start):
+            return Shrunk(smallest, len(group), smallest.case.id, flaky=True)
+        smaller: Callable[..., Any] = shrink_bytes if part == "hex" else shrink_value
+        case = with_part(smaller(case.type, start, shows, budget)) or case
+    return Shrunk(_again(case, examiner), len(group), smallest.case.id)
+
+
+_SHRUNK = {
+    "decode": ("hex",),
+    "encode": ("value",),
+    "read": ("hex", "aborted"),
+    "convert": ("hex",),
+    "sequence": ("batches",),
+}
+"""The parts of a request that are made smaller, by operation."""
 
 
 def _again(case: Case, examiner: Examiner) -> Result:
@@ -90,11 +105,10 @@ def _smallest(group: list[Result]) -> Result:
     return min(group, key=lambda result: len(result.case.data or b""))
 
 
-def _case(case: Case, candidate: Any, catalog: Catalog) -> Case | None:
-    """The case of some bytes or a value; None for a value that is none of the type."""
-    if case.op == "decode":
-        return decode_case(ad_hoc_id(case.type, candidate), case.type, candidate, catalog)
+def _case(case: Case, part: str, candidate: Any, catalog: Catalog) -> Case | None:
+    """The case with another part in its request; None for a value that is none of the type, or is never asked for."""
+    given = candidate.hex() if part == "hex" else candidate
     try:
-        return encode_case(ad_hoc_id(case.type, None, candidate), case.type, candidate, catalog)
+        return ad_hoc_case(case.op, case.type, {**parts_of(case), part: given}, catalog)
     except NotationError:
         return None

@@ -28,6 +28,7 @@ from conformance.cases import (
 )
 from conformance.codec.dump import Line, annotate, line_at, line_of
 from conformance.codec.notation import UNSHOWN, NotationError
+from conformance.own_cases import as_given, parts_of
 from conformance.results import Result
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.visibility import VIEW
@@ -263,10 +264,10 @@ def reproduce(target: str, case: Case, origin: str = "") -> str:
     if case.kind == "vector" or case.id.startswith("gen/"):
         further = ["--vectors", case.origin] if case.origin else []
         return shlex.join([*command, *further, "--select", case.id])
-    if case.op == "encode":
-        given = json.dumps(case.request["value"])
+    if case.op != "decode":
+        given = json.dumps(as_given(parts_of(case)))
         if len(given) <= 2 * _LONGEST or not origin:
-            return shlex.join([*command, "--op", "encode", "--case", f"{case.type}:{given}"])
+            return shlex.join([*command, "--op", case.op, "--case", f"{case.type}:{given}"])
         return shlex.join([*command, "--select", origin])
     assert case.data is not None
     if len(case.data) <= _LONGEST:

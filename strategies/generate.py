@@ -14,9 +14,12 @@ from typing import Any
 from conformance import codec
 from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
+from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, build
 from conformance.codec.stored import FORMS
 from conformance.codec.structure import write
+from conformance.semantics.compaction import compacted
+from conformance.strategies import legacy
 from conformance.strategies.dice import Dice
 
 VERSION = 2
@@ -45,7 +48,7 @@ def value(name: str, dice: Dice) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A value with its bytes. For a RECORD_BATCH the value may be one that no encode request can say."""
+    """A value with its bytes. For a RECORD_BATCH or MESSAGE_SET the value may be one that no encode request can say."""
 
     value: Any
     data: bytes
@@ -57,8 +60,16 @@ def drawn(name: str, dice: Dice) -> Drawn:
     if name == "RECORD_BATCH":
         return Drawn(found, batch_bytes(found))
     if name == "LOG":
-        return Drawn(found, b"".join(map(batch_bytes, found["batches"])) + found["tail"])
+        return Drawn(found, b"".join(map(entry_bytes, found["batches"])) + found["tail"])
+    if name == "MESSAGE_SET":
+        messages = tuple(message for entry in found["entries"] for message in entry["messages"])
+        return Drawn(messages, legacy.set_bytes(found))
     return Drawn(found, codec.encode(name, found))
+
+
+def entry_bytes(entry: dict[str, Any]) -> bytes:
+    """An entry of a log on the wire, of any magic."""
+    return legacy.entry_bytes(entry) if "messages" in entry else batch_bytes(entry)
 
 
 def batch_bytes(batch: dict[str, Any]) -> bytes:
@@ -242,31 +253,34 @@ def _batch(dice: Dice, *, base: int | None = None) -> dict[str, Any]:
 
 
 def _compacted(batch: dict[str, Any], dice: Dice) -> dict[str, Any]:
-    """Now and then some or all records are gone; offsets, sequences and the end of the batch stay."""
-    if dice.chance(80):
+    """Now and then the log cleaner has been there: records are gone, or a delete horizon stands in baseTimestamp."""
+    if dice.chance(75):
         return batch
-    kept = tuple(record for record in batch["records"] if dice.chance(60))
-    return {**batch, "records": kept, "compression": batch["compression"] if kept else 0}
+    kept = {record["offset"] for record in batch["records"] if dice.chance(dice.pick((0, 60, 60, 90)))}
+    return compacted(batch, kept, delete_horizon=_EPOCH_MS + dice.below(1 << 32) if dice.chance(30) else None)
 
 
-def _log(dice: Dice) -> dict[str, Any]:
-    batches: list[dict[str, Any]] = []
+def _log(dice: Dice, *, mixed: bool = True) -> dict[str, Any]:
+    """Entries with rising offsets, those of a magic mostly together, and perhaps the beginning of a further one."""
+    entries: list[dict[str, Any]] = []
     base = dice.pick((0, 7, 1 << 40))
+    magic = dice.pick((0, 1, 2, 2, 2)) if mixed else 2
     for _ in range(dice.pick((0, 1, 1, 2, 2, 3))):
-        batches.append(_batch(dice, base=base))
-        base += batches[-1]["lastOffsetDelta"] + 1 + dice.pick((0, 0, 0, 4))
+        entries.append(_batch(dice, base=base) if magic == 2 else legacy.entry(dice, base, magic=magic))
+        base = last_offset(entries[-1]) + 1 + dice.pick((0, 0, 0, 4))
+        magic = dice.below(3) if mixed and dice.chance(30) else magic
     tail = b""
     if dice.chance(40):
-        whole = batch_bytes(_batch(dice, base=base))
-        tail = whole[: dice.pick((1, 8, 11, 12, 16, 17, 60, 61, len(whole) - 1, 1 + dice.below(len(whole) - 1)))]
-    return {"batches": batches, "tail": tail[: len(tail)]}
+        further = _batch(dice, base=base) if magic == 2 else legacy.entry(dice, base, magic=magic)
+        tail = legacy.cut(entry_bytes(further), dice)
+    return {"batches": entries, "tail": tail}
 
 
 def _records(dice: Dice) -> bytes | None:
     """The content of a records field: whole batches, now and then none, or null."""
     if dice.chance(15):
         return None
-    return b"".join(map(batch_bytes, _log(dice)["batches"]))
+    return b"".join(map(batch_bytes, _log(dice, mixed=False)["batches"]))
 
 
 _SPECIAL: dict[str, Callable[[Dice], Any]] = {
@@ -274,6 +288,7 @@ _SPECIAL: dict[str, Callable[[Dice], Any]] = {
     "RECORD": _record,
     "RECORD_BATCH": _batch,
     "LOG": _log,
+    "MESSAGE_SET": legacy.message_set,
     "RECORDS": _records,
     "COMPACT_RECORDS": _records,
     "CONTROL_RECORD": lambda dice: {"version": 0, "type": dice.below(2)},

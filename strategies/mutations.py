@@ -8,65 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from conformance import codec
 from conformance.codec import Span
-from conformance.codec.record_batch import HEADER_SIZE, sealed
-from conformance.codec.stored import STORED
 from conformance.strategies.dice import Dice
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Valid bytes laid out: the layers (the input, then each decompressed stream) and what lies where."""
-
-    name: str
-    layers: tuple[bytes, ...]
-    spans: tuple[Span, ...]
-
-    def numbers(self) -> list[Span]:
-        """Spans of numbers, whose type is known."""
-        return [span for span in self.spans if span.kind in _NUMBERS and span.stop > span.start]
-
-    def lengths(self) -> list[Span]:
-        """Spans of lengths, sizes and counts."""
-        return [span for span in self.numbers() if _LENGTH.search(span.path)]
-
-    def varints(self) -> list[Span]:
-        """Spans of numbers in 7-bit groups."""
-        return [span for span in self.numbers() if span.kind in _GROUPS]
-
-    def pieces(self) -> list[Span]:
-        """Every span that holds bytes."""
-        return [span for span in self.spans if span.stop > span.start]
-
-    def raw(self, span: Span) -> bytes:
-        """The bytes of a span."""
-        return self.layers[span.layer][span.start : span.stop]
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Bytes start to stop of a layer become others; sealed afterwards or not."""
-
-    layer: int
-    start: int
-    stop: int
-    new: bytes
-    seal: bool = True
-
-
-def lay_out(name: str, data: bytes) -> Subject:
-    """The subject that some bytes are, as far as the reference reads them."""
-    read = codec.decode(name, data, trail=True)
-    return Subject(name, (data, *read.layers), read.spans)
-
-
-_NUMBERS = {row.name for row in codec.TYPES.values() if all(type(edge) is int for edge in row.edges) and row.edges}
-_NUMBERS -= {"FLOAT64"}
-_GROUPS = {"VARINT": 5, "UNSIGNED_VARINT": 5, "VARLONG": 10}
-_LENGTH = re.compile(r"(#length|#count|(^|\.)(length|batchLength|recordCount|size))\Z")
+from conformance.strategies.sealing import GROUPS, IN_ENTRIES, Damage, Subject, apply, lay_out
 
 # --- the rows -----------------------------------------------------------------------------------------
 
@@ -112,15 +58,15 @@ def _hostile_length(subject: Subject, dice: Dice) -> Damage | None:
 def _padded(subject: Subject, dice: Dice) -> Damage | None:
     """A varint takes more bytes than it needs, within its limit."""
     span = _any(subject.varints(), dice)
-    if span is None or span.stop - span.start >= _GROUPS[span.kind]:
+    if span is None or span.stop - span.start >= GROUPS[span.kind]:
         return None
-    return _replace(span, _stretched(subject.raw(span), dice.between(span.stop - span.start + 1, _GROUPS[span.kind])))
+    return _replace(span, _stretched(subject.raw(span), dice.between(span.stop - span.start + 1, GROUPS[span.kind])))
 
 
 def _overlong(subject: Subject, dice: Dice) -> Damage | None:
     """A varint runs on beyond its limit."""
     span = _any(subject.varints(), dice)
-    return _replace(span, _stretched(subject.raw(span), _GROUPS[span.kind] + dice.pick((1, 1, 2, 5)))) if span else None
+    return _replace(span, _stretched(subject.raw(span), GROUPS[span.kind] + dice.pick((1, 1, 2, 5)))) if span else None
 
 
 def _excess(subject: Subject, dice: Dice) -> Damage | None:
@@ -128,7 +74,7 @@ def _excess(subject: Subject, dice: Dice) -> Damage | None:
     span = _any(subject.varints(), dice)
     if span is None:
         return None
-    limit = _GROUPS[span.kind]
+    limit = GROUPS[span.kind]
     full = _stretched(subject.raw(span), limit) if span.stop - span.start < limit else subject.raw(span)
     return _replace(span, full[:-1] + bytes((full[-1] | dice.pick((0x10, 0x20, 0x40, 0x70)),)))
 
@@ -195,12 +141,14 @@ def _checksum(subject: Subject, dice: Dice) -> Damage | None:
 
 def _recoded(subject: Subject, dice: Dice) -> Damage | None:
     """The attributes name another codec than that of the payload, or none that there is."""
-    span = _any(
-        [span for span in subject.spans if span.path.rpartition(".")[2] == "attributes" and span.layer == 0], dice
-    )
-    if span is None or span.kind != "INT16":
+    span = _any([span for span in subject.numbers() if span.layer == 0 and _ENTRY_ATTRIBUTES.match(span.path)], dice)
+    if span is None or subject.name not in IN_ENTRIES:
         return None
     return Damage(0, span.stop - 1, span.stop, bytes((subject.raw(span)[-1] & 0xF8 | dice.below(8),)))
+
+
+_ENTRY_ATTRIBUTES = re.compile(r"((batches)?\[\d+\]\.)?attributes\Z")
+"""The path of the attributes of an entry, not those of a record."""
 
 
 def _any(spans: list[Span], dice: Dice) -> Span | None:
@@ -235,66 +183,3 @@ def mutate(name: str, data: bytes, dice: Dice) -> tuple[bytes, str]:
         if damage is not None:
             return apply(subject, damage), row
     return data + b"\0", "grown"
-
-
-# --- carrying damage outwards -------------------------------------------------------------------------
-
-
-def apply(subject: Subject, damage: Damage) -> bytes:
-    """The whole input with the damage done, and sealed outwards where the damage says so."""
-    layer = subject.layers[damage.layer]
-    if damage.seal:
-        damage = _with_record_length(subject, damage)
-    changed = layer[: damage.start] + damage.new + layer[damage.stop :]
-    if subject.name not in ("RECORD_BATCH", "LOG"):
-        return changed
-    start, stop = _batch_around(subject, damage)
-    whole = subject.layers[0]
-    if damage.layer == 0:
-        batch = changed[start : stop + len(changed) - len(whole)]
-    else:
-        batch = whole[start : start + HEADER_SIZE] + STORED[whole[start + 22] & 7](changed)
-    return whole[:start] + (_sealed(subject, damage, batch) if damage.seal else batch) + whole[stop:]
-
-
-def _sealed(subject: Subject, damage: Damage, batch: bytes) -> bytes:
-    """Seal a batch, but for the field that the damage is about."""
-    at = damage.start - _batch_around(subject, damage)[0]
-    about_length = damage.layer == 0 and 8 <= at < 12
-    return sealed(batch, length=not about_length)
-
-
-def _batch_around(subject: Subject, damage: Damage) -> tuple[int, int]:
-    """Where the batch lies in the input in which damage is done."""
-    whole = subject.layers[0]
-    if subject.name == "RECORD_BATCH":
-        return 0, len(whole)
-    batches = [span for span in subject.spans if span.layer == 0 and re.fullmatch(r"batches\[\d+\]", span.path)]
-    if damage.layer == 0:
-        found = next((span for span in batches if span.start <= damage.start < span.stop), None)
-    else:
-        inner = next(span for span in subject.spans if span.layer == damage.layer)
-        found = next((span for span in batches if inner.path.startswith(span.path + ".")), None)
-    return (found.start, found.stop) if found else (0, len(whole))
-
-
-def _with_record_length(subject: Subject, damage: Damage) -> Damage:
-    """The damage widened to the record around it, whose length is made right; unless the length is what is damaged."""
-    record = next((span for span in subject.spans if _holds(span, damage)), None)
-    if record is None:
-        return damage
-    prefix = f"{record.path}." if record.path else ""
-    length = next(
-        (span for span in subject.spans if span.path == f"{prefix}length" and span.layer == damage.layer), None
-    )
-    if length is None or damage.start < length.stop:
-        return damage
-    layer = subject.layers[damage.layer]
-    body = layer[length.stop : damage.start] + damage.new + layer[damage.stop : record.stop]
-    return Damage(damage.layer, length.start, record.stop, codec.encode("VARINT", len(body)) + body)
-
-
-def _holds(span: Span, damage: Damage) -> bool:
-    """Whether a span is a record with the damage inside it."""
-    inside = span.layer == damage.layer and span.start <= damage.start and damage.stop <= span.stop
-    return inside and re.search(r"(^|\.)records\[\d+\]\Z", span.path) is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec import Span
-from conformance.strategies.mutations import Damage, Subject, apply, lay_out
+from conformance.strategies.sealing import Damage, Subject, apply, lay_out
 
 QUESTIONS = 200
 """Questions put to a target for one failure."""

@@ -223,7 +223,8 @@ def test_open_places_that_leave_all_records_leave_a_remark(number, payload):
     found = read(number, payload)
     assert found.ok, found.violations
     assert found.layers == (RECORDS,)
-    assert [mark.requirement for mark in found.remarks] == [f"codec.{CODEC_NAMES[number]}"]
+    (mark,) = found.remarks
+    assert mark.requirement in (f"codec.{CODEC_NAMES[number]}", "robustness.snappy-block-length")
     assert all(mark.open for mark in found.remarks)
 
 

@@ -1,5 +1,6 @@
 """`conformance doctor` tells a sound adapter from one that would mislead."""
 
+import re
 import subprocess
 import sys
 
@@ -59,6 +60,22 @@ def test_an_unsound_adapter_is_told_what_is_wrong(tmp_path, good, bad, named):
     done = doctor(tmp_path, SOUND.replace(good, bad))
     assert done.returncode == 3
     assert any("FAIL" in line and named in line for line in done.stdout.splitlines()), done.stdout
+
+
+def test_a_death_among_many_requests_is_told_with_how_it_died(tmp_path):
+    dies = "for number, line in enumerate(sys.stdin):\n    if number == 100:\n        sys.exit(9)"
+    done = doctor(tmp_path, SOUND.replace("for line in sys.stdin:", dies))
+    assert done.returncode == 3
+    assert re.search(
+        "^FAIL  200 requests at once are answered in order: exited with status 9", done.stdout, re.MULTILINE
+    )
+
+
+def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_path):
+    done = doctor(tmp_path, SOUND.replace('"big", signed=True)', '"big", signed=True) + 1'))
+    assert done.returncode == 0
+    assert re.search("^ok    decode INT8: fail on a plain value: ", done.stdout, re.MULTILINE)
+    assert not re.search("on a plain value", doctor(tmp_path, SOUND).stdout)
 
 
 def test_the_reference_passes(tmp_path):

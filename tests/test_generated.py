@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -11,27 +12,27 @@ import pytest
 
 from conformance import codec
 from conformance.cases import Refuses
-from conformance.catalog import read_catalog
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
 from conformance.codec.stored import FORMS
-from conformance.generated import TYPES, case_of, cases_at, expectation, generated_cases, types_for
+from conformance.generated import TYPES, case_of, cases_at, generated_cases, types_for
+from conformance.own_cases import expectation
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn, unencodable
 from conformance.strategies.mutations import MUTATIONS, mutate
 
-DIGEST = "056bf75c814e64e1"
+DIGEST = "4294a1ca7f04e561"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
 
-@pytest.fixture(scope="module")
-def catalog():
-    return read_catalog()
+def steady(expect):
+    """What is expected, as text that shows sets in one order whatever the hashes of this process."""
+    return re.sub(r"frozenset\(\{(.*?)\}\)", lambda found: str(sorted(found[1].split(", "))), repr(expect))
 
 
 def test_the_same_seed_makes_the_same_cases_on_every_machine_and_python(catalog):
-    cases = [(case.id, case.data, repr(case.expect)) for case in generated_cases(TYPES, 25, 0, catalog)]
+    cases = [(case.id, case.data, steady(case.expect)) for case in generated_cases(TYPES, 25, 0, catalog)]
     assert VERSION == 2
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST
 

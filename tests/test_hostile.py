@@ -47,7 +47,10 @@ def planted(monkeypatch):
 def test_every_batch_is_counted_by_its_mutation_and_none_breaks_a_bound(unhurried, capsys):
     assert unhurried.main(["--batches", "300"]) == 0
     told = capsys.readouterr().out
-    rows = {line.split()[0]: [int(number) for number in line.split()[1:]] for line in told.splitlines()[1:15]}
+    rows = {
+        line.split()[0]: [int(number) for number in line.split()[1:]]
+        for line in told.partition("\n\n")[0].splitlines()[1:]
+    }
     assert rows["all"][0] == sum(rows["all"][1:]) == 300
     assert sum(row[0] for name, row in rows.items() if name != "all") == 300
     assert rows["cut"][2] > 0

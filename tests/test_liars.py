@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases import Kind
+from conformance.cases import WHOLE_LOG, Kind
 from conformance.catalog import select
 from conformance.run import Plan, run_target
 from conformance.targets import lies
-from conformance.targets.liars import LIARS, Catch, Liar
+from conformance.targets.liars import LIARS, LOGS, Catch, Liar
 from conformance.targets.process import Launch
 from conformance.targets.session import Terms
 
@@ -33,9 +33,10 @@ def judged(liar, cases, catalog, env, jobs=1):
 
 
 def cases_for(liar, catalog):
-    """All vectors; for those that misbehave rather than lie, some vectors of the one question's type."""
+    """All vectors; those of whole logs, or some of the one question's type, for those who are wrong nowhere else."""
     narrow = liar.once or liar.problem or liar.name == "out-of-order"
-    return select(catalog.cases.values(), ["requirement:varint.[ces]*"] if narrow else [])
+    found = select(catalog.cases.values(), ["requirement:varint.[ces]*"] if narrow else [])
+    return [case for case in found if case.op in WHOLE_LOG] if liar in LOGS else found
 
 
 def catches(results):

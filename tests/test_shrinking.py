@@ -5,11 +5,15 @@ import sys
 
 import pytest
 
-from conformance import run, shrinking
-from conformance.catalog import read_catalog
-from conformance.generated import generated_cases
+from conformance import codec, run, shrinking
+from conformance.case_maker import encode_request
+from conformance.cases import Kind, Refused, Verdict, WritesAs
+from conformance.generated import encode_case, generated_cases
+from conformance.results import Result, Shrunk, TargetRun
 from conformance.run import Asker, Plan, run_target
-from conformance.saving import save_all
+from conformance.saving import as_vector, save_all
+from conformance.strategies.dice import Dice
+from conformance.strategies.generate import drawn
 from conformance.strategies.shrink import Budget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
 from conformance.targets.liars import LIARS
@@ -51,11 +55,6 @@ class Lying(Asker):
         pass
 
 
-@pytest.fixture(scope="module")
-def catalog():
-    return read_catalog()
-
-
 def judged(name, catalog, monkeypatch):
     liar = LIARS[name]
     monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(liar))
@@ -78,6 +77,35 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
     for path in paths:
         assert list(check(path)) == []
         assert len(list(read_vectors(path))) == 1
+
+
+def failing(catalog, monkeypatch):
+    """Failures of several kinds, and somebody to ask about them again."""
+    monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(LIARS["varint-without-limit"]))
+    cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
+    examiner = run.Examiner("t", None, catalog, Plan())
+    results = list(examiner.results(cases))
+    assert len(shrinking.distinct(results)) > 1
+    return results, examiner
+
+
+def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog, monkeypatch):
+    results, examiner = failing(catalog, monkeypatch)
+    found = list(shrinking.shrink(results, examiner, catalog, 0))
+    groups = list(shrinking.distinct(results).values())
+    assert [each.count for each in found] == [len(group) for group in groups]
+    for each, group in zip(found, groups, strict=True):
+        assert each.result in group
+        assert each.origin == each.result.case.id
+        assert len(each.result.case.data) == min(len(result.case.data) for result in group)
+
+
+def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
+    results, examiner = failing(catalog, monkeypatch)
+    monkeypatch.setattr(shrinking, "DISTINCT", 1)
+    (found,) = shrinking.shrink(results, examiner, catalog)
+    assert found.result.case.id.startswith("bytes/")
+    assert not found.flaky
 
 
 def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
@@ -104,9 +132,19 @@ def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
 def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
     target = f"command:{sys.executable} -m conformance.targets.liars only-one-is-true"
     arguments = [sys.executable, "-m", "conformance", "run", target]
-    first = [*arguments, "--select", "type:BOOLEAN", "--save-failures", "saved"]
-    assert subprocess.run(first, cwd=tmp_path, capture_output=True, check=False).returncode == 1
-    again = subprocess.run(
-        [*arguments, "--vectors", "saved", "--select", "bytes/*"], cwd=tmp_path, capture_output=True, check=False
-    )
-    assert again.returncode == 1, again.stdout.decode()
+    first = [*arguments, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
+    for _ in range(2):
+        assert subprocess.run(first, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+    again = [*arguments, "--vectors", "failures/saved", "--select", "bytes/*"]
+    done = subprocess.run(again, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 1, done.stdout.decode()
+
+
+def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog, tmp_path):
+    batch = codec.decode("RECORD_BATCH", drawn("RECORD_BATCH", Dice("compressed/0")).data).value
+    shown = {**encode_request(batch), "compression": "gzip"}
+    case = encode_case("bytes/RECORD_BATCH/0", "RECORD_BATCH", shown, catalog)
+    assert isinstance(case.expect, WritesAs)
+    result = Result("t", case, Refused("other"), Verdict(Kind.FAIL), "must")
+    assert as_vector(Shrunk(result, 1, case.id)) is None
+    assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path) == []

@@ -22,7 +22,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_LAYOUT, OVERHEAD
 
 _MAGICS = (*LAYOUTS, 2)
 
-CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked")
+CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked", "legacy.wrapper-crc-checked")
 """The requirements that a wrong checksum breaks."""
 
 

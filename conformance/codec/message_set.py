@@ -54,12 +54,16 @@ _CONTENT_SIZE = 0x08
 _SIZE = "message-set.size-mismatch-rejected"
 _SET = "recursive.wrapper-holds-set"
 _RELATIVE = "message-set.v1-relative-offsets"
+_KEY_LENGTH = "robustness.message-key-length"
 
 # --- fields -------------------------------------------------------------------------------------------
 
 _VALUE_LENGTH = Prefix(INT32, nullable=True, negative_rule="legacy.value-nullable", negative_open=True)
 _KEY = sized(
-    "key", Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True), OCTETS, _SIZE
+    "key",
+    Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True),
+    OCTETS,
+    _KEY_LENGTH,
 )
 _VALUE = sized("value", _VALUE_LENGTH, OCTETS, _SIZE)
 
@@ -126,8 +130,9 @@ def _inner(cursor: Cursor) -> list[Values]:
     base = cursor.path
     while cursor.left:
         if is_cut_off(cursor):
-            hint = "the last inner message is cut off"
-            cursor.remark("message-set.no-count", hint, any_value=True)
+            size = int.from_bytes(cursor.data[cursor.pos + 8 : cursor.pos + OVERHEAD], "big")
+            rule = "robustness.inner-message-size" if size > len(cursor.data) else "message-set.no-count"
+            cursor.remark(rule, "the last inner message is cut off", any_value=True)
             break
         cursor.count(1)
         if cursor.tracing:
@@ -162,6 +167,21 @@ class _Slack:
         return b""
 
 
+@dataclass(frozen=True, slots=True)
+class _Crc:
+    """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Notes a mismatch and lets reading go on; the attributes are the second byte from here."""
+        rule = "legacy.wrapper-crc-checked" if cursor.data[cursor.pos + 1] & 7 else "legacy.crc-checked"
+        ChecksumOf(CRC32, rule).check(cursor, start, found)
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The checksum of what follows."""
+        del values
+        return CRC32.compute(tail)
+
+
 # --- rules over a whole message -----------------------------------------------------------------------
 
 
@@ -172,6 +192,12 @@ def _high_bits(known: int) -> Callable[[Cursor, Any, int], None]:
             cursor.remark("legacy.attributes-high-bits-zero", hint, at=start)
 
     return check
+
+
+def _leaves_room(cursor: Cursor, key: bytes | None, start: int) -> None:
+    del key
+    if cursor.left < _VALUE_LENGTH.wire.smallest:
+        cursor.fail(_KEY_LENGTH, f"a key that leaves {cursor.left} bytes for the value's length", at=start)
 
 
 def _open_places(cursor: Cursor, message: Values, start: int) -> None:
@@ -241,7 +267,7 @@ def _layout(magic: int, attributes: tuple[Bits, ...], timestamp: tuple[Field, ..
         (
             Field("offset", INT64, "message-set.entry-layout"),
             Field("messageSize", INT32, "message-set.entry-layout", ByteLength(_SIZE, SMALLEST[magic], least_rule)),
-            Field("crc", UINT32, "legacy.crc32-not-crc32c", ChecksumOf(CRC32, "legacy.crc-checked")),
+            Field("crc", UINT32, "legacy.crc32-not-crc32c", _Crc()),
             Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
             Field(
                 "attributes",
@@ -251,7 +277,7 @@ def _layout(magic: int, attributes: tuple[Bits, ...], timestamp: tuple[Field, ..
                 check=_high_bits(max(bits.shift + bits.width for bits in attributes)),
             ),
             *timestamp,
-            Field("key", _KEY, "legacy.key-nullable"),
+            Field("key", _KEY, "legacy.key-nullable", check=_leaves_room),
             Field("value", _Value(), "legacy.value-nullable"),
             Field("slack", _Slack(), _SIZE),
         ),
@@ -283,7 +309,7 @@ MESSAGE = n.Fields(
         "value": n.HEX,
     }
 )
-"""A message as a consumer sees it; magic 0 has no timestamp and no type."""
+"""A message as a consumer sees it; magic 0 has no timestamp and no type, which Apache Kafka has a name for."""
 
 ENTRY = n.Fields(
     {
@@ -395,6 +421,16 @@ def encode_set(messages: Any, magic: int, codec: int) -> bytes:
     if codec:
         return write(LAYOUTS[magic], entry_of(tuple(messages), magic, codec))
     return b"".join(write(LAYOUTS[magic], _fields(message, magic)) for message in messages)
+
+
+def sealed_message(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:
+    """One message with its size and checksum made right for the bytes it has; too short a one is left as it is."""
+    out = bytearray(message)
+    if length and len(out) >= OVERHEAD:
+        out[8:OVERHEAD] = INT32.encode(len(out) - OVERHEAD)
+    if crc and len(out) >= MAGIC_AT:
+        out[OVERHEAD:MAGIC_AT] = UINT32.encode(CRC32.compute(bytes(out[MAGIC_AT:])))
+    return bytes(out)
 
 
 def encode_entry(entry: Values) -> bytes:

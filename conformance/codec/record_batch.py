@@ -269,7 +269,7 @@ def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
 def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
     if not batch["isControlBatch"]:
         return
-    if batch["recordCount"] != 1:
+    if batch["recordCount"] > 1:
         cursor.remark("control.single-record", f"a control batch of {batch['recordCount']} records", at=start + 57)
     if any(record["key"] not in _KEYS or record["headers"] for record in batch["records"]):
         cursor.remark("control.key-layout", "a control record without a marker's key, or with headers", at=start + 61)

@@ -15,6 +15,7 @@ from conformance.known import Known, read_known
 from conformance.results import Result, Shrunk
 from conformance.run import Examiner, Plan, probe_case
 from conformance.shrinking import PATIENCE, shrink
+from conformance.strategies.whole_logs import QUESTIONS
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart, Terms
 from conformance.yaml_files import FileError
@@ -59,7 +60,9 @@ class Questions:
 
     def of_every_claim(self) -> list[Case]:
         """A case for every type and operation that may be asked."""
-        probes = [probe_case(op, name) for name in self.properties for op in ("decode", "encode")]
+        asked = [(op, name) for name in self.properties if name not in QUESTIONS for op in ("decode", "encode")]
+        asked += [(op, "LOG") for name, (op, _) in QUESTIONS.items() if name in self.properties]
+        probes = [probe_case(op, name) for op, name in asked]
         return [*self.cases, *(case for case in probes if case is not None)]
 
 

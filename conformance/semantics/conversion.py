@@ -67,9 +67,7 @@ def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | 
         records = tuple(_down(record, magic) for record in records)
     if base_offset is None:
         return tuple({name: entry for name, entry in record.items() if name != "entry"} for record in records)
-    return tuple(
-        {**record, "entry": 0, "offset": base_offset + index, "producerId": -1} for index, record in enumerate(records)
-    )
+    return tuple({**record, "entry": 0, "offset": base_offset + index} for index, record in enumerate(records))
 
 
 def _down(record: dict[str, Any], magic: int) -> dict[str, Any]:
@@ -95,10 +93,11 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     Entries that are as low as the magic already, or batches when it is 2, are copied as they are. Raises Unencodable
     where there is no such conversion, and Unconvertible for a log that cannot be read.
     """
-    found = [entry for entry in codec.entries(data) if entry.value or entry.violations]
+    found = list(codec.entries(data))
     broken = next((entry.violations[0] for entry in found if entry.violations), None)
     if broken is not None:
         raise Unconvertible(broken)
+    found = [entry for entry in found if entry.value is not None]
     if base_offset is not None:
         records = converted([entry.value for entry in found], magic, base_offset)
         return _batch(records) if records else b""

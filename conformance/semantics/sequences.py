@@ -37,7 +37,7 @@ class _Producer:
     batches: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     """First and last sequence of the last accepted batches of this epoch."""
     unsure: bool = False
-    """An open place was met: what the state is now is the target's choice."""
+    """An open place was met: which batches of this epoch the target has taken is its own choice."""
 
 
 def judged(batches: Iterable[dict[str, Any]]) -> list[frozenset[str]]:
@@ -50,16 +50,18 @@ def _answer(producers: dict[int, _Producer], batch: dict[str, Any]) -> frozenset
     identity, epoch, first = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
     if identity < 0:
         return frozenset(("accept",))
-    span = (first, next_sequence(first, batch["recordCount"] - 1))
     known = producers.get(identity)
-    if known is None or (epoch > known.epoch and not known.unsure and first == 0):
+    if epoch < 0 or first < 0 or batch["recordCount"] < 1 or (known is not None and known.epoch < 0):
+        # A producer without an epoch or a sequence, or a batch without records: nothing is said of any of them.
+        producers[identity] = _Producer(-1)
+        return ANY
+    span = (first, next_sequence(first, batch["recordCount"] - 1))
+    if known is None or (epoch > known.epoch and first == 0):
         known = producers[identity] = _Producer(epoch)
         return _accepted(known, span)
-    if known.unsure:
-        return ANY
     if epoch != known.epoch:
         return frozenset(("fenced" if epoch < known.epoch else "out-of-order",))
-    return _in_epoch(known, span)
+    return ANY if known.unsure else _in_epoch(known, span)
 
 
 def _in_epoch(producer: _Producer, span: tuple[int, int]) -> frozenset[str]:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
-from conformance.codec.log import first_offset, last_offset
-from conformance.codec.record_batch import CONTROL_TYPES, RECORD, TIMESTAMP_TYPES
+from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
+from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.record_batch import CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES, sealed
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 
+_INT64_MAX = (1 << 63) - 1
 _ABORT = CONTROL_TYPES.index("ABORT")
 
 SEEN = n.Fields(
@@ -57,6 +59,8 @@ class View:
     """The offset after each sound entry, in order: where a next fetch may start."""
     hidden: dict[int, str]
     """Offsets of records that are there and are not to be seen, each with the requirement that hides it."""
+    legacy: frozenset[int] = frozenset()
+    """Offsets of visible records that are messages of magic 0 or 1."""
     damage: codec.Violation | None = None
     """What is wrong with the first entry that is not sound; what follows it is not looked at."""
     remarks: tuple[codec.Violation, ...] = ()
@@ -75,27 +79,65 @@ class _Transactions:
     def __init__(self, aborted: Iterable[Aborted]) -> None:
         self._coming = [(entry.first_offset, entry.producer_id) for entry in aborted]
         heapq.heapify(self._coming)
-        self._active: set[int] = set()
+        self._active: dict[int, int] = {}
+        """The first offset of the transaction, by producer."""
 
-    def hides(self, batch: dict[str, Any]) -> bool:
-        """Whether a batch belongs to an aborted transaction; to be asked for each batch in order."""
+    def hides(self, batch: dict[str, Any], at: int, remarks: list[codec.Violation]) -> bool:
+        """Whether a batch, at byte `at`, is part of an aborted transaction; to be asked for each batch in order.
+
+        Open places are added to the remarks; they leave any outcome where a listed transaction hangs on them.
+        """
         producer = batch["producerId"]
         if producer < 0:
             return False
-        while self._coming and self._coming[0][0] <= last_offset(batch):
-            self._active.add(heapq.heappop(self._coming)[1])
-        if _is_abort(batch):
-            self._active.discard(producer)
+        self._reach(last_offset(batch))
+        if batch["isControlBatch"]:
+            matters = producer in self._active
+            remarks += (replace(found, any_value=matters) for found in _doubts(batch, at))
+            if _marker(batch) == _ABORT:
+                self._active.pop(producer, None)
+            elif matters:
+                hint = f"a marker that is no ABORT ends a transaction listed as aborted (producer {producer})"
+                remarks.append(_doubt("control.ends-transaction", at, hint, any_value=True))
             return False
-        return bool(batch["isTransactional"]) and producer in self._active
+        if not batch["isTransactional"] or producer not in self._active:
+            return False
+        if self._active[producer] > first_offset(batch):
+            hint = f"the aborted transaction is said to begin inside the batch, at {self._active[producer]}"
+            remarks.append(_doubt("consumer.filters-aborted", at, hint, any_value=True))
+        return True
+
+    def passes_over(self, header: dict[str, Any]) -> bool:
+        """Whether a batch with this header is hidden, so that its records need not be read to know it."""
+        self._reach(last_offset(header))
+        return bool(header["isTransactional"]) and header["producerId"] in self._active
+
+    def _reach(self, offset: int) -> None:
+        """Make active whatever begins up to an offset."""
+        while self._coming and self._coming[0][0] <= offset:
+            first, listed = heapq.heappop(self._coming)
+            self._active[listed] = first
 
 
-def _is_abort(batch: dict[str, Any]) -> bool:
-    """Whether the first record of a control batch is an ABORT marker."""
-    if not batch["isControlBatch"] or not batch["records"]:
-        return False
+def _doubt(requirement: str, at: int, hint: str, *, any_value: bool = False) -> codec.Violation:
+    return codec.Violation(requirement, at, hint, open=True, any_value=any_value)
+
+
+def _marker(batch: dict[str, Any]) -> int | None:
+    """The type in the first record of a control batch, if there is one that can be read."""
+    if not batch["records"]:
+        return None
     key = codec.decode("CONTROL_RECORD", batch["records"][0]["key"] or b"")
-    return key.ok and key.value["type"] == _ABORT
+    return int(key.value["type"]) if key.ok else None
+
+
+def _doubts(batch: dict[str, Any], at: int) -> list[codec.Violation]:
+    """The open places of a marker, where another reader may refuse it or take it for none."""
+    found = [] if batch["isTransactional"] else [_doubt("attributes.transactional-bit", at, "a marker without the bit")]
+    if batch["records"]:
+        key = codec.decode("CONTROL_RECORD", batch["records"][0]["key"] or b"")
+        found += (_doubt(one.requirement, at, one.hint) for one in (*key.violations, *key.remarks))
+    return found
 
 
 def view(
@@ -110,10 +152,11 @@ def view(
 
     With `check_crcs` off, an entry whose checksum is all that is wrong counts as sound.
     """
-    transactions = _Transactions(aborted if isolation == READ_COMMITTED else ())
+    transactions = _Transactions(aborted) if isolation == READ_COMMITTED else None
     records: list[dict[str, Any]] = []
     ends: list[int] = []
     hidden: dict[int, str] = {}
+    legacy: set[int] = set()
     remarks: list[codec.Violation] = []
     damage: codec.Violation | None = None
     partial = False
@@ -122,36 +165,74 @@ def view(
         if entry.value is None:
             damage = next(iter(entry.violations), None)
             partial = damage is None
+            if damage is not None and _need_not_be_met(data, entry, damage, 0 if ends else fetch_offset, transactions):
+                hint = "damage in records that nobody is shown: a consumer need not look at them"
+                remarks.append(_doubt(damage.requirement, entry.start, hint, any_value=True))
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
-            remarks.append(codec.Violation("offset.record-formula", entry.start, hint, open=True, any_value=True))
+            remarks.append(_doubt("offset.record-formula", entry.start, hint, any_value=True))
         ends.append(last_offset(entry.value) + 1)
-        found, rule = _shown(entry.value, transactions)
-        if rule:
-            hidden.update((record["offset"], rule) for record in found)
+        if ends[-1] > _INT64_MAX:
+            remarks.append(_doubt("offset.next-formula", entry.start, "the next offset is no INT64", any_value=True))
+        if "messages" in entry.value:
+            records += (_of_message(message) for message in entry.value["messages"])
+            legacy.update(message["offset"] for message in entry.value["messages"])
+            continue
+        aborted_here = transactions is not None and transactions.hides(entry.value, entry.start, remarks)
+        if aborted_here or entry.value["isControlBatch"]:
+            rule = "consumer.filters-aborted" if aborted_here else "consumer.handles-control-batches"
+            hidden.update((record["offset"], rule) for record in entry.value["records"])
         else:
-            records += found
+            records += _of_batch(entry.value)
+    if ends and ends[0] <= fetch_offset and len(ends) + (damage is not None) > 1:
+        # Apache Kafka's consumer, too, may fall back to such an entry's end, and hand out what lies between.
+        hint = "a whole entry before the fetch offset, with others after it, which no broker sends"
+        remarks.append(_doubt("offset.fetch-absolute", 0, hint, any_value=True))
     return View(
         fetch_offset,
         tuple(record for record in records if record["offset"] >= fetch_offset),
         tuple(ends),
         hidden,
+        frozenset(legacy),
         damage,
         tuple(remarks),
         partial,
     )
 
 
-def _shown(entry: dict[str, Any], transactions: _Transactions) -> tuple[list[dict[str, Any]], str]:
-    """The records of an entry as an application would see them, and the requirement that hides them, if one does."""
-    if "messages" in entry:
-        return [_of_message(message) for message in entry["messages"]], ""
-    aborted = transactions.hides(entry)
-    rule = "control.not-passed-to-application" if entry["isControlBatch"] else "consumer.filters-aborted"
-    stamp = {"timestampType": entry["timestampType"]}
-    found = [{name: record[name] for name in SEEN.fields if name in record} | stamp for record in entry["records"]]
-    return found, rule if aborted or entry["isControlBatch"] else ""
+_CODEC_AT, _COUNT_AT = 22, HEADER_SIZE - 4
+"""Where the bits of the codec and the record count lie in a batch."""
+
+
+def _need_not_be_met(
+    data: bytes, entry: codec.Entry, damage: codec.Violation, fetch_offset: int, transactions: _Transactions | None
+) -> bool:
+    """Whether damage may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
+
+    That goes for records and inner messages; a length, a magic or a checksum of the entry is met by every reader.
+    """
+    if data[entry.start + MAGIC_AT : entry.start + MAGIC_AT + 1] != b"\2":
+        return bool(damage.layer) and fetch_offset > 0
+    header = _header(data[entry.start : entry.stop])
+    if header is None or any(found.requirement in CHECKSUM_RULES for found in entry.violations):
+        return False
+    hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
+    return bool(hidden) or header["baseOffset"] < fetch_offset
+
+
+def _header(data: bytes) -> Any:
+    """The header of a batch by itself, whatever its records are; None when that is not sound either."""
+    if len(data) < HEADER_SIZE:
+        return None
+    alone = bytearray(data[:_COUNT_AT] + bytes(4))
+    alone[_CODEC_AT] &= 0xF8
+    return codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
+
+
+def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:
+    stamp = {"timestampType": batch["timestampType"]}
+    return [{name: record[name] for name in SEEN.fields if name in record} | stamp for record in batch["records"]]
 
 
 def _of_message(message: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from conformance.cases import ROBUSTNESS, Kind, Measures, Reads, Refuses, Writes, WritesAs
+from conformance.cases import (
+    ROBUSTNESS,
+    Converts,
+    Delivers,
+    Kind,
+    Measures,
+    Reads,
+    Refuses,
+    Sequences,
+    Writes,
+    WritesAs,
+)
 from conformance.targets import lies
 from conformance.targets.lies import (
     FOREVER,
@@ -66,7 +77,7 @@ class Liar:
 
 # --- the table ----------------------------------------------------------------------------------------
 
-VALUES = (Reads, Writes, WritesAs, Measures)
+VALUES = (Reads, Writes, WritesAs, Measures, Converts, Sequences)
 """Expectations with a value, which nobody meets who shows or accepts none."""
 
 
@@ -157,6 +168,42 @@ _ENCODING = (
          fails("attributes.compression-bits")),
 )
 
+LOGS = (
+    Liar("hands-out-markers", "hands control records to the application", lies.view(lies.show_markers),
+         fails("consumer.handles-control-batches")),
+    Liar("never-filters", "takes read_committed for read_uncommitted", lies.asked(isolation="read_uncommitted"),
+         fails("consumer.filters-aborted")),
+    Liar("next-after-the-last-record", "goes on behind the last record it saw", lies.view(lies.next_after_the_last),
+         fails("offset.next-formula") + fails("offset.next-formula", level="should")),
+    Liar("next-one-too-far", "leaves one offset out between fetches", lies.view(lies.one_further),
+         fails("offset.next-formula")),
+    Liar("next-one-too-low", "fetches the last offset again", lies.view(lies.one_back),
+         fails("offset.next-formula")),
+    Liar("stays", "never moves on", lies.view(lies.stay),
+         fails("offset.next-formula")),
+    Liar("hands-out-the-past", "hands out what lies before the fetch", lies.view(lies.hand_out_the_past),
+         fails("offset.fetch-absolute")),
+    Liar("keeps-silent", "says nothing of damage in a log", lies.keep_silent,
+         fails("batch.length-wrong-rejected")),
+    Liar("consumes-corrupt", "never looks at a checksum on a fetch", lies.asked(checkCrcs=False),
+         fails("crc.mismatch-corrupt", "legacy.crc-checked", level="should")),
+    Liar("shows-no-records", "tells the next offset alone", lies.show_no_records,
+         skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(Delivers,)),
+    Liar("converts-nothing", "gives every log back as it is", lies.convert_nothing,
+         fails("convert.down-for-old-consumers", "convert.down-loses-features", "convert.up-to-v2")),
+    Liar("converts-the-first", "loses all entries but the first", lies.convert_the_first,
+         fails("convert.down-for-old-consumers")),
+    Liar("stores-repeats", "accepts a batch sent again", lies.fates(duplicate="accept"),
+         fails("sequence.duplicate-deduplicated")),
+    Liar("stores-gaps", "accepts a batch behind a gap", lies.fates(**{"out-of-order": "accept"}),
+         fails("sequence.gap-out-of-order")),
+    Liar("fences-nobody", "accepts an older epoch", lies.fates(fenced="accept"),
+         fails("producer-epoch.fences")),
+    Liar("forgets-the-last-batch", "answers for all batches but the last", lies.forget_the_last,
+         (Catch(Kind.PROTOCOL),), never_passes=(Sequences,)),
+)
+"""Those that lie about whole logs, and about nothing else."""
+
 _BREAKING = (
     once("hangs", "never answers", lies.hang, Kind.TIMEOUT, seconds=1),
     once("complains", "answers on standard error only, for ever", lies.complain, Kind.TIMEOUT, seconds=1),
@@ -189,7 +236,7 @@ _BREAKING = (
 )
 # fmt: on
 
-LIARS = {liar.name: liar for liar in (*_DECODING, *_ENCODING, *_BREAKING)}
+LIARS = {liar.name: liar for liar in (*_DECODING, *_ENCODING, *LOGS, *_BREAKING)}
 """Every liar by name."""
 
 

@@ -86,6 +86,23 @@ def written(change: Callable[[bytes], bytes], *types: str) -> Lie:
     return _on("encode", types=types)(lambda _, answer: {**answer, "hex": change(bytes.fromhex(answer["hex"])).hex()})
 
 
+def view(change: Callable[[Request, Shown], Shown]) -> Lie:
+    """Show other parts of a fetch than there are."""
+    return _on("read")(
+        lambda request, answer: {**answer, "value": {**answer["value"], **change(request, answer["value"])}}
+    )
+
+
+def asked(**otherwise: Any) -> Lie:
+    """Answer to a fetch as if it had been asked for in another way."""
+    return _on("read")(lambda request, _: honest({**request, **otherwise}))
+
+
+def fates(**changed: str) -> Lie:
+    """Answer otherwise on the fate of batches."""
+    return _on("sequence")(lambda _, answer: {**answer, "value": [changed.get(fate, fate) for fate in answer["value"]]})
+
+
 def _everywhere(change: Callable[[Any], Any], value: Any) -> Any:
     """Change every leaf of a value."""
     if isinstance(value, dict):
@@ -102,7 +119,7 @@ _INTS = {"INT16": "h", "INT32": "i", "INT64": "q", "UINT16": "H", "UINT32": "I"}
 
 
 def accept(request: Request, answer: Answer) -> Answer:
-    made_up: dict[str, Answer] = {"decode": {}, "encode": {"hex": "00"}, "size": {"size": 1}}
+    made_up: dict[str, Answer] = {"decode": {}, "encode": {"hex": "00"}, "size": {"size": 1}, "convert": {"hex": ""}}
     return answer if answer.get("ok") is not False else {"ok": True, **made_up[request["op"]]}
 
 
@@ -247,6 +264,68 @@ def count_characters(request: Request, answer: Answer) -> Answer:
 @_on("encode", types=["RECORD_BATCH"])
 def write_uncompressed(request: Request, _: Answer) -> Answer:
     return honest({**request, "value": {**request["value"], "compression": "none"}})
+
+
+def show_markers(request: Request, seen: Shown) -> Shown:
+    """Hand out control records with the others."""
+    log = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
+    markers = [
+        {name: record[name] for name in ("offset", "timestamp", "key", "value", "headers")}
+        for batch in (log["value"]["batches"] if log["ok"] else ())
+        if batch.get("isControlBatch")
+        for record in batch["records"]
+        if int(record["offset"]) >= int(request["fetchOffset"])
+    ]
+    return {"records": sorted([*seen["records"], *markers], key=lambda record: int(record["offset"]))}
+
+
+def next_after_the_last(request: Request, seen: Shown) -> Shown:
+    """Go on behind the last record that was seen."""
+    last = int(seen["records"][-1]["offset"]) + 1 if seen["records"] else request["fetchOffset"]
+    return {"nextOffset": str(last)}
+
+
+def one_further(_: Request, seen: Shown) -> Shown:
+    return {"nextOffset": str(int(seen["nextOffset"]) + 1)}
+
+
+def one_back(_: Request, seen: Shown) -> Shown:
+    return {"nextOffset": str(int(seen["nextOffset"]) - 1)}
+
+
+def stay(request: Request, _: Shown) -> Shown:
+    return {"nextOffset": request["fetchOffset"], "records": []}
+
+
+def hand_out_the_past(request: Request, _: Shown) -> Shown:
+    return {"records": honest({**request, "fetchOffset": "0"})["value"]["records"]}
+
+
+@_on("read")
+def keep_silent(_: Request, answer: Answer) -> Answer:
+    """Say nothing of damage."""
+    return {**answer, "value": {name: part for name, part in answer["value"].items() if name != "error"}}
+
+
+@_on("read")
+def show_no_records(_: Request, answer: Answer) -> Answer:
+    return {**answer, "value": {"nextOffset": answer["value"]["nextOffset"]}}
+
+
+@_on("convert")
+def convert_nothing(request: Request, answer: Answer) -> Answer:
+    return {**answer, "hex": request["hex"]}
+
+
+@_on("convert")
+def convert_the_first(_: Request, answer: Answer) -> Answer:
+    """Write the first entry of the converted log, and no other."""
+    return {**answer, "hex": answer["hex"][: 24 + 2 * int(answer["hex"][16:24] or "0", 16)]}
+
+
+@_on("sequence")
+def forget_the_last(_: Request, answer: Answer) -> Answer:
+    return {**answer, "value": answer["value"][:-1]}
 
 
 # --- deeds --------------------------------------------------------------------------------------------

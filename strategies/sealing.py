@@ -1,0 +1,171 @@
+"""Damage to laid out bytes, carried outwards: through records, inner messages, payloads and entries to the whole input.
+
+On the way lengths, sizes and checksums are made right again, but for the one that the damage is about; compressed
+payloads are stored anew. Damage that is not to be sealed leaves the checksum next to it wrong, and no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance import codec
+from conformance.codec import Span
+from conformance.codec.message_set import LAYOUTS, MAGIC_AT, sealed_message
+from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, sealed
+from conformance.codec.stored import STORED
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Valid bytes laid out: the layers (the input, then each decompressed stream) and what lies where."""
+
+    name: str
+    layers: tuple[bytes, ...]
+    spans: tuple[Span, ...]
+
+    def numbers(self) -> list[Span]:
+        """Spans of numbers, whose type is known."""
+        return [span for span in self.spans if span.kind in _NUMBERS and span.stop > span.start]
+
+    def lengths(self) -> list[Span]:
+        """Spans of lengths, sizes and counts."""
+        return [span for span in self.numbers() if _LENGTH.search(span.path)]
+
+    def varints(self) -> list[Span]:
+        """Spans of numbers in 7-bit groups."""
+        return [span for span in self.numbers() if span.kind in GROUPS]
+
+    def pieces(self) -> list[Span]:
+        """Every span that holds bytes."""
+        return [span for span in self.spans if span.stop > span.start]
+
+    def raw(self, span: Span) -> bytes:
+        """The bytes of a span."""
+        return self.layers[span.layer][span.start : span.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes start to stop of a layer become others; sealed afterwards or not."""
+
+    layer: int
+    start: int
+    stop: int
+    new: bytes
+    seal: bool = True
+
+
+def lay_out(name: str, data: bytes) -> Subject:
+    """The subject that some bytes are, as far as the reference reads them."""
+    read = codec.decode(name, data, trail=True)
+    return Subject(name, (data, *read.layers), read.spans)
+
+
+_NUMBERS = {row.name for row in codec.TYPES.values() if all(type(edge) is int for edge in row.edges) and row.edges}
+_NUMBERS -= {"FLOAT64"}
+GROUPS = {"VARINT": 5, "UNSIGNED_VARINT": 5, "VARLONG": 10}
+"""Bytes of the longest form of a number in 7-bit groups."""
+_LENGTH = re.compile(r"(#length|#count|(^|\.)(length|batchLength|recordCount|messageSize))\Z")
+
+# --- outwards -----------------------------------------------------------------------------------------
+
+IN_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
+"""Types that consist of entries, each with a size and a checksum."""
+
+
+def apply(subject: Subject, damage: Damage) -> bytes:
+    """The whole input with the damage done, and sealed outwards where the damage says so."""
+    if damage.seal:
+        damage = _with_record_length(subject, damage)
+    layer = subject.layers[damage.layer]
+    if subject.name not in IN_ENTRIES:
+        return layer[: damage.start] + damage.new + layer[damage.stop :]
+    if damage.layer == 0:
+        return _in_entry(layer, damage, whole=subject.name == "RECORD_BATCH")
+    path = next(span.path for span in subject.spans if span.layer == damage.layer)
+    return _repacked(subject, damage, path)
+
+
+def _extents(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where the entries of a log or message set lie, by their sizes; what has no right one reaches to the end."""
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+        stop = min(at + OVERHEAD + size, len(data)) if size > 0 else len(data)
+        yield at, stop
+        at = stop
+
+
+def _in_entry(layer: bytes, damage: Damage, *, whole: bool = False) -> bytes:
+    """A layer of entries with damage done, and the entry around it sealed; whole entries more or less need no seal."""
+    changed = layer[: damage.start] + damage.new + layer[damage.stop :]
+    extents = [(0, len(layer))] if whole else list(_extents(layer))
+    added = damage.start == damage.stop
+    around = [(start, stop) for start, stop in extents if start + added <= damage.start < stop + added]
+    if not damage.seal or not around:
+        return changed
+    start, stop = around[0]
+    cut = damage.stop == len(layer) and not damage.new and damage.start > start
+    if (damage.start, damage.stop) == (start, stop) or (damage.stop > stop and not cut):
+        return changed
+    stop = max(stop + len(changed) - len(layer), damage.start)
+    entry = _sealed(changed[start:stop], layer[start : start + MAGIC_AT + 1], damage.start - start)
+    return changed[:start] + entry + changed[stop:]
+
+
+_CHECKSUMS = {True: range(12, 16), False: range(17, 21)}
+"""Where the checksum of an entry lies, for messages and for batches."""
+
+
+def _sealed(entry: bytes, before: bytes, at: int) -> bytes:
+    """Seal an entry that began with certain bytes, but for the field in which position `at` lies."""
+    message = before[MAGIC_AT:] in _MESSAGES
+    seal = sealed_message if message else sealed
+    return seal(entry, length=at not in range(8, OVERHEAD), crc=at not in _CHECKSUMS[message])
+
+
+_MESSAGES = tuple(bytes((magic,)) for magic in LAYOUTS)
+_PREFIX = re.compile(r"(?:batches)?\[(\d+)\]")
+
+
+def _repacked(subject: Subject, damage: Damage, path: str) -> bytes:
+    """The input with damage in the payload of an entry, into which the span at `path` leads."""
+    whole, layer = subject.layers[0], subject.layers[damage.layer]
+    prefix = _PREFIX.match(path)
+    start, stop = list(_extents(whole))[int(prefix[1])] if prefix else (0, len(whole))
+    entry = whole[start:stop]
+    if prefix and entry[MAGIC_AT] in LAYOUTS:
+        length = next(span for span in subject.spans if span.path == f"{prefix[0]}.value#length")
+        head, at = entry[: length.start - start], length.stop - start
+        size = int.from_bytes(entry[at - 4 : at], "big", signed=True)
+        payload = STORED[entry[MAGIC_AT + 1] & 7](_in_entry(layer, damage))
+        entry = sealed_message(head + len(payload).to_bytes(4, "big") + payload + entry[at + size :])
+    else:
+        changed = layer[: damage.start] + damage.new + layer[damage.stop :]
+        entry = entry[:HEADER_SIZE] + STORED[entry[22] & 7](changed)
+        entry = sealed(entry) if damage.seal else entry
+    return whole[:start] + entry + whole[stop:]
+
+
+def _with_record_length(subject: Subject, damage: Damage) -> Damage:
+    """The damage widened to the record around it, whose length is made right; unless the length is what is damaged."""
+    record = next((span for span in subject.spans if _holds(span, damage)), None)
+    if record is None:
+        return damage
+    prefix = f"{record.path}." if record.path else ""
+    length = next(
+        (span for span in subject.spans if span.path == f"{prefix}length" and span.layer == damage.layer), None
+    )
+    if length is None or damage.start < length.stop:
+        return damage
+    layer = subject.layers[damage.layer]
+    body = layer[length.stop : damage.start] + damage.new + layer[damage.stop : record.stop]
+    return Damage(damage.layer, length.start, record.stop, codec.encode("VARINT", len(body)) + body)
+
+
+def _holds(span: Span, damage: Damage) -> bool:
+    """Whether a span is a record with the damage inside it."""
+    inside = span.layer == damage.layer and span.start <= damage.start and damage.stop <= span.stop
+    return inside and re.search(r"(^|\.)records\[\d+\]\Z", span.path) is not None
