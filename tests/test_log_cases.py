@@ -9,6 +9,7 @@ from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
 from conformance.case_maker import make_cases
 from conformance.cases import AnyOf, Converts, Delivers, Refuses, Sequences
+from conformance.log_cases import NotAsked, convert_question
 from conformance.vector_files import read_vectors
 from conformance.yaml_files import FileError
 
@@ -84,7 +85,7 @@ WRONG = {
     ),
     "converted to less": (f'op: convert, hex: "{PLAIN}", magic: 1, value: []', r"otherwise at"),
     "converted without a list": (f'op: convert, hex: "{PLAIN}", magic: 1, value: {{}}', "a list"),
-    "converted damage": (f'op: convert, hex: "{BAD}", magic: 1, value: []', "the bytes have no value"),
+    "converted damage": (f'op: convert, hex: "{BAD}", magic: 1, value: []', "say `either: any`"),
     "converted open place": (f'op: convert, hex: "{STRANGE}", magic: 1, value: []', "say `either: any`"),
     "converted tail": (f'op: convert, hex: "{PLAIN}00", magic: 1, value: [{{}}, {{}}]', "say `either: any`"),
     "appended batch": (
@@ -92,7 +93,7 @@ WRONG = {
         "say `either: any`",
     ),
     "converted with readings": (f'op: convert, hex: "{PLAIN}", magic: 1, either: [reject, {{value: []}}]', "any"),
-    "conversion there is not": (f'op: convert, hex: "{ZSTD}", magic: 1, value: []', "say `reject: invalid-value`"),
+    "conversion there is not": (f'op: convert, hex: "{ZSTD}", magic: 1, value: []', "there is no such"),
     "conversion there is": (
         f'op: convert, hex: "{PLAIN}", magic: 1, reject: invalid-value',
         "there is such a conversion",
@@ -197,6 +198,18 @@ def test_there_may_be_no_conversion_or_any(tmp_path, catalog):
         f'hex: "{PLAIN}", magic: 2, baseOffset: "5"',
     ):
         assert one(tmp_path, catalog, f"op: convert, {keys}, either: any").expect == AnyOf()
+
+
+def test_up_what_a_producer_sends_at_once_is_asked_for_and_nothing_else():
+    one = [message(0), message(0) + message(4), message(0, 0), wrapper(1, 2), wrapper(1, 2, magic=0)]
+    other = [batch(0), message(0) + message(1, 0), wrapper(0, 1) + message(2), wrapper(0) + wrapper(1), b""]
+    other += [message(0, timestamp=-1, timestampType=1), message(0)[:-1]]
+    other += [message(0, timestamp=-1) + message(1, timestamp=(1 << 63) - 1)]
+    for log in one:
+        assert isinstance(convert_question(log, 2, 5)[1], Converts)
+    for log in other:
+        with pytest.raises(NotAsked):
+            convert_question(log, 2, 5)
 
 
 def test_sequences_are_asked_for_without_bytes(tmp_path, catalog):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
@@ -114,7 +116,7 @@ def test_what_is_wrong_is_held_against_what_it_breaks(value, requirement, catalo
 
 
 def test_a_fetch_that_does_not_move_on_is_named_as_such():
-    stays = judge(asked(LOG, fetch_offset=6, **COMMITTED), Accepted({"value": shown([], "6")}))
+    stays = judge(asked(batch(0, [0, 1, 9]), fetch_offset=5), Accepted({"value": shown([], "5")}))
     assert "does not move on" in stays.detail
 
 
@@ -127,6 +129,52 @@ def test_what_lies_before_the_fetch_is_not_handed_out():
     assert told(case, shown(RIGHT[1:])) == PASS
     assert told(case, shown()) == ("fail", "", "offset.fetch-absolute")
     assert told(case, shown([], "1")) == ("fail", "", NEXT)
+
+
+def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
+    case = asked(LOG, fetch_offset=5, **COMMITTED)
+    for value in (shown(RIGHT[2:]), shown(RIGHT[1:]), shown([], "0")):
+        assert told(case, value)[0] == "either"
+
+
+def sealed(data):
+    return data[:17] + CRC32C.compute(data[21:]).to_bytes(4) + data[21:]
+
+
+def longer(data):
+    """A batch whose first record claims a byte more than there is."""
+    return sealed(data[:61] + bytes((data[61] + 2,)) + data[62:])
+
+
+def test_damage_in_records_that_are_not_to_be_seen_need_not_be_noticed():
+    for hidden in (longer(part(2)), longer(marker(2, COMMIT))):
+        log = batch(0, [0, 1]) + hidden + batch(5)
+        case = asked(log, **COMMITTED)
+        over, stopped = shown([*TWO, seen(5)], "6"), shown(TWO, "2", error="malformed")
+        assert [told(case, value)[0] for value in (over, stopped)] == ["either", "either"]
+        assert judge(case, Refused("malformed")).kind is Kind.EITHER
+
+
+def test_damage_in_records_before_the_fetch_need_not_be_noticed():
+    inner = wrapper(3, 4, 5, compression=2)
+    at = inner.rindex(b"v")
+    damaged = inner[:at] + b"w" + inner[at + 1 :]
+    damaged = damaged[:12] + zlib.crc32(damaged[16:]).to_bytes(4) + damaged[16:]
+    for log in (longer(batch(3, [3, 4, 5])), damaged):
+        case = asked(log, fetch_offset=5)
+        assert [told(case, value)[0] for value in (shown([seen(5)], "6"), shown([], "5", error="other"))] == [
+            "either"
+        ] * 2
+        assert told(asked(log, fetch_offset=0), shown([seen(3), seen(4), seen(5)], "6"))[0] == "fail"
+
+
+def test_damage_in_records_that_are_to_be_seen_is_noticed_and_so_is_a_checksum_wherever_it_stands():
+    over = shown([*TWO, seen(5)], "6")
+    assert told(asked(batch(0, [0, 1]) + longer(part(2)) + batch(5)), over)[0] == "fail"
+    corrupted = asked(batch(0, [0, 1]) + corrupt(part(2)) + batch(5), **COMMITTED)
+    assert told(corrupted, over) == ("fail", "should", "crc.mismatch-corrupt")
+    short = part(2)[:8] + bytes(3) + b"\5" + part(2)[12:]
+    assert told(asked(batch(0, [0, 1]) + short, **COMMITTED), shown([*TWO], "5"))[0] == "fail"
 
 
 def test_behind_the_end_a_fetch_may_stay_or_fall_back_to_the_end():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.semantics.conversion import Unconvertible, convert, converted, flattened, is_one_set
+from conformance.semantics.conversion import Unconvertible, convert, converted, flattened
 from conformance.semantics.sequences import ANY, judged, next_sequence
 from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
 
@@ -26,8 +26,8 @@ def batches(data):
 
 def test_records_from_the_fetch_offset_on_are_seen_and_the_next_offset_follows_the_last_entry():
     log = batch(0, [0, 2]) + batch(5, [5, 6, 7]) + message(9) + wrapper(11, 13)
-    seen = view(log, 6)
-    assert offsets(seen) == [6, 7, 9, 11, 13]
+    seen = view(log, 1)
+    assert offsets(seen) == [2, 5, 6, 7, 9, 11, 13]
     assert (seen.next_offset, seen.ends, seen.legacy) == (14, (3, 8, 10, 14), {9, 11, 13})
     assert (seen.damage, seen.remarks, seen.partial) == (None, (), False)
 
@@ -58,6 +58,12 @@ def test_what_follows_damage_is_not_looked_at():
     assert unchecked.damage is None or unchecked.damage.requirement != "crc.mismatch-corrupt"
     worse = batch(1)[:8] + bytes(4) + batch(1)[12:]
     assert view(batch(0) + worse, 0, check_crcs=False).damage.requirement == "batch.length-wrong-rejected"
+
+
+def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
+    log = batch(0, [0, 2]) + batch(5)
+    assert [any(remark.any_value for remark in view(log, fetch).remarks) for fetch in (2, 3, 5)] == [False, True, True]
+    assert view(batch(0), 50).remarks == view(batch(0) + batch(1)[:-1], 50).remarks == ()
 
 
 def test_an_entry_that_does_not_begin_after_the_one_before_leaves_any_outcome():
@@ -221,12 +227,6 @@ def test_appending_renumbers_into_one_batch_with_times_of_creation():
     assert kept(convert(appended, 2, 7), "offset", "entry") == [(7, 0), (8, 0)]
     assert [entry["timestamp"] for entry in converted(batches(message(3, 0)), 2, 7)] == [-1]
     assert convert(b"", 2, 7) == b""
-
-
-def test_what_a_broker_makes_one_batch_of():
-    one = [message(0), message(0) + message(4), message(0, 0), wrapper(1, 2), wrapper(1, 2, magic=0)]
-    other = [batch(0), message(0) + message(1, 0), wrapper(0, 1) + message(2), wrapper(0) + wrapper(1), b""]
-    assert [is_one_set(batches(log)) for log in (*one, *other)] == [True] * len(one) + [False] * len(other)
 
 
 def test_there_is_no_conversion_of_zstandard_down_nor_renumbering_below_magic_2():

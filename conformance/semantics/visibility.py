@@ -14,8 +14,9 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
-from conformance.codec.log import first_offset, last_offset
-from conformance.codec.record_batch import CONTROL_TYPES, RECORD, TIMESTAMP_TYPES
+from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
+from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.record_batch import CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES, sealed
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
@@ -89,9 +90,7 @@ class _Transactions:
         producer = batch["producerId"]
         if producer < 0:
             return False
-        while self._coming and self._coming[0][0] <= last_offset(batch):
-            first, listed = heapq.heappop(self._coming)
-            self._active[listed] = first
+        self._reach(last_offset(batch))
         if batch["isControlBatch"]:
             matters = producer in self._active
             remarks += (replace(found, any_value=matters) for found in _doubts(batch, at))
@@ -107,6 +106,17 @@ class _Transactions:
             hint = f"the aborted transaction is said to begin inside the batch, at {self._active[producer]}"
             remarks.append(_doubt("consumer.filters-aborted", at, hint, any_value=True))
         return True
+
+    def passes_over(self, header: dict[str, Any]) -> bool:
+        """Whether a batch with this header is hidden, so that its records need not be read to know it."""
+        self._reach(last_offset(header))
+        return bool(header["isTransactional"]) and header["producerId"] in self._active
+
+    def _reach(self, offset: int) -> None:
+        """Make active whatever begins up to an offset."""
+        while self._coming and self._coming[0][0] <= offset:
+            first, listed = heapq.heappop(self._coming)
+            self._active[listed] = first
 
 
 def _doubt(requirement: str, at: int, hint: str, *, any_value: bool = False) -> codec.Violation:
@@ -155,6 +165,9 @@ def view(
         if entry.value is None:
             damage = next(iter(entry.violations), None)
             partial = damage is None
+            if damage is not None and _need_not_be_met(data, entry, damage, 0 if ends else fetch_offset, transactions):
+                hint = "damage in records that nobody is shown: a consumer need not look at them"
+                remarks.append(_doubt(damage.requirement, entry.start, hint, any_value=True))
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
@@ -172,6 +185,10 @@ def view(
             hidden.update((record["offset"], rule) for record in entry.value["records"])
         else:
             records += _of_batch(entry.value)
+    if ends and ends[0] <= fetch_offset and len(ends) + (damage is not None) > 1:
+        # Apache Kafka's consumer, too, may fall back to such an entry's end, and hand out what lies between.
+        hint = "a whole entry before the fetch offset, with others after it, which no broker sends"
+        remarks.append(_doubt("offset.fetch-absolute", 0, hint, any_value=True))
     return View(
         fetch_offset,
         tuple(record for record in records if record["offset"] >= fetch_offset),
@@ -182,6 +199,35 @@ def view(
         tuple(remarks),
         partial,
     )
+
+
+_CODEC_AT, _COUNT_AT = 22, HEADER_SIZE - 4
+"""Where the bits of the codec and the record count lie in a batch."""
+
+
+def _need_not_be_met(
+    data: bytes, entry: codec.Entry, damage: codec.Violation, fetch_offset: int, transactions: _Transactions | None
+) -> bool:
+    """Whether damage may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
+
+    That goes for records and inner messages; a length, a magic or a checksum of the entry is met by every reader.
+    """
+    if data[entry.start + MAGIC_AT : entry.start + MAGIC_AT + 1] != b"\2":
+        return bool(damage.layer) and fetch_offset > 0
+    header = _header(data[entry.start : entry.stop])
+    if header is None or any(found.requirement in CHECKSUM_RULES for found in entry.violations):
+        return False
+    hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
+    return bool(hidden) or header["baseOffset"] < fetch_offset
+
+
+def _header(data: bytes) -> Any:
+    """The header of a batch by itself, whatever its records are; None when that is not sound either."""
+    if len(data) < HEADER_SIZE:
+        return None
+    alone = bytearray(data[:_COUNT_AT] + bytes(4))
+    alone[_CODEC_AT] &= 0xF8
+    return codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
 
 
 def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:

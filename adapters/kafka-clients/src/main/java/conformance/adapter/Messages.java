@@ -30,7 +30,10 @@ final class Messages {
     private static final Pattern VERSIONS =
         Pattern.compile("^\\s*\"validVersions\"\\s*:\\s*\"([^\"]*)\"", Pattern.MULTILINE);
 
-    private final JSON json = new JSON(JsonFactory.builder().enable(JsonReadFeature.ALLOW_JAVA_COMMENTS).build());
+    // a definition of Kafka 3.9 gives a key twice; the last one counts, as for the reader that made its classes
+    private final JSON json = JSON.builder(JsonFactory.builder().enable(JsonReadFeature.ALLOW_JAVA_COMMENTS).build())
+        .disable(JSON.Feature.FAIL_ON_DUPLICATE_MAP_KEYS)
+        .build();
     private final Map<String, Known> known = new HashMap<>();
 
     private record Known(Versions versions, Structure structure) {}
@@ -38,23 +41,27 @@ final class Messages {
     /** The names for `describe`, each with its versions; without those that Kafka has no longer. */
     static Map<String, String> versions() {
         Map<String, String> versions = new TreeMap<>();
-        try (JarFile jar = new JarFile(new File(Message.class.getProtectionDomain().getCodeSource().getLocation().toURI()))) {
+        try (JarFile jar = new JarFile(jar())) {
             for (var entries = jar.entries(); entries.hasMoreElements(); ) {
                 var entry = entries.nextElement();
                 String path = entry.getName();
                 if (!path.startsWith(FOLDER) || !path.endsWith(SUFFIX))
                     continue;
                 String text = new String(jar.getInputStream(entry).readAllBytes(), StandardCharsets.UTF_8);
-                Matcher found = VERSIONS.matcher(text);
-                if (!found.find())
+                Matcher range = VERSIONS.matcher(text);
+                if (!range.find())
                     throw new IllegalStateException(path + " names no versions");
-                if (!Versions.of(found.group(1)).isNone())
-                    versions.put(path.substring(FOLDER.length(), path.length() - SUFFIX.length()), found.group(1));
+                if (!Versions.of(range.group(1)).isNone())
+                    versions.put(path.substring(FOLDER.length(), path.length() - SUFFIX.length()), range.group(1));
             }
         } catch (IOException | URISyntaxException e) {
             throw new IllegalStateException("Kafka's jar cannot be read", e);
         }
         return versions;
+    }
+
+    private static File jar() throws URISyntaxException {
+        return new File(Message.class.getProtectionDomain().getCodeSource().getLocation().toURI());
     }
 
     /** The codec of the request's `message` in its `version`. */

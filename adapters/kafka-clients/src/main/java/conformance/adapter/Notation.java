@@ -88,11 +88,11 @@ final class Notation {
     }
 
     private static long ranged(Map<?, ?> object, String field, long lowest, long highest, String javaType) {
-        return integer(get(object, field), field, lowest, highest, javaType);
+        return asInteger(get(object, field), field, lowest, highest, javaType);
     }
 
     /** A JSON number or decimal string in the range of the Java type that the API takes. */
-    static long integer(Object value, String what, long lowest, long highest, String javaType) {
+    static long asInteger(Object value, String what, long lowest, long highest, String javaType) {
         BigInteger number = integer(value);
         if (number == null)
             throw Unsupported.badRequest(what + " is not an integer");
@@ -135,10 +135,10 @@ final class Notation {
     }
 
     static boolean bool(Map<?, ?> object, String field) {
-        return bool(get(object, field), field);
+        return asBool(get(object, field), field);
     }
 
-    static boolean bool(Object value, String what) {
+    static boolean asBool(Object value, String what) {
         if (value instanceof Boolean flag)
             return flag;
         throw Unsupported.badRequest(what + " is not true or false");
@@ -146,10 +146,10 @@ final class Notation {
 
     /** A string, or null. */
     static String text(Map<?, ?> object, String field) {
-        return text(get(object, field), field);
+        return asText(get(object, field), field);
     }
 
-    static String text(Object value, String what) {
+    static String asText(Object value, String what) {
         if (value == null || value instanceof String)
             return (String) value;
         throw Unsupported.badRequest(what + " is not a string");

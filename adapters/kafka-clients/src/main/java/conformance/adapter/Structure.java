@@ -25,8 +25,8 @@ final class Structure {
     private final Map<String, Field> fields = new LinkedHashMap<>();
 
     /** `structure` is null where the type, or that of a list's elements, is a scalar. */
-    private record Field(Versions versions, String type, Structure structure, boolean isList, boolean isZeroCopy,
-                         Method getter, Method setter) {
+    private record Field(String name, Versions versions, String type, Structure structure, boolean isList,
+                         boolean isZeroCopy, Method getter, Method setter) {
 
         /** What the field, or a list for it, is made of. */
         Class<?> javaType() {
@@ -34,21 +34,23 @@ final class Structure {
         }
     }
 
-    /** How much of an answer is left to be filled. */
+    /** How many characters an answer may still take. */
     static final class Room {
-        /** Of that class, so that it is not taken for anything else. */
+
+        /** The answer would be too long. */
         static final class Full extends RuntimeException {
             Full() {
                 super(null, null, false, false);
             }
         }
 
-        private static final int PER_VALUE = 6; // quotes, colon, comma, or the brackets
+        private static final int PER_TEXT = 4; // quotes, and a colon or comma
+        private static final int PER_NUMBER = 10;
 
         private long left = BatchReader.MOST_SHOWN;
 
         private void take(Object shown) {
-            left -= PER_VALUE + (shown instanceof String text ? text.length() : PER_VALUE);
+            left -= shown instanceof String text ? text.length() + PER_TEXT : PER_NUMBER;
             if (left < 0)
                 throw new Full();
         }
@@ -75,7 +77,7 @@ final class Structure {
             }
             String setter = "set" + Character.toUpperCase(name.charAt(0)) + name.substring(1);
             fields.put(name, new Field(
-                Versions.of(definition.get("versions")), element, structure, isList,
+                name, Versions.of(definition.get("versions")), element, structure, isList,
                 Boolean.TRUE.equals(definition.get("zeroCopy")),
                 own.getMethod(Character.toLowerCase(name.charAt(0)) + name.substring(1)),
                 Arrays.stream(own.getMethods()).filter(m -> m.getName().equals(setter)).findFirst().orElseThrow()));
@@ -90,20 +92,20 @@ final class Structure {
     /** The fields that the version has, in the protocol's notation. Throws Room.Full. */
     Map<String, Object> show(Message message, int version, Room room) {
         Map<String, Object> shown = new LinkedHashMap<>();
-        fields.forEach((name, field) -> {
+        for (Field field : fields.values()) {
             if (!field.versions.has(version))
-                return;
-            room.take(name);
+                continue;
+            room.take(field.name);
             Object value = Library.call(() -> field.getter.invoke(message));
             if (field.isList && value != null) {
                 List<Object> list = new ArrayList<>();
                 for (Object element : (Collection<?>) value)
                     list.add(show(field, element, version, room));
-                shown.put(name, list);
+                shown.put(field.name, list);
             } else {
-                shown.put(name, show(field, value, version, room));
+                shown.put(field.name, show(field, value, version, room));
             }
-        });
+        }
         List<RawTaggedField> unknown = Library.call(message::unknownTaggedFields);
         if (!unknown.isEmpty()) {
             List<Object> list = TaggedFieldsCodec.show(unknown);
@@ -148,7 +150,7 @@ final class Structure {
         for (Object element : Notation.list(given))
             // filled before it is added: where there are keys, its place depends on them
             if (!list.add(javaValue(field, element)))
-                throw new Unsupported("the API takes no null there");
+                throw new Unsupported(field.name + ": the API takes no null in it");
         return list;
     }
 
@@ -163,16 +165,16 @@ final class Structure {
         if (field.structure != null)
             return field.structure.fill(given);
         return switch (field.type) {
-            case "bool" -> Notation.bool(given, field.type);
-            case "int8" -> (byte) Notation.integer(given, field.type, Byte.MIN_VALUE, Byte.MAX_VALUE, "byte");
-            case "int16" -> (short) Notation.integer(given, field.type, Short.MIN_VALUE, Short.MAX_VALUE, "short");
+            case "bool" -> Notation.asBool(given, field.name);
+            case "int8" -> (byte) Notation.asInteger(given, field.name, Byte.MIN_VALUE, Byte.MAX_VALUE, "byte");
+            case "int16" -> (short) Notation.asInteger(given, field.name, Short.MIN_VALUE, Short.MAX_VALUE, "short");
             // the setter has the word on 16 bits
             case "uint16", "int32" ->
-                (int) Notation.integer(given, field.type, Integer.MIN_VALUE, Integer.MAX_VALUE, "int");
-            case "uint32", "int64" -> Notation.integer(given, field.type, Long.MIN_VALUE, Long.MAX_VALUE, "long");
+                (int) Notation.asInteger(given, field.name, Integer.MIN_VALUE, Integer.MAX_VALUE, "int");
+            case "uint32", "int64" -> Notation.asInteger(given, field.name, Long.MIN_VALUE, Long.MAX_VALUE, "long");
             case "float64" -> Notation.float64(given);
             case "uuid" -> Notation.uuid(given);
-            case "string" -> Notation.text(given, field.type);
+            case "string" -> Notation.asText(given, field.name);
             case "bytes" -> field.isZeroCopy ? Notation.bytes(given) : Notation.array(given);
             case "records" -> MemoryRecords.readableRecords(Notation.bytes(given));
             default -> throw new Unsupported("no such type: " + field.type);
