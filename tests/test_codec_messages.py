@@ -234,6 +234,7 @@ def test_unknown_tags_out_of_order_twice_or_known_are_not_written(unknown):
         (b"\1\1\2\5\0", "tagged.size-bounds-data", True),
         (b"\1\3\1\2x", "tagged.size-bounds-data", True),
         (b"\1\7\5x", "tagged.size-bounds-data", False),
+        (b"\1\1\5\5", "tagged.size-bounds-data", True),
         (b"\1\7\x80\x80\x80\x80\x08", "robustness.tagged-field-size", False),
         (b"\1\3\1\5", "compact-string.truncated-rejected", False),
         (b"", "varint.truncated-rejected", False),
@@ -241,6 +242,12 @@ def test_unknown_tags_out_of_order_twice_or_known_are_not_written(unknown):
 )
 def test_a_section_that_breaks_a_rule(data, requirement, is_open):
     assert read(defined(*SECTION), 2, data) == (requirement, is_open)
+
+
+def test_a_tag_of_a_field_that_the_version_lacks_is_an_open_place():
+    message = defined(field("T", "int8", "3+", taggedVersions="3+", tag=0))
+    assert read(message, 2, b"\1\0\1\5") == ({UNKNOWN: ({"tag": 0, "data": b"\5"},)}, ["tagged.unknown-skipped"])
+    assert read(message, 3, b"\1\0\1\5") == ({"T": 5}, [])
 
 
 def test_a_section_stands_in_flexible_versions_alone():

@@ -228,7 +228,8 @@ class _Compiler:
         ]
         if self.flexible:
             section = {member.tag: (member, self._wire(member)) for member in tagged if member.tag is not None}
-            fields.append(Field(UNKNOWN, _Section(self.message, section), "tagged.section-layout"))
+            others = frozenset(member.tag for member in members if member.tag is not None) - set(section)
+            fields.append(Field(UNKNOWN, _Section(self.message, section, others), "tagged.section-layout"))
         layout = Layout(name, tuple(fields))
 
         def decode(cursor: Cursor) -> Values:
@@ -312,11 +313,14 @@ class _Section:
 
     message: Message
     known: Mapping[int, tuple[Member, Wire]]
+    others: frozenset[int] = frozenset()
+    """Tags that the definition gives to fields which this version does not have."""
     notation: Any = TAGGED_FIELDS.notation
 
     def read(self, cursor: Cursor, values: Values) -> Values:
         """Every known field, those that are not there at their default; the unknown ones under UNKNOWN if any."""
         del values
+        start = cursor.pos
         readers = {tag: _within(member.name, wire) for tag, (member, wire) in self.known.items()}
         entries = read_tagged(cursor, readers)
         there = {entry["tag"]: entry["value"] for entry in entries if "value" in entry}
@@ -325,6 +329,9 @@ class _Section:
             for tag, (member, _) in self.known.items()
         }
         unknown = tuple(entry for entry in entries if "value" not in entry)
+        if any(entry["tag"] in self.others for entry in unknown):
+            # No document speaks of it; Apache Kafka's code refuses to read one, and writes it.
+            cursor.remark("tagged.unknown-skipped", "a tag of a field that this version does not have", at=start)
         return {**found, UNKNOWN: unknown} if unknown else found
 
     def write(self, values: Values) -> bytes:

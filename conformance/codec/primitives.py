@@ -434,12 +434,14 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
     if before and tag <= before[-1]["tag"]:
         cursor.fail(_unordered(tag, before), f"tag {tag} after tag {before[-1]['tag']}", at=start)
     if tag >= 1 << 31:
-        cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start)
+        cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start, any_value=True)
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
     cursor.span("size", start, size, "UNSIGNED_VARINT")
     # Of a size that is negative to a signed reader Apache Kafka's messages die.
     rule = "robustness.tagged-field-size" if size >= 1 << 31 else "tagged.size-bounds-data"
+    if tag in known and size > cursor.left:
+        cursor.fail("tagged.size-bounds-data", f"size {size}, but {cursor.left} bytes are left", at=start, open=True)
     data = cursor.take(size, rule, "tagged field", at=start)
     cursor.span("data", cursor.pos - size, data)
     value = {"value": known[tag](cursor, cursor.pos - size)} if tag in known else {}

@@ -6,6 +6,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
 
 import java.nio.ByteBuffer;
 import java.util.Map;
+import java.util.concurrent.Callable;
 
 /** A message in one version, as the class that Kafka generated for it reads and writes it. */
 final class MessageCodec implements Codec {
@@ -39,7 +40,7 @@ final class MessageCodec implements Codec {
     @Override
     public ByteBuffer encode(Object value, Map<?, ?> request) {
         Message message = structure.fill(value);
-        return Library.call(() -> {
+        return written(() -> {
             ObjectSerializationCache cache = new ObjectSerializationCache();
             ByteBuffer bytes = ByteBuffer.allocate(message.size(cache, version));
             message.write(new ByteBufferAccessor(bytes), cache, version);
@@ -50,6 +51,20 @@ final class MessageCodec implements Codec {
     @Override
     public int size(Object value, Map<?, ?> request) {
         Message message = structure.fill(value);
-        return Library.call(() -> message.size(new ObjectSerializationCache(), version));
+        return written(() -> message.size(new ObjectSerializationCache(), version));
+    }
+
+    /**
+     * Null where the version has none is to end in "a runtime error", as the document of the definitions has it: what
+     * Kafka's classes throw on writing is a NullPointerException, so there it is a refusal.
+     */
+    private static <T> T written(Callable<T> kafka) {
+        return Library.call(() -> {
+            try {
+                return kafka.call();
+            } catch (NullPointerException e) {
+                throw new IllegalArgumentException("null in a field that is not nullable: " + e.getMessage(), e);
+            }
+        });
     }
 }
