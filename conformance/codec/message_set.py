@@ -55,6 +55,7 @@ _SIZE = "message-set.size-mismatch-rejected"
 _SET = "recursive.wrapper-holds-set"
 _RELATIVE = "message-set.v1-relative-offsets"
 _KEY_LENGTH = "robustness.message-key-length"
+_INNER = "robustness.inner-message"
 
 # --- fields -------------------------------------------------------------------------------------------
 
@@ -130,8 +131,9 @@ def _inner(cursor: Cursor) -> list[Values]:
     base = cursor.path
     while cursor.left:
         if is_cut_off(cursor):
-            hint = "the last inner message is cut off"
-            cursor.remark("message-set.no-count", hint, any_value=True)
+            # Where a size is there to be read, Apache Kafka sets so much memory aside before it looks for the bytes.
+            rule = "message-set.no-count" if cursor.left < OVERHEAD else _INNER
+            cursor.remark(rule, "the last inner message is cut off", any_value=True)
             break
         cursor.count(1)
         if cursor.tracing:
@@ -362,7 +364,8 @@ def _message(cursor: Cursor, *, inner: bool = False) -> Values:
     if magic not in LAYOUTS:
         at = cursor.pos + MAGIC_AT
         if inner or magic == _BATCH:
-            cursor.fail_open("format.magic-versions", f"magic {magic} in a message set", at=at)
+            rule = _INNER if inner else "format.magic-versions"
+            cursor.fail_open(rule, f"magic {magic} in a message set", at=at)
         cursor.fail("format.magic-versions", f"magic {magic} is none", at=at)
     return read(LAYOUTS[magic], cursor)
 

@@ -8,14 +8,16 @@ transactions hides the transactional batches of that producer from that offset o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
-from conformance.codec.log import first_offset, last_offset
-from conformance.codec.record_batch import CONTROL_TYPES, RECORD, TIMESTAMP_TYPES
+from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
+from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.record_batch import ATTRIBUTES, CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
@@ -153,8 +155,12 @@ def view(
     for entry in codec.entries(data, check_crcs=check_crcs):
         remarks += entry.remarks
         if entry.value is None:
-            damage = next(iter(entry.violations), None)
+            damage = _foremost(entry.violations)
             partial = damage is None
+            header = _header(data, entry.start) if damage and damage.requirement not in CHECKSUM_RULES else None
+            if header and transactions is not None and transactions.hides(header, entry.start, remarks):
+                hint = "damage in a batch of an aborted transaction, which need not be opened"
+                remarks.append(_doubt("consumer.filters-aborted", entry.start, hint, any_value=True))
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
@@ -167,6 +173,9 @@ def view(
             legacy.update(message["offset"] for message in entry.value["messages"])
             continue
         aborted_here = transactions is not None and transactions.hides(entry.value, entry.start, remarks)
+        if aborted_here and ends[-1] <= fetch_offset:
+            hint = "an aborted batch before the fetch, to whose end Apache Kafka's consumer goes back"
+            remarks.append(_doubt("offset.fetch-absolute", entry.start, hint, any_value=True))
         if aborted_here or entry.value["isControlBatch"]:
             rule = "consumer.filters-aborted" if aborted_here else "consumer.handles-control-batches"
             hidden.update((record["offset"], rule) for record in entry.value["records"])
@@ -182,6 +191,21 @@ def view(
         tuple(remarks),
         partial,
     )
+
+
+def _foremost(violations: Sequence[codec.Violation]) -> codec.Violation | None:
+    """What is wrong besides a checksum, or the checksum where that is all."""
+    beside = (found for found in violations if found.requirement not in CHECKSUM_RULES)
+    return next(beside, next(iter(violations), None))
+
+
+def _header(data: bytes, at: int) -> dict[str, Any] | None:
+    """What the header of a damaged batch says of its transaction, where it has a whole one."""
+    if data[at + MAGIC_AT : at + MAGIC_AT + 1] != b"\2" or len(data) < at + HEADER_SIZE:
+        return None
+    base, attributes, last, producer = struct.unpack_from(">q13xhi16xq", data, at)
+    bits = {part.name: part.read(attributes) for part in ATTRIBUTES}
+    return {**bits, "baseOffset": base, "lastOffsetDelta": last, "producerId": producer, "records": ()}
 
 
 def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:
