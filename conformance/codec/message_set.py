@@ -358,6 +358,11 @@ def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
     return True
 
 
+def is_wrapper(entry: bytes) -> bool:
+    """Whether an entry of a log is, by its magic and attributes, a message of magic 0 or 1 with a codec."""
+    return len(entry) > MAGIC_AT + 1 and entry[MAGIC_AT] in LAYOUTS and bool(entry[MAGIC_AT + 1] & 7)
+
+
 def _message(cursor: Cursor, *, inner: bool = False) -> Values:
     """A message and what stands before it, by the magic that it names."""
     magic = cursor.data[cursor.pos + MAGIC_AT]

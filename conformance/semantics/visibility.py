@@ -15,8 +15,8 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
-from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
-from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
+from conformance.codec.message_set import LAYOUTS, MAGIC_AT
 from conformance.codec.record_batch import ATTRIBUTES, CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES
 
 READ_COMMITTED = "read_committed"
@@ -161,6 +161,9 @@ def view(
             if header and transactions is not None and transactions.hides(header, entry.start, remarks):
                 hint = "damage in a batch of an aborted transaction, which need not be opened"
                 remarks.append(_doubt("consumer.filters-aborted", entry.start, hint, any_value=True))
+            if damage and _is_passed_over(data[entry.start : entry.stop], damage, fetch_offset):
+                hint = "damage in a message before the fetch, which need not be looked at"
+                remarks.append(_doubt("offset.fetch-absolute", entry.start, hint, any_value=True))
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
@@ -206,6 +209,20 @@ def _header(data: bytes, at: int) -> dict[str, Any] | None:
     base, attributes, last, producer = struct.unpack_from(">q13xhi16xq", data, at)
     bits = {part.name: part.read(attributes) for part in ATTRIBUTES}
     return {**bits, "baseOffset": base, "lastOffsetDelta": last, "producerId": producer, "records": ()}
+
+
+def _is_passed_over(entry: bytes, damage: codec.Violation, fetch_offset: int) -> bool:
+    """Whether damage lies in a message of magic 0 or 1 with an offset below that of the fetch."""
+    if fetch_offset <= 0 or len(entry) <= MAGIC_AT or entry[MAGIC_AT] not in LAYOUTS:
+        return False
+    offset = int.from_bytes(entry[:8], "big", signed=True)
+    if damage.layer == 0:
+        return offset < fetch_offset
+    inner = codec.decode("LOG", entry).layers[damage.layer - 1]
+    stored = {start: int.from_bytes(inner[start : start + 8], "big", signed=True) for start, _ in extents(inner)}
+    own = max((start for start in stored if start <= damage.at), default=0)
+    origin = offset - list(stored.values())[-1] if entry[MAGIC_AT] and stored else 0
+    return stored.get(own, 0) + origin < fetch_offset
 
 
 def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:
