@@ -8,7 +8,7 @@ from typing import Any
 from conformance import codec
 from conformance.cases import ERRORS, AnyOf, Converts, Delivers, Expectation, Refuses, Sequences
 from conformance.codec.log import CHECKSUM_RULES, first_offset
-from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.message_set import is_wrapper
 from conformance.codec.notation import DECIMAL, NUMBER, Fields, ListOf, NotationError, unknown_fields
 from conformance.codec.record_batch import OVERHEAD
 from conformance.semantics.conversion import CONVERTED, convert, converted
@@ -87,12 +87,13 @@ def _delivery(seen: View, unchecked: View) -> Expectation:
 def first_seen(data: bytes) -> int:
     """The first offset of a log, from 0: that of its first sound entry, or what stands in its first bytes.
 
-    Of a damaged message those do not tell it: a wrapper has the offset of its last. There it is 0.
+    Of a wrapper that is damaged these tell the last offset, so that a fetch from there might pass the damage over: it
+    begins at 0.
     """
     first = next(codec.entries(data), None)
     if first is not None and first.value is not None:
         return max(0, first_offset(first.value))
-    if len(data) < OVERHEAD or data[MAGIC_AT : MAGIC_AT + 1] in (b"\0", b"\1"):
+    if len(data) < OVERHEAD or is_wrapper(data):
         return 0
     return max(0, int.from_bytes(data[:8], "big", signed=True))
 

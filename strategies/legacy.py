@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import LAYOUTS, sealed_message
 from conformance.codec.stored import STORED
 from conformance.codec.structure import write
@@ -18,20 +17,15 @@ Entry = dict[str, Any]
 
 _LENGTHS = (0, 1, 2, 7, 63, 300)
 _EPOCH_MS = 1_700_000_000_000
-_LZ4 = CODEC_NAMES.index("lz4")
-_CODECS = (0, 1, 2, 3)
-"""All but Zstandard, which these formats do not know."""
+_CODECS = {0: (0, 1, 2), 1: (0, 1, 2, 3)}
+"""By magic, the codecs that the documents give it."""
 _ATTRIBUTES_AT = 17
-_HEADER_CHECKSUM_AT = 6
-"""Of the checksum in an LZ4 frame without content size."""
-_KAFKA_0_8 = b"\x1a"
-"""What Apache Kafka writes there in magic 0: a checksum over the frame's magic too, which is no right one."""
 
 
 def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
     """A top-level entry whose first message is at an offset."""
     magic = dice.below(2) if magic is None else magic
-    compression = dice.pick(_CODECS) if compression is None else compression
+    compression = dice.pick(_CODECS[magic]) if compression is None else compression
     count = dice.pick((1, 1, 2, 3, 5, 20)) if compression else 1
     alike = dice.octets(1) * 250 if dice.chance(15) else None
     messages = []
@@ -59,7 +53,7 @@ def _laid_out(dice: Dice, messages: tuple[dict[str, Any], ...], magic: int, comp
     if not compression:
         return found
     if magic == 0:
-        return {**found, "origin": 0, "headerChecksum": _KAFKA_0_8 if dice.chance(50) else b""}
+        return {**found, "origin": 0}
     first = messages[0]["offset"]
     # Relative from 0, as written first; relative from above 0, after compaction; absolute, as magic 0 has them.
     found["origin"] = dice.pick((first, first, max(0, first - dice.below(4)), 0))
@@ -81,9 +75,6 @@ def entry_bytes(found: Entry) -> bytes:
         for one in found["underneath"]
     )
     payload = STORED[compression](inner)
-    if compression == _LZ4 and found.get("headerChecksum"):
-        at = _HEADER_CHECKSUM_AT
-        payload = payload[:at] + found["headerChecksum"] + payload[at + 1 :]
     outer = write(layout, _fields({**found, "key": None, "value": payload}))
     attributes = outer[_ATTRIBUTES_AT] | compression
     return sealed_message(outer[:_ATTRIBUTES_AT] + bytes((attributes,)) + outer[_ATTRIBUTES_AT + 1 :])

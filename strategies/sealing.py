@@ -7,11 +7,11 @@ payloads are stored anew. Damage that is not to be sealed leaves the checksum ne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conformance import codec
 from conformance.codec import Span
+from conformance.codec.log import extents
 from conformance.codec.message_set import LAYOUTS, MAGIC_AT, sealed_message
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, sealed
 from conformance.codec.stored import STORED
@@ -88,22 +88,12 @@ def apply(subject: Subject, damage: Damage) -> bytes:
     return _repacked(subject, damage, path)
 
 
-def _extents(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where the entries of a log or message set lie, by their sizes; what has no right one reaches to the end."""
-    at = 0
-    while at < len(data):
-        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
-        stop = min(at + OVERHEAD + size, len(data)) if size > 0 else len(data)
-        yield at, stop
-        at = stop
-
-
 def _in_entry(layer: bytes, damage: Damage, *, whole: bool = False) -> bytes:
     """A layer of entries with damage done, and the entry around it sealed; whole entries more or less need no seal."""
     changed = layer[: damage.start] + damage.new + layer[damage.stop :]
-    extents = [(0, len(layer))] if whole else list(_extents(layer))
+    entries = [(0, len(layer))] if whole else list(extents(layer))
     added = damage.start == damage.stop
-    around = [(start, stop) for start, stop in extents if start + added <= damage.start < stop + added]
+    around = [(start, stop) for start, stop in entries if start + added <= damage.start < stop + added]
     if not damage.seal or not around:
         return changed
     start, stop = around[0]
@@ -134,7 +124,7 @@ def _repacked(subject: Subject, damage: Damage, path: str) -> bytes:
     """The input with damage in the payload of an entry, into which the span at `path` leads."""
     whole, layer = subject.layers[0], subject.layers[damage.layer]
     prefix = _PREFIX.match(path)
-    start, stop = list(_extents(whole))[int(prefix[1])] if prefix else (0, len(whole))
+    start, stop = list(extents(whole))[int(prefix[1])] if prefix else (0, len(whole))
     entry = whole[start:stop]
     if prefix and entry[MAGIC_AT] in LAYOUTS:
         length = next(span for span in subject.spans if span.path == f"{prefix[0]}.value#length")

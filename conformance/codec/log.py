@@ -122,6 +122,16 @@ def entries(data: bytes, *, check_crcs: bool = True, limits: Limits | None = Non
         at = stop
 
 
+def extents(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where the entries of a log or message set lie, by their sizes; what has no right one reaches to the end."""
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+        stop = min(at + OVERHEAD + size, len(data)) if size > 0 else len(data)
+        yield at, stop
+        at = stop
+
+
 # --- what a difference breaks -------------------------------------------------------------------------
 
 _RULES = {

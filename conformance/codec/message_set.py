@@ -55,6 +55,7 @@ _SIZE = "message-set.size-mismatch-rejected"
 _SET = "recursive.wrapper-holds-set"
 _RELATIVE = "message-set.v1-relative-offsets"
 _KEY_LENGTH = "robustness.message-key-length"
+_INNER = "robustness.inner-message"
 
 # --- fields -------------------------------------------------------------------------------------------
 
@@ -130,8 +131,8 @@ def _inner(cursor: Cursor) -> list[Values]:
     base = cursor.path
     while cursor.left:
         if is_cut_off(cursor):
-            size = int.from_bytes(cursor.data[cursor.pos + 8 : cursor.pos + OVERHEAD], "big")
-            rule = "robustness.inner-message-size" if size > len(cursor.data) else "message-set.no-count"
+            # Where a size is there to be read, Apache Kafka sets so much memory aside before it looks for the bytes.
+            rule = "message-set.no-count" if cursor.left < OVERHEAD else _INNER
             cursor.remark(rule, "the last inner message is cut off", any_value=True)
             break
         cursor.count(1)
@@ -357,13 +358,19 @@ def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
     return True
 
 
+def is_wrapper(entry: bytes) -> bool:
+    """Whether an entry of a log is, by its magic and attributes, a message of magic 0 or 1 with a codec."""
+    return len(entry) > MAGIC_AT + 1 and entry[MAGIC_AT] in LAYOUTS and bool(entry[MAGIC_AT + 1] & 7)
+
+
 def _message(cursor: Cursor, *, inner: bool = False) -> Values:
     """A message and what stands before it, by the magic that it names."""
     magic = cursor.data[cursor.pos + MAGIC_AT]
     if magic not in LAYOUTS:
         at = cursor.pos + MAGIC_AT
         if inner or magic == _BATCH:
-            cursor.fail_open("format.magic-versions", f"magic {magic} in a message set", at=at)
+            rule = _INNER if inner else "format.magic-versions"
+            cursor.fail_open(rule, f"magic {magic} in a message set", at=at)
         cursor.fail("format.magic-versions", f"magic {magic} is none", at=at)
     return read(LAYOUTS[magic], cursor)
 

@@ -8,14 +8,14 @@ transactions hides the transactional batches of that producer from that offset o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
-from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
-from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
+from conformance.codec.message_set import LAYOUTS, MAGIC_AT
 from conformance.codec.record_batch import CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES, sealed
 
 READ_COMMITTED = "read_committed"
@@ -163,9 +163,9 @@ def view(
     for entry in codec.entries(data, check_crcs=check_crcs):
         remarks += entry.remarks
         if entry.value is None:
-            damage = next(iter(entry.violations), None)
+            damage = _foremost(entry.violations)
             partial = damage is None
-            if damage is not None and _need_not_be_met(data, entry, damage, 0 if ends else fetch_offset, transactions):
+            if damage is not None and _need_not_be_met(data, entry, damage, fetch_offset, transactions):
                 hint = "damage in records that nobody is shown: a consumer need not look at them"
                 remarks.append(_doubt(damage.requirement, entry.start, hint, any_value=True))
             break
@@ -180,6 +180,9 @@ def view(
             legacy.update(message["offset"] for message in entry.value["messages"])
             continue
         aborted_here = transactions is not None and transactions.hides(entry.value, entry.start, remarks)
+        if aborted_here and ends[-1] <= fetch_offset:
+            hint = "an aborted batch before the fetch, to whose end Apache Kafka's consumer goes back"
+            remarks.append(_doubt("offset.fetch-absolute", entry.start, hint, any_value=True))
         if aborted_here or entry.value["isControlBatch"]:
             rule = "consumer.filters-aborted" if aborted_here else "consumer.handles-control-batches"
             hidden.update((record["offset"], rule) for record in entry.value["records"])
@@ -201,6 +204,12 @@ def view(
     )
 
 
+def _foremost(violations: Sequence[codec.Violation]) -> codec.Violation | None:
+    """What is wrong besides a checksum, or the checksum where that is all."""
+    beside = (found for found in violations if found.requirement not in CHECKSUM_RULES)
+    return next(beside, next(iter(violations), None))
+
+
 _CODEC_AT, _COUNT_AT = 22, HEADER_SIZE - 4
 """Where the bits of the codec and the record count lie in a batch."""
 
@@ -210,11 +219,12 @@ def _need_not_be_met(
 ) -> bool:
     """Whether damage may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
 
-    That goes for records and inner messages; a length, a magic or a checksum of the entry is met by every reader.
+    That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
     """
-    if data[entry.start + MAGIC_AT : entry.start + MAGIC_AT + 1] != b"\2":
-        return bool(damage.layer) and fetch_offset > 0
-    header = _header(data[entry.start : entry.stop])
+    whole = data[entry.start : entry.stop]
+    if whole[MAGIC_AT : MAGIC_AT + 1] != b"\2":
+        return _is_passed_over(whole, damage, fetch_offset)
+    header = _header(whole)
     if header is None or any(found.requirement in CHECKSUM_RULES for found in entry.violations):
         return False
     hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
@@ -228,6 +238,20 @@ def _header(data: bytes) -> Any:
     alone = bytearray(data[:_COUNT_AT] + bytes(4))
     alone[_CODEC_AT] &= 0xF8
     return codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
+
+
+def _is_passed_over(entry: bytes, damage: codec.Violation, fetch_offset: int) -> bool:
+    """Whether damage lies in a message of magic 0 or 1 with an offset below that of the fetch."""
+    if fetch_offset <= 0 or len(entry) <= MAGIC_AT or entry[MAGIC_AT] not in LAYOUTS:
+        return False
+    offset = int.from_bytes(entry[:8], "big", signed=True)
+    if damage.layer == 0:
+        return offset < fetch_offset
+    inner = codec.decode("LOG", entry).layers[damage.layer - 1]
+    stored = {start: int.from_bytes(inner[start : start + 8], "big", signed=True) for start, _ in extents(inner)}
+    own = max((start for start in stored if start <= damage.at), default=0)
+    origin = offset - list(stored.values())[-1] if entry[MAGIC_AT] and stored else 0
+    return stored.get(own, 0) + origin < fetch_offset
 
 
 def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:
