@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
 import zlib
 
 import pytest
@@ -155,11 +157,23 @@ def test_damage_in_records_that_are_not_to_be_seen_need_not_be_noticed():
         assert judge(case, Refused("malformed")).kind is Kind.EITHER
 
 
+def broken_wrapper(at):
+    """Messages 3, 4 and 5 in a wrapper of magic 1, the checksum of one of them wrong."""
+    plain = [message(offset, magic=1) for offset in range(3)]
+    plain[at] = plain[at][:-1] + bytes((plain[at][-1] ^ 1,))
+    payload = gzip.compress(b"".join(plain))
+    body = struct.pack(">bbqii", 1, 1, 1000, -1, len(payload)) + payload
+    return struct.pack(">qiI", 5, len(body) + 4, zlib.crc32(body)) + body
+
+
+def test_a_wrong_checksum_inside_a_wrapper_is_noticed_where_the_message_is_to_be_seen():
+    case = asked(broken_wrapper(at=2), fetch_offset=5)
+    assert told(case, shown([], "5", error="corrupt"))[0] == "pass"
+    assert told(case, shown([], "6"))[0] == "fail"
+
+
 def test_damage_in_records_before_the_fetch_need_not_be_noticed():
-    inner = wrapper(3, 4, 5, compression=2)
-    at = inner.rindex(b"v")
-    damaged = inner[:at] + b"w" + inner[at + 1 :]
-    damaged = damaged[:12] + zlib.crc32(damaged[16:]).to_bytes(4) + damaged[16:]
+    damaged = broken_wrapper(at=0)
     for log in (longer(batch(3, [3, 4, 5])), damaged):
         case = asked(log, fetch_offset=5)
         assert [told(case, value)[0] for value in (shown([seen(5)], "6"), shown([], "5", error="other"))] == [
