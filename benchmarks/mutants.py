@@ -2,7 +2,8 @@
 
     python benchmarks/mutants.py                      # the whole sweep, on the vectors
     python benchmarks/mutants.py --sample 60 --seed 0 # a sample of it
-    python benchmarks/mutants.py --generated 200      # generated cases besides, alone and together with the vectors
+    python benchmarks/mutants.py --generated 200      # generated cases besides, for what the vectors let live
+    python benchmarks/mutants.py --generated 200 --alone --sample 200  # and what they find by themselves
 
 Every comparison, constant, operator and raise of `conformance/codec/` is damaged, one at a time. The damaged copy of
 the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed suite, whole, is the judge.
@@ -85,8 +86,10 @@ PACKAGE = Path(conformance.__file__).parent
 EXEMPT_FILES = ("dump.py", "stored.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
-TERMS = Terms(timeout=2.0, startup=5.0, memory=512 * 2**20)
+TERMS = Terms(timeout=6.0, startup=20.0, memory=512 * 2**20)
 JOBS = 2
+_FIRST = 400
+"""Cases put to a mutant before the others."""
 
 # --- what is damaged ----------------------------------------------------------------------------------
 
@@ -512,7 +515,7 @@ class Fate:
     vectors: str = ""
     """The first vector that killed it, with verdict and requirement, or what else ended it."""
     generated: str = ""
-    """The same of the generated cases, put to it as if there were no vectors."""
+    """The same of the generated cases: where the vectors let it live, or for all as if there were no vectors."""
     told: str = ""
     """The first case that has it reported otherwise than the undamaged codec, when nothing killed it."""
 
@@ -529,8 +532,9 @@ Sight = tuple[object, ...]
 class Workshop:
     """Makes damaged copies of the package and has them judged."""
 
-    def __init__(self, folder: Path, catalog: Catalog, generated: Sequence[Case] = ()) -> None:
+    def __init__(self, folder: Path, catalog: Catalog, generated: Sequence[Case] = (), *, alone: bool = False) -> None:
         self._folder = folder
+        self._alone = alone
         self._catalog = catalog
         self._vectors = in_killing_order(catalog.cases.values())
         self._generated = in_killing_order(generated)
@@ -563,15 +567,18 @@ class Workshop:
         assert Path(found.stdout.strip()).is_relative_to(self._whole), f"the target imports {found.stdout.strip()}"
 
     def fate(self, mutant: Mutant) -> Fate:
-        """Have a mutant judged, by the vectors and by the generated cases, each from the start."""
+        """Have a mutant judged, by the vectors and, if it lives or they stand alone, by the generated cases."""
         root = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             shutil.copytree(self._whole, root / "conformance")
             if mutant is not NOBODY:
                 self._damage(mutant, root / "conformance" / "codec")
             vectors, sights = self._judged(mutant, self._launch(root), self._vectors)
-            generated, more = self._judged(mutant, self._launch(root), self._generated) if self._generated else ("", {})
-            other = (name for name, sight in {**sights, **more}.items() if sight != self._usual[name])
+            generated = ""
+            if self._alone or not vectors:
+                generated, more = self._judged(mutant, self._launch(root), self._generated)
+                sights |= more
+            other = (name for name, sight in sights.items() if sight != self._usual[name])
             return Fate(mutant, vectors, generated, "" if vectors or generated else next(other, ""))
         finally:
             shutil.rmtree(root)
@@ -585,18 +592,26 @@ class Workshop:
 
     def _judged(self, mutant: Mutant, launch: Launch, cases: Sequence[Case]) -> tuple[str, dict[str, Sight]]:
         """What killed it, and what is reported of each case up to there."""
+        sights: dict[str, Sight] = {}
+        # Most die early: the many others are not even written out for those.
+        for share in (cases[:_FIRST], cases[_FIRST:]):
+            killer = self._put(mutant, launch, share, sights) if share else ""
+            if killer:
+                return killer, sights
+        return "", sights
+
+    def _put(self, mutant: Mutant, launch: Launch, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
         plan = Plan(jobs=1, terms=TERMS, fail_on="should", strict=True)
         record, results = run_target(mutant.id, launch, cases, self._catalog, plan)
-        sights: dict[str, Sight] = {}
         with contextlib.closing(results):  # type: ignore[type-var]
             for result in results:
                 verdict = result.verdict
                 sights[result.case.id] = (verdict.kind, verdict.detail, verdict.path, verdict.unobserved)
                 if result.counts or verdict.kind is Kind.PROTOCOL:
-                    return f"{verdict.kind}: {result.case.id} {result.requirement}", sights
+                    return f"{verdict.kind}: {result.case.id} {result.requirement}"
         if record.problem or not record.judged:
-            return f"not started: {record.problem or 'no case was judged'}", sights
-        return "", sights
+            return f"not started: {record.problem or 'no case was judged'}"
+        return ""
 
 
 NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
@@ -615,17 +630,22 @@ def in_killing_order(cases: Iterable[Case]) -> list[Case]:
 
 @contextlib.contextmanager
 def impatience() -> Iterator[None]:
-    """One fault is enough: the rest is not asked of a target that is to die anyway."""
-    with patch.dict(session._PATIENCE, dict.fromkeys(session._PATIENCE, 1)):  # noqa: SLF001 - ours to hurry
+    """One fault is enough: the rest is not asked of a target that is to die anyway. Slowness alone kills nobody."""
+    with patch.dict(session._PATIENCE, {**dict.fromkeys(session._PATIENCE, 1), "slow": 0}):  # noqa: SLF001 - ours to hurry
         yield
 
 
 def sweep(
-    mutants: Sequence[Mutant], catalog: Catalog, generated: Sequence[Case] = (), jobs: int = JOBS
+    mutants: Sequence[Mutant],
+    catalog: Catalog,
+    generated: Sequence[Case] = (),
+    *,
+    alone: bool = False,
+    jobs: int = JOBS,
 ) -> Iterator[Fate]:
     """The fates of mutants, in their order; cases are put to them in theirs."""
     with tempfile.TemporaryDirectory() as folder, impatience(), ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(Workshop(Path(folder), catalog, generated).fate, mutants)
+        yield from pool.map(Workshop(Path(folder), catalog, generated, alone=alone).fate, mutants)
 
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -723,6 +743,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, metavar="N", help="so many mutants only, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0, help="for --sample and --generated [0]")
     parser.add_argument("--generated", type=int, default=0, metavar="N", help="generated cases per type, besides [0]")
+    parser.add_argument("--alone", action="store_true", help="put those to all mutants, as if there were no vectors")
     parser.add_argument("--vectors", action="append", default=[], type=Path, metavar="DIR", help="further vectors")
     parser.add_argument("--file", default="*", metavar="PATTERN", help="mutants of these files only")
     parser.add_argument("--only", action="append", metavar="ID", help="this mutant only, and say what kills it")
@@ -758,7 +779,7 @@ def main(given: Sequence[str] | None = None) -> int:
     generated = list(generated_cases(TYPES, options.generated, options.seed, catalog)) if options.generated else []
     begin = time.perf_counter()
     tally = Tally([], known_survivors())
-    for fate in sweep(mutants, catalog, generated, options.jobs):
+    for fate in sweep(mutants, catalog, generated, alone=options.alone, jobs=options.jobs):
         tally.fates.append(fate)
         print(f"\r{len(tally.fates)} of {len(mutants)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)

@@ -11,7 +11,7 @@ from conformance.codec.log import CHECKSUM_RULES, first_offset
 from conformance.codec.message_set import is_wrapper
 from conformance.codec.notation import DECIMAL, NUMBER, Fields, ListOf, NotationError, unknown_fields
 from conformance.codec.record_batch import OVERHEAD
-from conformance.semantics.conversion import CONVERTED, converted, is_one_set
+from conformance.semantics.conversion import CONVERTED, convert, converted
 from conformance.semantics.sequences import ANSWERS, BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, View, view
 
@@ -167,27 +167,20 @@ def _readings(row: dict[str, Any]) -> list[Any]:
 
 def _convert_question(row: dict[str, Any], data: bytes) -> Question:
     magic, base = NUMBER.parse(row.get("magic")), _optional(row, "baseOffset")
-    request = {"hex": data.hex(), "magic": magic, **({} if base is None else {"baseOffset": str(base)})}
     if "either" in row:
         if _readings(row):
             raise NotationError("either is `any` for a conversion")
-        return request, AnyOf()
-    read = codec.decode("LOG", data)
-    if not read.ok:
-        raise NotationError(f"the bytes have no value: {read.violations[0]}")
-    batches = read.value["batches"]
+        return {"hex": data.hex(), "magic": magic, **({} if base is None else {"baseOffset": str(base)})}, AnyOf()
     try:
-        records = converted(batches, magic, base)
-    except codec.Unencodable as error:
-        if row.get("reject") != "invalid-value":
-            raise NotationError(f"there is no such conversion ({error}): say `reject: invalid-value`") from None
-        return request, Refuses(None, "invalid-value")
-    if "reject" in row:
-        raise NotationError("there is such a conversion")
-    if read.remarks or read.value["partial"] or (base is not None and not is_one_set(batches)):
-        raise NotationError("nobody says what becomes of these bytes: say `either: any`")
-    _agree(CONVERTED, row.get("value"), records)
-    return request, Converts(records)
+        request, expect = convert_question(data, magic, base)
+    except NotAsked as error:
+        raise NotationError(f"{error}: say `either: any`") from None
+    if isinstance(expect, Converts) != ("value" in row) or row.get("reject", "invalid-value") != "invalid-value":
+        there = "is such a" if isinstance(expect, Converts) else "is no such"
+        raise NotationError(f"there {there} conversion: say `value`, or `reject: invalid-value`")
+    if isinstance(expect, Converts):
+        _agree(CONVERTED, row["value"], expect.records)
+    return request, expect
 
 
 def _sequence_question(row: dict[str, Any]) -> Question:
@@ -205,23 +198,37 @@ def _sequence_question(row: dict[str, Any]) -> Question:
 def convert_question(data: bytes, magic: int, base_offset: int | None = None) -> Question:
     """How a log is asked for in another magic, and what it must become. Raises NotAsked.
 
-    That is a log at which something is wrong or open; up, one that has batches already; and with a base offset one
-    that is not sent at once: one wrapper, or plain messages of one magic (decisions, Conversions).
+    That is a log at which something is wrong, open or cut off; up, one that has batches already, or times that no
+    batch can hold; and with a base offset one that is not sent at once: one wrapper, or plain messages of one magic
+    (decisions, Conversions).
     """
     read = codec.decode("LOG", data)
     if not read.ok or read.remarks:
         raise NotAsked(f"nobody converts such a log: {(*read.violations, *read.remarks)[0]}")
+    if read.value["partial"]:
+        raise NotAsked("what becomes of a cut entry is nowhere said")
     batches = read.value["batches"]
     kinds = {(batch["magic"], batch["compression"] != 0) for batch in batches}
     if magic == 2 and any(of == magic for of, _ in kinds):
         raise NotAsked("nobody converts up what has batches of magic 2 already")
+    if magic == 2 and any(_is_untimed(message) for batch in batches for message in batch["messages"]):
+        raise NotAsked("a time of appending that is none: Apache Kafka refuses it, others may keep it")
     if base_offset is not None and (len(kinds) != 1 or (len(batches) > 1 and kinds.pop()[1])):
         raise NotAsked("one batch is made of one wrapper, or of plain messages of one magic")
     request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
     try:
-        return request, Converts(converted(batches, magic, base_offset))
+        records = converted(batches, magic, base_offset)
     except codec.Unencodable:
         return request, Refuses(None, "invalid-value")
+    try:
+        convert(data, magic, base_offset)
+    except codec.Unencodable as error:
+        raise NotAsked(f"no batch holds such records: {error}") from None
+    return request, Converts(records)
+
+
+def _is_untimed(message: dict[str, Any]) -> bool:
+    return bool(message.get("timestampType")) and message["timestamp"] < 0
 
 
 def sequence_question(batches: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Sequences]:

@@ -509,6 +509,8 @@ def test_open_wrappers(magic):
         assert remarks(wrapper(*two, magic=magic, key=key)) == ["recursive.wrapper-key-null"]
     for cut in range(1, len(two[1])):
         assert "message-set.no-count" in remarks(wrapper(two[0], two[1][:cut], magic=magic, offset=5)), cut
+    far = two[0] + entry(6, magic=magic, size=1 << 30)
+    assert "robustness.inner-message" in remarks(wrapper(far, magic=magic, offset=5))
     assert open_refusal(entry(0, None, None, magic=magic, attributes=1)) == "recursive.wrapper-holds-set"
     assert open_refusal(wrapper(b"", magic=magic, offset=0)) == "recursive.wrapper-holds-set"
     assert open_refusal(wrapper(wrapper(*two, magic=magic), magic=magic)) == "recursive.wrapper-holds-set"

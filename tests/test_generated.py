@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import tracemalloc
 import pytest
 
 from conformance import codec
-from conformance.cases import Delivers, Refuses, Sequences
+from conformance.cases import Delivers, Refuses
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
@@ -22,18 +23,18 @@ from conformance.strategies.generate import VERSION, drawn, unencodable
 from conformance.strategies.mutations import MUTATIONS, mutate
 from conformance.strategies.whole_logs import QUESTIONS
 
-DIGEST = "056bf75c814e64e1"
+DIGEST = "4294a1ca7f04e561"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
 
-def in_order(expect):
-    """An expectation as text; sets of words come in any order."""
-    return repr([sorted(right) for right in expect.answers] if isinstance(expect, Sequences) else expect)
+def steady(expect):
+    """What is expected, as text that shows sets in one order whatever the hashes of this process."""
+    return re.sub(r"frozenset\(\{(.*?)\}\)", lambda found: str(sorted(found[1].split(", "))), repr(expect))
 
 
 def test_the_same_seed_makes_the_same_cases_on_every_machine_and_python(catalog):
     made = generated_cases(TYPES, 25, 0, catalog)
-    cases = [(case.id, case.request, case.data, in_order(case.expect)) for case in made]
+    cases = [(case.id, case.request, case.data, steady(case.expect)) for case in made]
     assert VERSION == 2
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST
 

@@ -198,7 +198,7 @@ def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(workshop,
 def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweeping, mutants, tmp_path, catalog):
     cases = list(generated_cases(["VARINT"], 20, 0, catalog))
     with sweeping.impatience():
-        workshop = sweeping.Workshop(tmp_path, catalog, cases)
+        workshop = sweeping.Workshop(tmp_path, catalog, cases, alone=True)
         fate = workshop.fate(the(mutants, "primitives.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
     assert fate.vectors
     assert fate.generated.startswith("fail: gen/"), fate

@@ -13,6 +13,8 @@ from collections import Counter
 
 import pytest
 
+from conformance.generated import generated_cases
+
 OWN = "def test_own():\n    pass\n"
 
 WRONG = """
@@ -198,9 +200,13 @@ def test_a_failure_says_everything_that_run_says(foreign):
         assert part in done.stdout
 
 
+ENCODES = "def encode(kind, value, **_):\n"
+OUT_OF_RANGE = "    if not -2**31 <= value < 2**31:\n        raise Reject('invalid-value', '')\n"
+
+
 def test_what_fails_a_property_is_shown_at_its_smallest_each_kind_once(foreign):
-    dies = "def encode(kind, value, **_):\n    assert value < 2**28\n"
-    (foreign.folder / "wrong.py").write_text(WRONG.replace("def encode(kind, value, **_):\n", dies))
+    dies = f"{ENCODES}{OUT_OF_RANGE}    assert value < 2**28\n"
+    (foreign.folder / "wrong.py").write_text(WRONG.replace(ENCODES, dies))
     done = foreign.pytest(
         "--kafka-target=module:./wrong.py",
         "--kafka-select=type:VARINT",
@@ -208,32 +214,38 @@ def test_what_fails_a_property_is_shown_at_its_smallest_each_kind_once(foreign):
         "kafka-conformance::property/VARINT",
     )
     assert done.returncode == 1
-    decode, encode = re.findall(r"conformance run module:./wrong.py (.*)$", done.stdout, re.MULTILINE)
-    assert re.fullmatch(r"--case VARINT:([0-9a-f]{12})", decode)
+    decode, encode = sorted(re.findall(r"conformance run module:./wrong.py (.*)$", done.stdout, re.MULTILINE))
+    assert re.fullmatch(r"--case VARINT:[0-9a-f]{12}", decode)
     assert re.fullmatch(r"--op encode --case VARINT:2684354\d\d", encode)
-    shown = re.search(r"^(\d+) generated, the smallest of gen/1/VARINT/0/\d+$", done.stdout, re.MULTILINE)
-    further = re.search(r"^  (\d+) × crash of general.exact-encoding: ", done.stdout, re.MULTILINE)
     assert re.search(r"^bytes/VARINT/[0-9a-f]{12}  module:./wrong.py$", done.stdout, re.MULTILINE)
+    shown = re.search(r"^(\d+) generated, the smallest of gen/\d+/VARINT/0/\d+(:encode)?$", done.stdout, re.MULTILINE)
+    further = re.search(r"^  (\d+) × (fail|crash) of ", done.stdout, re.MULTILINE)
     assert f"\n{int(shown[1]) + int(further[1])} of " in done.stdout
 
 
-def test_a_failure_is_shown_though_the_target_is_lost_while_it_is_shrunk(foreign):
-    lost = """
+LOST = """
 import os
-
-seen = set()
-
-def decode(kind, data, **parameters):
-    if len(data) == 6 and data in seen:
-        open("dies", "w").close()
-        os._exit(7)
-    seen.add(data)
-    return decoded(kind, data)
 
 if os.path.exists("dies"):
     os._exit(9)
+asked = 0
+
+def decode(kind, data, **parameters):
+    global asked
+    asked += 1
+    if asked > {}:
+        open("dies", "w").close()
+        os._exit(7)
+    return decoded(kind, data)
 """
-    (foreign.folder / "wrong.py").write_text(WRONG.replace("def decode(", "def decoded(") + lost)
+
+
+def test_a_failure_is_shown_though_the_target_is_lost_while_it_is_shrunk(foreign, catalog):
+    decodes = [case for case in generated_cases(["VARINT"], 60, 0, catalog) if case.op == "decode"]
+    encodes = WRONG.replace(ENCODES, ENCODES + OUT_OF_RANGE)
+    # The one more is the claim's.
+    lost = encodes.replace("def decode(", "def decoded(") + LOST.format(len(decodes) + 1)
+    (foreign.folder / "wrong.py").write_text(lost)
     done, outcomes = foreign.judged(
         "--kafka-target=module:./wrong.py",
         "--kafka-select=type:VARINT",
@@ -242,7 +254,7 @@ if os.path.exists("dies"):
     )
     assert outcomes["property/VARINT"][0] == "failure", done.stdout
     assert "varint.max-five-bytes (must): fail" in done.stdout
-    assert re.search(r"^gen/1/VARINT/0/\d+  module:./wrong.py  \[flaky\]$", done.stdout, re.MULTILINE)
+    assert re.search(r"^gen/\d+/VARINT/0/\d+  module:./wrong.py  \[flaky\]$", done.stdout, re.MULTILINE)
 
 
 # --- what counts --------------------------------------------------------------------------------------

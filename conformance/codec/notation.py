@@ -130,7 +130,8 @@ def _octets(given: Any) -> bytes | None:
         return None
     if isinstance(given, str):
         try:
-            if not any(c.isspace() for c in given):
+            # Blanks between digits would be passed over.
+            if given.isalnum() or not given:
                 return bytes.fromhex(given)
         except ValueError:
             pass

@@ -70,15 +70,6 @@ def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | 
     return tuple({**record, "entry": 0, "offset": base_offset + index} for index, record in enumerate(records))
 
 
-def is_one_set(batches: Sequence[dict[str, Any]]) -> bool:
-    """Whether entries are what an old producer sends at once: one wrapper, or plain messages of one magic.
-
-    That is what a broker makes one batch of; what becomes of anything else is nowhere said.
-    """
-    kinds = {(batch["magic"], batch["compression"] != 0) for batch in batches}
-    return len(kinds) == 1 and kinds <= {(0, False), (1, False), *([(0, True), (1, True)] if len(batches) == 1 else [])}
-
-
 def _down(record: dict[str, Any], magic: int) -> dict[str, Any]:
     """A record as a message, unless it is one already: of what messages cannot say, nothing is left."""
     if record["magic"] <= magic:

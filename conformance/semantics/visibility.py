@@ -8,7 +8,6 @@ transactions hides the transactional batches of that producer from that offset o
 from __future__ import annotations
 
 import heapq
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from conformance import codec
 from conformance.codec import notation as n
 from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
 from conformance.codec.message_set import LAYOUTS, MAGIC_AT
-from conformance.codec.record_batch import ATTRIBUTES, CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES
+from conformance.codec.record_batch import CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES, sealed
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
@@ -91,9 +90,7 @@ class _Transactions:
         producer = batch["producerId"]
         if producer < 0:
             return False
-        while self._coming and self._coming[0][0] <= last_offset(batch):
-            first, listed = heapq.heappop(self._coming)
-            self._active[listed] = first
+        self._reach(last_offset(batch))
         if batch["isControlBatch"]:
             matters = producer in self._active
             remarks += (replace(found, any_value=matters) for found in _doubts(batch, at))
@@ -109,6 +106,17 @@ class _Transactions:
             hint = f"the aborted transaction is said to begin inside the batch, at {self._active[producer]}"
             remarks.append(_doubt("consumer.filters-aborted", at, hint, any_value=True))
         return True
+
+    def passes_over(self, header: dict[str, Any]) -> bool:
+        """Whether a batch with this header is hidden, so that its records need not be read to know it."""
+        self._reach(last_offset(header))
+        return bool(header["isTransactional"]) and header["producerId"] in self._active
+
+    def _reach(self, offset: int) -> None:
+        """Make active whatever begins up to an offset."""
+        while self._coming and self._coming[0][0] <= offset:
+            first, listed = heapq.heappop(self._coming)
+            self._active[listed] = first
 
 
 def _doubt(requirement: str, at: int, hint: str, *, any_value: bool = False) -> codec.Violation:
@@ -157,13 +165,9 @@ def view(
         if entry.value is None:
             damage = _foremost(entry.violations)
             partial = damage is None
-            header = _header(data, entry.start) if damage and damage.requirement not in CHECKSUM_RULES else None
-            if header and transactions is not None and transactions.hides(header, entry.start, remarks):
-                hint = "damage in a batch of an aborted transaction, which need not be opened"
-                remarks.append(_doubt("consumer.filters-aborted", entry.start, hint, any_value=True))
-            if damage and _is_passed_over(data[entry.start : entry.stop], damage, fetch_offset):
-                hint = "damage in a message before the fetch, which need not be looked at"
-                remarks.append(_doubt("offset.fetch-absolute", entry.start, hint, any_value=True))
+            if damage is not None and _need_not_be_met(data, entry, damage, fetch_offset, transactions):
+                hint = "damage in records that nobody is shown: a consumer need not look at them"
+                remarks.append(_doubt(damage.requirement, entry.start, hint, any_value=True))
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
@@ -184,6 +188,10 @@ def view(
             hidden.update((record["offset"], rule) for record in entry.value["records"])
         else:
             records += _of_batch(entry.value)
+    if ends and ends[0] <= fetch_offset and len(ends) + (damage is not None) > 1:
+        # Apache Kafka's consumer, too, may fall back to such an entry's end, and hand out what lies between.
+        hint = "a whole entry before the fetch offset, with others after it, which no broker sends"
+        remarks.append(_doubt("offset.fetch-absolute", 0, hint, any_value=True))
     return View(
         fetch_offset,
         tuple(record for record in records if record["offset"] >= fetch_offset),
@@ -202,13 +210,34 @@ def _foremost(violations: Sequence[codec.Violation]) -> codec.Violation | None:
     return next(beside, next(iter(violations), None))
 
 
-def _header(data: bytes, at: int) -> dict[str, Any] | None:
-    """What the header of a damaged batch says of its transaction, where it has a whole one."""
-    if data[at + MAGIC_AT : at + MAGIC_AT + 1] != b"\2" or len(data) < at + HEADER_SIZE:
+_CODEC_AT, _COUNT_AT = 22, HEADER_SIZE - 4
+"""Where the bits of the codec and the record count lie in a batch."""
+
+
+def _need_not_be_met(
+    data: bytes, entry: codec.Entry, damage: codec.Violation, fetch_offset: int, transactions: _Transactions | None
+) -> bool:
+    """Whether damage may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
+
+    That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
+    """
+    whole = data[entry.start : entry.stop]
+    if whole[MAGIC_AT : MAGIC_AT + 1] != b"\2":
+        return _is_passed_over(whole, damage, fetch_offset)
+    header = _header(whole)
+    if header is None or any(found.requirement in CHECKSUM_RULES for found in entry.violations):
+        return False
+    hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
+    return bool(hidden) or header["baseOffset"] < fetch_offset
+
+
+def _header(data: bytes) -> Any:
+    """The header of a batch by itself, whatever its records are; None when that is not sound either."""
+    if len(data) < HEADER_SIZE:
         return None
-    base, attributes, last, producer = struct.unpack_from(">q13xhi16xq", data, at)
-    bits = {part.name: part.read(attributes) for part in ATTRIBUTES}
-    return {**bits, "baseOffset": base, "lastOffsetDelta": last, "producerId": producer, "records": ()}
+    alone = bytearray(data[:_COUNT_AT] + bytes(4))
+    alone[_CODEC_AT] &= 0xF8
+    return codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
 
 
 def _is_passed_over(entry: bytes, damage: codec.Violation, fetch_offset: int) -> bool:

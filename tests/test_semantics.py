@@ -1,0 +1,298 @@
+"""Rules over whole logs: what is seen of a fetch, what conversion keeps, what becomes of sequences."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
+
+from conformance import codec
+from conformance.semantics.conversion import Unconvertible, convert, converted, flattened
+from conformance.semantics.sequences import ANY, judged, next_sequence
+from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
+
+
+def offsets(seen):
+    return [row["offset"] for row in seen.records]
+
+
+def batches(data):
+    return codec.decode("LOG", data).value["batches"]
+
+
+# --- what is seen -------------------------------------------------------------------------------------
+
+
+def test_records_from_the_fetch_offset_on_are_seen_and_the_next_offset_follows_the_last_entry():
+    log = batch(0, [0, 2]) + batch(5, [5, 6, 7]) + message(9) + wrapper(11, 13)
+    seen = view(log, 1)
+    assert offsets(seen) == [2, 5, 6, 7, 9, 11, 13]
+    assert (seen.next_offset, seen.ends, seen.legacy) == (14, (3, 8, 10, 14), {9, 11, 13})
+    assert (seen.damage, seen.remarks, seen.partial) == (None, (), False)
+
+
+def test_a_magic_0_message_is_seen_without_a_time():
+    (seen,) = view(message(3, 0), 0).records
+    assert (seen["timestamp"], seen["timestampType"], seen["headers"]) == (-1, "NoTimestampType", ())
+
+
+def test_of_nothing_whole_nothing_is_seen_and_the_next_fetch_is_the_same():
+    for log in (b"", batch(0)[:40]):
+        seen = view(log, 5)
+        assert (seen.records, seen.next_offset, seen.partial) == ((), 5, bool(log))
+
+
+def test_a_cut_entry_is_no_damage_and_moves_nothing():
+    log = batch(0) + batch(1)
+    assert [view(log[:stop], 0).next_offset for stop in (len(log), len(log) - 1, len(batch(0)) + 1)] == [2, 1, 1]
+    assert view(log[:-1], 0).damage is None
+
+
+def test_what_follows_damage_is_not_looked_at():
+    broken = bytearray(batch(1))
+    broken[-1] ^= 1
+    seen = view(batch(0) + broken + batch(2), 0)
+    assert (offsets(seen), seen.next_offset, seen.damage.requirement) == ([0], 1, "crc.mismatch-corrupt")
+    unchecked = view(batch(0) + broken + batch(2), 0, check_crcs=False)
+    assert unchecked.damage is None or unchecked.damage.requirement != "crc.mismatch-corrupt"
+    worse = batch(1)[:8] + bytes(4) + batch(1)[12:]
+    assert view(batch(0) + worse, 0, check_crcs=False).damage.requirement == "batch.length-wrong-rejected"
+
+
+def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
+    log = batch(0, [0, 2]) + batch(5)
+    assert [any(remark.any_value for remark in view(log, fetch).remarks) for fetch in (2, 3, 5)] == [False, True, True]
+    assert view(batch(0), 50).remarks == view(batch(0) + batch(1)[:-1], 50).remarks == ()
+
+
+def test_an_entry_that_does_not_begin_after_the_one_before_leaves_any_outcome():
+    for log in (batch(5) + batch(0), batch(0) + batch(0), message(3) + message(2)):
+        assert any(remark.any_value for remark in view(log, 0).remarks)
+
+
+@pytest.mark.parametrize("log", [batch((1 << 63) - 1), message((1 << 63) - 1)])
+def test_there_is_no_offset_after_the_largest(log):
+    assert any(remark.requirement == "offset.next-formula" and remark.any_value for remark in view(log, 0).remarks)
+
+
+# --- transactions -------------------------------------------------------------------------------------
+
+
+def committed(log, *aborted, fetch=0):
+    return view(log, fetch, isolation=READ_COMMITTED, aborted=[Aborted(*entry) for entry in aborted])
+
+
+MIXED = part(0) + part(2, 8) + marker(4, ABORT) + part(5) + marker(7, COMMIT, 8) + marker(8, COMMIT) + batch(9)
+
+
+def test_an_aborted_transaction_ends_at_its_marker():
+    seen = committed(MIXED, (7, 0))
+    assert (offsets(seen), seen.next_offset, seen.remarks) == ([2, 3, 5, 6, 9], 10, ())
+    control, filtered = "consumer.handles-control-batches", "consumer.filters-aborted"
+    assert seen.hidden == {0: filtered, 1: filtered, 4: control, 7: control, 8: control}
+
+
+def test_markers_are_hidden_whatever_the_isolation_and_nothing_else_is_without_a_list():
+    for seen in (view(MIXED, 0, aborted=[Aborted(7, 0)]), committed(MIXED)):
+        assert offsets(seen) == [0, 1, 2, 3, 5, 6, 9]
+        assert set(seen.hidden) == {4, 7, 8}
+
+
+def test_the_order_of_the_list_does_not_matter():
+    log = part(0) + marker(2, ABORT) + part(3, 8) + part(5) + marker(7, ABORT) + marker(8, ABORT, 8) + part(9)
+    listed = [(7, 0), (8, 3), (7, 5)]
+    assert [offsets(committed(log, *order)) for order in (listed, listed[::-1])] == [[9, 10], [9, 10]]
+
+
+def test_a_batch_outside_transactions_is_seen():
+    log = part(0) + batch(2, [2], producer=7) + batch(3) + marker(4, ABORT)
+    assert offsets(committed(log, (7, 0))) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("log", "aborted"),
+    [
+        (part(0, count=3) + marker(3, ABORT), (7, 1)),
+        (part(0) + marker(2, COMMIT) + part(3), (7, 0)),
+        (part(0) + marker(2, bytes((0, 0, 0, 9))) + part(3), (7, 0)),
+        (part(0) + marker(2, bytes((0, 1, 0, 0))) + part(3), (7, 0)),
+        (part(0) + marker(2, bytes(3)) + part(3), (7, 0)),
+        (part(0) + batch(2, [record(2, key=ABORT)], producer=7, control=True) + part(3), (7, 0)),
+    ],
+    ids=["begins inside a batch", "COMMIT", "unknown type", "version 1", "no marker's key", "not transactional"],
+)
+def test_where_a_listed_transaction_hangs_on_an_open_place_any_outcome_will_do(log, aborted):
+    assert any(remark.any_value for remark in committed(log, aborted).remarks)
+    assert not any(remark.any_value for remark in view(log, 0).remarks)
+
+
+def test_a_strange_marker_of_nobody_listed_may_be_refused_and_changes_nothing():
+    seen = committed(part(0) + marker(2, bytes((0, 0, 0, 9))) + part(3))
+    assert offsets(seen) == [0, 1, 3, 4]
+    assert {remark.any_value for remark in seen.remarks} == {False}
+
+
+entries = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, 7, 8, -7, -8]), st.booleans()), max_size=12)
+
+
+def drawn_log(rows):
+    """A log of gaps, plain batches, transactions of two producers (negative: a marker of one) and messages."""
+    at, log = 0, b""
+    for gap, producer, old in rows:
+        at += gap
+        if producer is None:
+            log += message(at) if old else batch(at, [at, at + 2])
+        elif producer < 0:
+            log += marker(at, ABORT if old else COMMIT, -producer)
+        else:
+            log += part(at, producer)
+        at += 3
+    return log
+
+
+@given(entries)
+def test_without_markers_all_records_of_a_log_are_seen(rows):
+    log = drawn_log([row for row in rows if (row[1] or 0) >= 0])
+    every = [entry["offset"] for entry in flattened(batches(log))]
+    assert offsets(view(log, 0)) == offsets(committed(log)) == every
+
+
+@given(entries, st.sets(st.sampled_from([7, 8])), st.integers(0, 40))
+def test_reading_in_two_fetches_is_reading_at_once(rows, aborted, cut):
+    log = drawn_log(rows)
+    listed = [(producer, 0) for producer in sorted(aborted)]
+    whole = committed(log, *listed)
+    stop = next((end for end in whole.ends if end > cut), whole.next_offset)
+    first = [offset for offset in offsets(whole) if offset < stop]
+    assert [*first, *offsets(committed(log, *listed, fetch=stop))] == offsets(whole)
+    assert committed(log, *listed, fetch=stop).next_offset == whole.next_offset
+
+
+@given(entries)
+def test_the_next_offset_rises_with_the_entries_and_lies_above_all_records(rows):
+    seen = view(drawn_log(rows), 0)
+    assert list(seen.ends) == sorted(set(seen.ends))
+    assert all(offset < seen.next_offset for offset in (*offsets(seen), *seen.hidden))
+
+
+# --- conversion ---------------------------------------------------------------------------------------
+
+LOG = batch(0, [0, 2]) + message(3, 0) + message(4) + wrapper(5, 8) + marker(9, COMMIT) + part(10)
+
+
+def kept(data, *names):
+    return [tuple(entry.get(name) for name in names) for entry in flattened(batches(data))]
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_conversion_keeps_offsets_keys_and_values_and_drops_markers(magic):
+    names = ("offset", "key", "value")
+    before = [entry for entry in kept(LOG, *names) if entry[0] != 9 or magic == 2]
+    assert kept(convert(LOG, magic), *names) == before
+    records = converted(batches(LOG), magic)
+    assert [entry["offset"] for entry in records] == [0, 2, 3, 4, 5, 8, 10, 11]
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_a_converted_log_converted_again_is_the_same(magic):
+    once = convert(LOG, magic)
+    assert convert(once, magic) == once
+    assert {entry["magic"] for entry in batches(once)} <= set(range(magic + 1)) if magic < 2 else {2}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=8), st.sampled_from([0, 1, 2]))
+def test_what_is_written_is_what_conversion_is_judged_by(rows, magic):
+    log = drawn_log([(gap, None, old) for gap, old in rows])
+    shown = [
+        {name: entry[name] for name in entry if name != "entry"} for entry in flattened(batches(convert(log, magic)))
+    ]
+    assert shown == list(converted(batches(log), magic))
+
+
+def test_down_conversion_loses_what_messages_cannot_say():
+    rich = batch(5, [record(5, headers=({"key": "h", "value": None},))], producer=7, transactional=True)
+    (one,) = converted(batches(rich), 1)
+    assert one == {
+        **{"magic": 1, "compression": 0, "offset": 5, "timestampType": 0, "timestamp": 1005, "key": b"k", "value": b"v"}
+    }
+    (none,) = converted(batches(rich), 0)
+    assert none == {"magic": 0, "compression": 0, "offset": 5, "key": b"k", "value": b"v"}
+
+
+def test_appending_renumbers_into_one_batch_with_times_of_creation():
+    appended = message(100, timestampType=1) + message(105)
+    records = converted(batches(appended), 2, 7)
+    assert [(entry["offset"], entry["entry"], entry["timestampType"]) for entry in records] == [(7, 0, 0), (8, 0, 0)]
+    assert kept(convert(appended, 2, 7), "offset", "entry") == [(7, 0), (8, 0)]
+    assert [entry["timestamp"] for entry in converted(batches(message(3, 0)), 2, 7)] == [-1]
+    assert convert(b"", 2, 7) == b""
+
+
+def test_there_is_no_conversion_of_zstandard_down_nor_renumbering_below_magic_2():
+    packed = batch(0, compression=4)
+    for magic in (0, 1):
+        with pytest.raises(codec.Unencodable, match="Zstandard"):
+            convert(packed, magic)
+        with pytest.raises(codec.Unencodable, match="magic 2"):
+            convert(message(0), magic, 5)
+    assert convert(packed, 2) == packed
+
+
+def test_a_damaged_log_is_not_converted():
+    with pytest.raises(Unconvertible, match=r"batch\.length"):
+        convert(batch(0) + bytes(8) + b"\xff" * 8, 1)
+    assert convert(batch(0) + batch(1)[:30], 1) == convert(batch(0), 1)
+
+
+# --- sequences ----------------------------------------------------------------------------------------
+
+TOP = (1 << 31) - 1
+
+
+def fates(*rows):
+    names = ("producerId", "producerEpoch", "baseSequence", "recordCount")
+    return [
+        "any" if found == ANY else next(iter(found))
+        for found in judged(dict(zip(names, row, strict=True)) for row in rows)
+    ]
+
+
+def test_sequences_wrap_to_zero():
+    assert [next_sequence(*pair) for pair in ((0, 1), (TOP, 1), (TOP - 1, 3), (0, 0))] == [1, 0, 1, 0]
+
+
+@given(st.integers(0, TOP), st.lists(st.integers(1, 1 << 20), min_size=1, max_size=8))
+def test_batches_that_follow_one_another_are_accepted_and_the_last_five_known_again(first, counts):
+    rows, at = [], first
+    for count in counts:
+        rows.append((7, 0, at, count))
+        at = next_sequence(at, count)
+    again = rows[-5:]
+    assert fates(*rows, *again, (7, 0, at, 1)) == ["accept"] * len(rows) + ["duplicate"] * len(again) + ["accept"]
+    assert fates(*rows, (7, 0, next_sequence(at, 1), 1))[-1] == "out-of-order"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(-1, -1, -1, 3), (-1, -1, -1, 3)], ["accept", "accept"]),
+        ([(7, 0, 0, 3), (8, 0, 9, 1), (7, 0, 3, 1)], ["accept"] * 3),
+        (
+            [(7, 0, 0, 3), (7, 0, 4, 1), (7, 0, 4, 1), (7, 0, 3, 1)],
+            ["accept", "out-of-order", "out-of-order", "accept"],
+        ),
+        ([(7, 1, 5, 1), (7, 0, 6, 1), (7, 2, 6, 1), (7, 2, 0, 1)], ["accept", "fenced", "out-of-order", "accept"]),
+        ([(7, 0, 0, 3), (7, 1, 0, 3), (7, 1, 0, 3)], ["accept", "accept", "duplicate"]),
+        ([(7, 0, 0, 3), (7, 0, 0, 2), (7, 0, 3, 1), (7, 0, 9, 1)], ["accept", "any", "any", "any"]),
+        (
+            [(7, 0, 0, 3), (7, 0, 1, 1), (7, 1, 5, 1), (7, 1, 0, 1), (7, 1, 1, 1)],
+            ["accept", "any", "out-of-order", "accept", "accept"],
+        ),
+        ([(7, -1, 5, 1), (7, -1, 9, 1), (7, 0, 9, 1)], ["any"] * 3),
+        ([(7, 0, -1, 1), (7, 0, 0, 1)], ["any"] * 2),
+        ([(7, 0, 0, 0), (7, 0, 0, 1)], ["any"] * 2),
+    ],
+)
+def test_the_fate_of_batches(rows, expected):
+    assert fates(*rows) == expected
