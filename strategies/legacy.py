@@ -26,8 +26,9 @@ def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int 
     """A top-level entry whose first message is at an offset."""
     magic = dice.below(2) if magic is None else magic
     compression = dice.pick(_CODECS[magic]) if compression is None else compression
-    count = dice.pick((1, 1, 2, 3, 5, 20)) if compression else 1
-    alike = dice.octets(1) * 250 if dice.chance(15) else None
+    # Now and then there is so much of the same that every compressor makes less of it: encoders are asked for that.
+    alike = dice.octets(1) * 250 if compression and dice.chance(20) else None
+    count = dice.pick((5, 20) if alike else (1, 1, 2, 3, 5, 20)) if compression else 1
     messages = []
     for _ in range(count):
         messages.append(_message(dice, first, magic, alike))
@@ -38,7 +39,7 @@ def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int 
 def _message(dice: Dice, offset: int, magic: int, alike: bytes | None) -> dict[str, Any]:
     stamp = dice.pick((-1, 0, _EPOCH_MS, _EPOCH_MS + dice.below(100_000), dice.below(1 << 44), (1 << 63) - 2))
     timed = {"timestamp": stamp, "timestampType": int(dice.chance(15))} if magic else {}
-    contents = {"key": _content(dice), "value": _content(dice) if alike is None else alike}
+    contents = {"key": None, "value": alike} if alike else {"key": _content(dice), "value": _content(dice)}
     return {"offset": offset, "magic": magic, **timed, **contents}
 
 

@@ -139,10 +139,8 @@ def fetch(dice: Dice) -> tuple[Request, str]:
     if not entries:
         entries, isolation = log.entries, ISOLATIONS[0]
     start = _start(entries, dice)
-    if isolation == READ_COMMITTED or dice.chance(75):
-        # Brokers send from the entry on that holds the offset; with more in front, Apache Kafka's consumer goes back
-        # to the end of an aborted batch there.
-        entries = [entry for entry in entries if last_offset(entry) >= start]
+    # A broker sends from the entry on that holds the offset.
+    entries = [entry for entry in entries if last_offset(entry) >= start]
     data = b"".join(map(entry_bytes, entries))
     if dice.chance(25):
         log.batch(-1, transactional=False)
@@ -192,7 +190,7 @@ def conversion(dice: Dice) -> tuple[Request, str]:
     log, magic = value("LOG", dice), 2 if kind == 3 else dice.below(2)
     entries = [entry if magic == 2 or dice.chance(5) else _sendable(entry, dice) for entry in log["batches"]]
     entries = [entry for entry in entries if magic < 2 or "messages" in entry]
-    return {"hex": (b"".join(map(entry_bytes, entries)) + log["tail"]).hex(), "magic": magic}, ""
+    return {"hex": b"".join(map(entry_bytes, entries)).hex(), "magic": magic}, ""
 
 
 def _sent(dice: Dice) -> bytes:

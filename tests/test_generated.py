@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from conformance import codec
-from conformance.cases import Refuses
+from conformance.cases import Delivers, Refuses
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
@@ -21,6 +21,7 @@ from conformance.own_cases import expectation
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn, unencodable
 from conformance.strategies.mutations import MUTATIONS, mutate
+from conformance.strategies.whole_logs import QUESTIONS
 
 DIGEST = "4294a1ca7f04e561"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
@@ -32,13 +33,15 @@ def steady(expect):
 
 
 def test_the_same_seed_makes_the_same_cases_on_every_machine_and_python(catalog):
-    cases = [(case.id, case.data, steady(case.expect)) for case in generated_cases(TYPES, 25, 0, catalog)]
+    made = generated_cases(TYPES, 25, 0, catalog)
+    cases = [(case.id, case.request, case.data, steady(case.expect)) for case in made]
     assert VERSION == 2
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST
 
 
 def test_a_case_is_rebuilt_from_its_id_alone(catalog):
-    for case in generated_cases(("RECORD_BATCH", "ARRAY<STRING>", "VARINT"), 20, 7, catalog):
+    names = ("RECORD_BATCH", "ARRAY<STRING>", "VARINT", "MESSAGE_SET", "LOG", "READ", "CONVERT", "SEQUENCE")
+    for case in generated_cases(names, 20, 7, catalog):
         assert case_of(case.id, catalog) == [case]
 
 
@@ -52,14 +55,14 @@ def test_another_seed_makes_other_cases(catalog):
     assert one != other
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", [name for name in TYPES if name not in QUESTIONS])
 def test_an_undamaged_value_is_accepted_by_the_reference(name):
     for index in range(40):
         read = codec.decode(name, drawn(name, Dice(f"{name}/{index}")).data)
         assert read.ok, (index, read.violations)
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", [name for name in TYPES if name not in QUESTIONS])
 def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_reference(name):
     for index in range(40):
         wrong = unencodable(name, Dice(f"{name}/{index}"))
@@ -88,14 +91,22 @@ def test_every_form_of_a_payload_holds_its_data_without_a_remark(number):
             assert found.remarks == []
 
 
-@pytest.mark.parametrize("row", MUTATIONS)
-def test_every_mutation_finds_something_to_damage_in_a_batch_and_changes_it(row, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        (kind, row)
+        for kind in ("RECORD_BATCH", "MESSAGE_SET", "LOG")
+        for row in MUTATIONS
+        if kind != "MESSAGE_SET" or not row.endswith(("-varint", "excess-bits"))
+    ],
+)
+def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monkeypatch):
     changed = 0
     monkeypatch.setattr("conformance.strategies.mutations.MUTATIONS", {row: MUTATIONS[row]})
-    for index in range(30):
+    for index in range(40):
         dice = Dice(f"{row}/{index}")
-        data = drawn("RECORD_BATCH", dice).data
-        damaged, name = mutate("RECORD_BATCH", data, dice)
+        data = drawn(kind, dice).data
+        damaged, name = mutate(kind, data, dice)
         changed += name == row and damaged != data
     assert changed >= 5
 
@@ -111,12 +122,61 @@ def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_th
     assert len(rules & {"record.length-mismatch-rejected", "varint.max-five-bytes", "record.headers-count"}) >= 2
 
 
-def test_mutated_batches_make_nothing_but_violations_and_take_bounded_memory():
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "legacy.crc-checked",
+        "robustness.message-key-length",
+        "robustness.inner-message",
+        "legacy.value-nullable",
+        "legacy.timestamp-milliseconds",
+        "recursive.wrapper-holds-set",
+    ],
+)
+def test_damage_inside_wrappers_is_sealed_outwards_so_that_it_is_the_damage_that_is_judged(rule, broken_inside):
+    assert rule in broken_inside
+
+
+@pytest.fixture(scope="module")
+def broken_inside():
+    """What is broken or open within wrappers around which nothing is."""
+    rules = set()
+    for index in range(2500):
+        dice = Dice(f"inside/{index}")
+        damaged, _ = mutate("MESSAGE_SET", drawn("MESSAGE_SET", dice).data, dice)
+        read = codec.decode("MESSAGE_SET", damaged)
+        found = [*read.violations, *read.remarks]
+        if found and all(one.layer for one in found[:1]) and len(read.violations) < 2:
+            rules.add(found[0].requirement)
+    return rules
+
+
+def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrappers():
+    wrong = set()
+    for index in range(3000):
+        dice = Dice(f"checksums/{index}")
+        damaged, row = mutate("MESSAGE_SET", drawn("MESSAGE_SET", dice).data, dice)
+        read = codec.decode("MESSAGE_SET", damaged)
+        if row == "checksum-broken":
+            assert [one.requirement for one in read.violations] in (
+                ["legacy.crc-checked"],
+                ["legacy.wrapper-crc-checked"],
+            )
+            wrong |= {(one.requirement, one.layer > 0) for one in read.violations}
+    assert wrong == {
+        ("legacy.crc-checked", False),
+        ("legacy.crc-checked", True),
+        ("legacy.wrapper-crc-checked", False),
+    }
+
+
+@pytest.mark.parametrize("kind", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
+def test_mutated_bytes_make_nothing_but_violations_and_take_bounded_memory(kind):
     tracemalloc.start()
     for index in range(1500):
         dice = Dice(f"hostile/{index}")
-        data, _ = mutate("RECORD_BATCH", drawn("RECORD_BATCH", dice).data, dice)
-        codec.decode("RECORD_BATCH", data)
+        data, _ = mutate(kind, drawn(kind, dice).data, dice)
+        codec.decode(kind, data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 * 2**20
@@ -131,6 +191,7 @@ def test_only_types_that_a_selection_can_match_are_generated():
     assert types_for([]) == types_for(["level:must"]) == types_for(["gen/1/INT8/*", "type:INT8"]) == list(TYPES)
     assert types_for(["type:COMPACT_*STRING", "varint/zero"]) == ["COMPACT_STRING", "COMPACT_NULLABLE_STRING"]
     assert types_for(["varint/zero"]) == []
+    assert types_for(["type:LOG"]) == ["LOG", "READ", "CONVERT", "SEQUENCE"]
 
 
 def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
@@ -141,6 +202,61 @@ def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
         header = struct.pack(">HiqqqhiI", 2, 0, 0, 0, -1, -1, -1, 1)
         data = sealed(bytes(16) + b"\x02" + bytes(4) + header + payload)
         assert expectation("RECORD_BATCH", data)[1] == "robustness.snappy-block-length"
+
+
+def test_message_sets_are_asked_for_of_encoders_plain_and_in_every_codec(catalog):
+    cases = [case for case in generated_cases(("MESSAGE_SET",), 1200, 0, catalog) if case.op == "encode"]
+    assert {(case.request["magic"], case.request["compression"]) for case in cases} == {
+        *((0, name) for name in ("none", "gzip", "snappy")),
+        *((1, name) for name in ("none", "gzip", "snappy", "lz4")),
+    }
+
+
+def test_fetches_meet_aborted_and_open_transactions_gaps_tails_damage_and_both_isolations(catalog):
+    cases = list(generated_cases(("READ",), 400, 0, catalog))
+    views = [case.expect.view for case in cases if isinstance(case.expect, Delivers)]
+    assert {case.type for case in cases} == {"LOG"}
+    assert {case.request["isolation"] for case in cases} == {"read_committed", "read_uncommitted"}
+    assert {rule for view in views for rule in view.hidden.values()} == {
+        "consumer.filters-aborted",
+        "consumer.handles-control-batches",
+    }
+    assert any(view.partial for view in views)
+    assert any(view.legacy for view in views)
+    assert any(view.damage for view in views)
+    assert sum(view.damage is None and not view.remarks for view in views) > len(cases) / 2
+    assert any(view.records and view.records[0]["offset"] > view.fetch_offset for view in views)
+    orders = [[entry["firstOffset"] for entry in case.request["aborted"]] for case in cases]
+    assert any(order != sorted(order, key=int) for order in orders)
+    assert any("checkCrcs" in case.request for case in cases)
+
+
+def test_no_fetch_begins_beyond_all_there_is(catalog):
+    # Apache Kafka's consumer answers it with the end of the log, below the fetch.
+    for case in generated_cases(("READ",), 300, 1, catalog):
+        if not case.note and isinstance(case.expect, Delivers):
+            assert case.expect.view.fetch_offset < case.expect.view.next_offset
+
+
+def test_conversions_go_up_and_down_and_are_refused_where_there_is_none(catalog):
+    cases = list(generated_cases(("CONVERT",), 300, 0, catalog))
+    assert {(case.request["magic"], "baseOffset" in case.request) for case in cases} == {
+        (0, False),
+        (1, False),
+        (2, False),
+        (2, True),
+    }
+    assert any(isinstance(case.expect, Refuses) for case in cases)
+
+
+def test_sequences_meet_every_answer(catalog):
+    met = {
+        answer
+        for case in generated_cases(("SEQUENCE",), 100, 0, catalog)
+        for right in case.expect.answers
+        for answer in (right if len(right) == 1 else {"either"})
+    }
+    assert met == {"accept", "duplicate", "out-of-order", "fenced", "either"}
 
 
 def run(*arguments, cwd):
