@@ -118,10 +118,11 @@ class _Maker:
         consumed = vector.row.get("consumed", len(data))
         if type(consumed) is not int or not 0 <= consumed <= len(data):
             raise vector.error(f"consumed: expected a number up to {len(data)}")
-        value = self._complete(stated, data) if vector.type in STRUCTURED else stated
+        value = self._complete(stated, data) if is_structured(vector.type) else stated
         yield self.decode(Reads(value, consumed), self._about(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
-            yield from self._encode_cases(value, data)
+            # Of a message, what is left out is at its default: the encoder is told no more than the vector.
+            yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
 
     def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
         """The decode case."""
@@ -173,8 +174,13 @@ class _Maker:
             raise vector.error(f"the value has no encoding ({error}): say `canonical: false`") from None
         if written != data:
             raise vector.error("these are not the bytes that an encoder writes: say `canonical: false`")
-        yield self._case("encode", {"value": shown}, Writes(data), (), suffix=":encode")
+        expect = WritesAs(self._complete(value, data)) if is_free(vector.type) else Writes(data)
+        yield self._case("encode", {"value": shown}, expect, (), suffix=":encode")
         yield self._case("size", {"value": shown}, Measures(len(data)), (), suffix=":size")
+
+    def _definition(self) -> dict[str, Any]:
+        """The definition that travels with a message."""
+        return {"definition": self.vector.definition} if self.vector.definition else {}
 
     def _complete(self, stated: Any, data: bytes) -> Any:
         """The whole value by the reference, held against what the vector states."""
@@ -194,7 +200,7 @@ class _Maker:
             return tuple(row["about"])
         if "consumed" in row:
             return ("consumed",)
-        if self.vector.type not in STRUCTURED:
+        if not is_structured(self.vector.type):
             return ()
         return tuple(dict.fromkeys(_leaves(codec.wire(self.vector.type).notation, stated)))
 
@@ -209,7 +215,7 @@ class _Maker:
             type=vector.type,
             requirement=self.requirement.id,
             level=self.requirement.level,
-            request={"op": op, **({} if op in WHOLE_LOG else {"type": vector.type}), **request},
+            request={"op": op, **({} if op in WHOLE_LOG else typed(vector.type)), **self._definition(), **request},
             expect=expect,
             data=vector.data,
             about=about,
@@ -226,8 +232,28 @@ def _lenient(case: Case) -> Case:
     return replace(case, level="should") if is_checksum_case(case.expect) and case.level == "must" else case
 
 
+def is_structured(name: str) -> bool:
+    """Whether vectors of a type state only the fields that they are about."""
+    return name in STRUCTURED or name.startswith("MESSAGE<")
+
+
+def typed(name: str) -> dict[str, Any]:
+    """How a request names a type."""
+    message = codec.message_of(name)
+    return {"type": name} if message is None else {"type": "MESSAGE", "message": message[0].name, "version": message[1]}
+
+
+def is_free(name: str) -> bool:
+    """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
+    found = codec.message_of(name)
+    if found is None:
+        return False
+    message, version = found
+    return any(version in member.tagged for members in message.structures.values() for member in members)
+
+
 def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
-    if isinstance(notation, Fields):
+    if isinstance(notation, Fields) and stated is not None:
         for name, entry in stated.items():
             yield from _leaves(notation.fields[name], entry, f"{path}.{name}" if path else name)
     elif isinstance(notation, ListOf) and isinstance(notation.element, Fields) and any(stated or ()):

@@ -72,7 +72,9 @@ def select(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
 
 def _matcher(pattern: str) -> Any:
     attribute, colon, rest = pattern.partition(":")
-    if colon and attribute in ("type", "requirement", "level"):
+    if colon and attribute == "type":
+        return lambda case: fnmatchcase(case.type, rest) or case.type.partition("<")[0] == rest
+    if colon and attribute in ("requirement", "level"):
         return lambda case: fnmatchcase(getattr(case, attribute), rest)
     return lambda case: fnmatchcase(case.id, pattern)
 

@@ -102,6 +102,12 @@ def main() -> None:
 )
 @click.option("--python", metavar="PATH", help="Interpreter for module targets.")
 @click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
+@click.option(
     "--known-failures",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -146,13 +152,21 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
 @main.command()
 @click.argument("target")
 @click.option("--python", metavar="PATH", help="Interpreter for a module target.")
+@click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
 @_one_line_errors
-def serve(target: str, python: str | None) -> None:
+def serve(target: str, python: str | None, definitions: Path | None) -> None:
     """Speak the target protocol on standard input and output for the reference or a Python module."""
+    from conformance.running import known_definitions
     from conformance.targets.resolve import UnknownTarget, resolve
     from conformance.targets.serving import serve_reference
 
     if target == "reference":
+        known_definitions(definitions)
         serve_reference(sys.stdin.buffer, sys.stdout.buffer)
         return
     launch = resolve(target, python)
@@ -244,13 +258,9 @@ def _list_requirements(catalog: Catalog, chosen: Sequence[Case], *, narrowed: bo
         cases = [case for case in covering[name] if case in ids]
         if narrowed and not cases:
             continue
-        state = (
-            f"{len(cases)} cases"
-            if cases
-            else "no case yet"
-            if requirement.testable
-            else f"not testable: {requirement.why}"
-        )
+        uncovered = "by conformance lint" if "lint" in requirement.tests else "no case yet"
+        why_not = uncovered if requirement.testable else f"not testable: {requirement.why}"
+        state = f"{len(cases)} cases" if cases else why_not
         click.echo(f"{name}\t{requirement.level}\t{', '.join(requirement.source)}\t{state}\t{' '.join(cases)}")
 
 
@@ -282,14 +292,24 @@ def show(case_id: str, vectors: tuple[Path, ...]) -> None:
 
 
 @main.command()
-@click.option("--type", "name", required=True, metavar="T", help="A type, such as RECORD_BATCH or ARRAY<INT32>.")
+@click.option(
+    "--type", "name", required=True, metavar="T", help="Such as RECORD_BATCH, ARRAY<INT32>, MESSAGE<FetchRequest,12>."
+)
 @click.argument("given", metavar="HEX|@FILE|-")
+@click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
 @_one_line_errors
-def explain(name: str, given: str) -> None:
+def explain(name: str, given: str, definitions: Path | None) -> None:
     """Annotate any bytes by the reference codec, with every violation and remark."""
     from conformance.codec.dump import annotate
     from conformance.reports.text import dump
+    from conformance.running import known_definitions
 
+    known_definitions(definitions)
     data = _given_bytes(given)
     read, lines = annotate(name, data)
     console = _console()
@@ -319,6 +339,49 @@ def fixtures(folder: Path) -> None:
     from conformance.fixtures import write_fixtures
 
     click.echo(f"{folder}: {write_fixtures(folder)} fixtures")
+
+
+# --- message definitions ------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), metavar="OLD", help="The definitions of an older release.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
+@click.option("--strict", is_flag=True, help="Findings where the document is silent count too.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every finding as JSON."
+)
+@_one_line_errors
+def lint(path: Path, against: Path | None, *, fail_on: str, strict: bool, json_file: Path | None) -> None:
+    """Check message definitions, and with --against what became of older ones.
+
+    PATH and OLD are a folder, a file, or a jar, wheel or zip.
+    Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or no definitions.
+    """
+    import json
+
+    from conformance.definitions import DefinitionError
+    from conformance.lint import as_json, counts, levels, summary
+    from conformance.lint import lint as examine
+
+    try:
+        found = levels(examine(path, against))
+    except DefinitionError as error:
+        click.echo("\n".join(f"conformance: {finding}" for finding in error.findings), err=True)
+        sys.exit(WRONG)
+    if json_file:
+        json_file.write_text(json.dumps(as_json(found), indent=1) + "\n", encoding="utf-8")
+    for finding, level in found:
+        click.echo(finding.text(level))
+    click.echo(summary(found))
+    sys.exit(FAILED if any(counts(level, fail_on=fail_on, strict=strict) for _, level in found) else OK)
 
 
 # --- vectors ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from conformance.case_maker import encode_request
 from conformance.cases import Case, Op
 from conformance.catalog import Catalog
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.messages import Message, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.log_cases import NotAsked
 from conformance.own_cases import decode_case, encode_case, log_case
@@ -37,11 +38,28 @@ _MUTATED, _UNENCODABLE = 50, 8
 """How many generated cases in a hundred are damaged, and how many ask to encode what has no encoding."""
 
 
-def types_for(patterns: Sequence[str]) -> list[str]:
-    """The types whose generated cases a selection may match; all of them where that hangs on the cases themselves."""
+_OF_MESSAGES = 4
+"""A message in a version is one of hundreds: of such types a share of the generated cases is made."""
+
+
+def message_types(messages: Iterable[Message]) -> list[str]:
+    """Every message in every version it has, as types."""
+    return [type_name(message.name, version) for message in messages for version in message.valid]
+
+
+def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]:
+    """The types, with `further` ones, whose generated cases a selection may match.
+
+    It is all of them where that hangs on the cases themselves.
+    """
     by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
     anywhere = not patterns or any(pattern.startswith(("requirement:", "level:", "gen/", "*")) for pattern in patterns)
-    return [name for name in TYPES if anywhere or any(fnmatchcase(type_of(name), pattern) for pattern in by_type)]
+    return [
+        name
+        for name in (*TYPES, *further)
+        if anywhere
+        or any(fnmatchcase(type_of(name), pattern) or name.partition("<")[0] == pattern for pattern in by_type)
+    ]
 
 
 def type_of(name: str) -> str:
@@ -50,13 +68,16 @@ def type_of(name: str) -> str:
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
-    """`count` generated cases for each type, in order, with the encode cases of those that are values."""
+    """`count` generated cases for each type, in order, with the encode cases of those that are values.
+
+    Of messages in a version it is a quarter, rounded up.
+    """
     for name in names:
-        for index in range(count):
+        for index in range(-(-count // _OF_MESSAGES) if name.startswith("MESSAGE<") else count):
             yield from cases_at(name, seed, index, catalog)
 
 
-_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+)/(\d+)/(\d+)(:encode|:size)?\Z")
+_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode|:size)?\Z")
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance import codec
-from conformance.case_maker import LEADER_EPOCH, codecs_and_magics, set_request
+from conformance.case_maker import LEADER_EPOCH, codecs_and_magics, is_free, set_request, typed
 from conformance.cases import (
     WHOLE_LOG,
     AnyOf,
@@ -112,6 +112,8 @@ def encode_case(identity: str, name: str, asked: Any, catalog: Catalog, *, origi
     else:
         rule = next(iter(codec.decode(name, data).rests_on), GENERAL)
         expect = Writes(data, LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0))
+        if is_free(name):
+            expect = WritesAs(codec.decode(name, data).value)
         if name == "RECORD_BATCH" and value["compression"] != 0:
             free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
             expect = WritesAs({key: entry for key, entry in codec.decode(name, data).value.items() if key not in free})
@@ -269,7 +271,7 @@ def _case(
         name,
         requirement.id,
         requirement.level,
-        {"op": op, **({} if op in WHOLE_LOG else {"type": name}), **request},
+        {"op": op, **({} if op in WHOLE_LOG else typed(name)), **request},
         expect,
         data,
         disputed=requirement.disputed(op),
@@ -283,7 +285,10 @@ def _case(
 
 def parts_of(case: Case) -> dict[str, Any]:
     """The request of a case without what it asks and of which type."""
-    return {name: entry for name, entry in case.request.items() if name not in ("op", "type")}
+    return {name: entry for name, entry in case.request.items() if name not in _ASKED}
+
+
+_ASKED = ("op", "type", "message", "version", "definition")
 
 
 def ad_hoc_case(op: Op, name: str, parts: dict[str, Any], catalog: Catalog, *, origin: str = "") -> Case:

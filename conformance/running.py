@@ -16,8 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from conformance import codec
 from conformance.cases import WHOLE_LOG, Case, Kind, Op
 from conformance.catalog import Catalog, as_of, read_catalog, select
+from conformance.codec.messages import Message
 from conformance.codec.notation import NotationError
-from conformance.generated import case_of, generated_cases, types_for
+from conformance.definitions import DefinitionError, usable
+from conformance.generated import case_of, generated_cases, message_types, types_for
 from conformance.known import Known, read_known, stale, updated
 from conformance.own_cases import ad_hoc_case
 from conformance.reports.json_file import as_json
@@ -39,6 +41,7 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
     """Run everything and report; returns the exit status. Raises FileError or UnknownTarget before anything runs."""
     options = {**options, "seed": _seed(options["seed"])}
     catalog = read_catalog(options["vectors"])
+    options["messages"] = known_definitions(options["definitions"])
     known = read_known(options["known_failures"]) if _reads_known(options) else ()
     cases = _collect(catalog, options)
     if not cases:
@@ -136,8 +139,21 @@ def _collect(catalog: Catalog, options: dict[str, Any]) -> list[Case]:
     if len(named) == len(options["select"]) > 0:
         return named
     if options["as_of"] is None:
-        cases += generated_cases(types_for(options["select"]), options["generated"], options["seed"], catalog)
+        names = types_for(options["select"], message_types(options["messages"]))
+        cases += generated_cases(names, options["generated"], options["seed"], catalog)
     return select(cases, options["select"]) + [case for case in named if case not in cases]
+
+
+def known_definitions(path: Path | None) -> list[Message]:
+    """The messages that are defined at a path, from now on known as types. Raises FileError with all that is wrong."""
+    if path is None:
+        return []
+    try:
+        found = list(usable(path).messages.values())
+        codec.know(found)
+    except (DefinitionError, ValueError) as error:
+        raise FileError("--definitions", str(error)) from None
+    return found
 
 
 def parse_hex(given: str) -> bytes:

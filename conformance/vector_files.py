@@ -10,6 +10,8 @@ from typing import Any
 
 from conformance import codec
 from conformance.cases import LEVELS
+from conformance.codec.messages import type_name
+from conformance.definitions import parse_definition
 from conformance.yaml_files import FileError, Row, load
 
 
@@ -29,6 +31,8 @@ class Requirement:
     upstream_crash: bool = False
     """Apache Kafka runs out of memory here, so a crash is disputed too."""
     testable: bool = True
+    tests: tuple[str, ...] = ()
+    """The kinds of test that can show it, `lint` among them."""
 
     def disputed(self, op: str) -> frozenset[str]:
         """The verdicts that say nothing here, because Apache Kafka itself does not meet it in this operation."""
@@ -46,6 +50,8 @@ class Vector:
     row: Row
     path: Path
     data: bytes | None
+    definition: dict[str, Any] | None = None
+    """That of the message which the vector is about."""
 
     def error(self, problem: str) -> FileError:
         """An error that names the vector and its line."""
@@ -77,6 +83,7 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             upstream_op=row.get("upstream-op", ""),
             upstream_crash=row.get("upstream-crash", False),
             testable=row.get("testable", True),
+            tests=tuple(row.get("tests", ())),
         )
     return register
 
@@ -87,6 +94,7 @@ _KEYS = {
     *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "about"),
     *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
     *("isolation", "fetchOffset", "highWatermark", "aborted", "checkCrcs", "baseOffset", "batches"),
+    *("message", "version"),
 }
 _TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
 _ID = re.compile(r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|bytes/[A-Z0-9_<>]+/[0-9a-f]{12}\Z")
@@ -99,7 +107,7 @@ def read_vectors(path: Path) -> Iterator[Vector]:
     common = Row()
     if isinstance(document, Row):
         common = document
-        unknown = set(document) - {"type", "source", "since", "vectors"}
+        unknown = set(document) - {"type", "source", "since", "vectors", "definitions"}
         if unknown:
             raise FileError(path, f"unknown key {sorted(unknown)[0]!r} beside vectors", document.line)
         document = document.get("vectors")
@@ -117,7 +125,10 @@ def _vector(path: Path, row: Any, common: Row) -> Vector:
             row.setdefault(key, common[key])
     name = row.get("id", "")
     _check_keys(path, row)
-    vector = Vector(name, row["type"], row, path, _bytes(path, row))
+    kind, definition = row["type"], None
+    if kind == "MESSAGE":
+        kind, definition = _message(path, row, common)
+    vector = Vector(name, kind, row, path, _bytes(path, row), definition)
     try:
         codec.wire(vector.type)
     except codec.UnknownType as error:
@@ -131,6 +142,26 @@ def _vector(path: Path, row: Any, common: Row) -> Vector:
     if ("value" in row) + ("hex" in row) + len(outcomes) != 2:
         raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
     return vector
+
+
+def _message(path: Path, row: Row, common: Row) -> tuple[str, dict[str, Any]]:
+    """The type of a vector of a message, and its definition, which stands under `definitions` of the file."""
+    defined = common.get("definitions", {})
+    name, version = row.get("message"), row.get("version")
+    if not isinstance(defined, dict) or not isinstance(name, str) or not isinstance(defined.get(name), dict):
+        raise FileError(path, f"{row['id']}: there is no message {name!r} under `definitions` of the file", row.line)
+    if type(version) is not int:
+        raise FileError(path, f"{row['id']}: version: expected a number, found {version!r}", row.line)
+    definition = {"name": name, **defined[name]}
+    message, findings = parse_definition(definition)
+    if message is None or findings:
+        problem = f"{findings[0].path}: {findings[0].problem}".lstrip(": ")
+        raise FileError(path, f"the definition of {name}: {problem}", common.line)
+    try:
+        codec.know([message])
+    except ValueError as error:
+        raise FileError(path, str(error), common.line) from None
+    return type_name(name, version), definition
 
 
 _OF_LOGS = {

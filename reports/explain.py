@@ -259,6 +259,9 @@ def _json(value: Any) -> str:
 def reproduce(target: str, case: Case, origin: str = "") -> str:
     """One command that puts this case to this target again; a large shrunk one by the case it came from."""
     command = ["conformance", "run", target]
+    message = codec.message_of(case.type)
+    if message is not None and message[0].origin:
+        command += ["--definitions", message[0].origin]
     if case.id.startswith("probe/"):
         return shlex.join(["conformance", "doctor", target])
     if case.kind == "vector" or case.id.startswith("gen/"):

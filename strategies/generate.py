@@ -21,6 +21,7 @@ from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
 from conformance.strategies import legacy
 from conformance.strategies.dice import Dice
+from conformance.strategies.messages import message_value, unencodable_message, with_unknown_tags
 
 VERSION = 2
 """Of the generator: it goes up whenever an id comes to mean other bytes."""
@@ -40,6 +41,9 @@ def value(name: str, dice: Dice) -> Any:
     if special is not None:
         return special(dice)
     form, _, rest = name.partition("<")
+    if form == "MESSAGE":
+        drawn = message_value(name, dice, value)
+        return with_unknown_tags(drawn, name, dice) if dice.chance(10) else drawn
     if rest:
         return _array(form, rest[:-1], dice)
     wire = codec.wire(name)
@@ -96,6 +100,8 @@ def unencodable(name: str, dice: Dice) -> Any:
     Raises codec.UnknownType.
     """
     form, _, element = name.partition("<")
+    if form == "MESSAGE":
+        return unencodable_message(name, dice)
     if element:
         wrong = unencodable(element[:-1], dice)
         whole = list(_array(form, element[:-1], dice) or ())

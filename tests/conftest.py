@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
 import sys
 import time
 import uuid
@@ -13,6 +15,7 @@ import psutil
 import pytest
 
 from conformance.catalog import read_catalog
+from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,6 +23,28 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture(scope="session")
 def catalog():
     return read_catalog()
+
+
+def built(name: str, folder: Path) -> str:
+    """The name of an adapter in Java, set up where the tools for that are found; else the test is skipped."""
+    for tool in ("java", "mvn"):
+        if not shutil.which(tool):
+            pytest.skip(f"{name} lacks {tool} on the PATH")
+    if adapters()[name].missing():
+        command = [sys.executable, "-m", "conformance", "targets", "--setup", name]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return name
+
+
+@pytest.fixture(scope="session")
+def kafka_clients(tmp_path_factory):
+    return built("kafka-clients", tmp_path_factory.mktemp("setup"))
+
+
+@pytest.fixture(scope="session")
+def kafka_clients_3(tmp_path_factory):
+    return built("kafka-clients-3", tmp_path_factory.mktemp("setup"))
 
 
 class Traces:

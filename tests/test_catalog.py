@@ -597,35 +597,18 @@ SECTIONS = {
     *("crc32-c-calculation", "crc-coverage", "validation-requirements", "size-calculation"),
 }
 
-DEFINITIONS = "shows only in a message with its definition"
-ELSEWHERE = {
-    "tagged.only-in-flexible": DEFINITIONS,
-    "flexible.declared-per-api": DEFINITIONS,
-    "definitions.type-uuid": DEFINITIONS,
-    "definitions.uuid-may-be-nullable": DEFINITIONS,
-    "definitions.records-may-be-nullable": DEFINITIONS,
-    "definitions.array-may-be-nullable": DEFINITIONS,
-    "definitions.tagged-added-to-existing-version": DEFINITIONS,
-    "definitions.tagged-only-flexible": DEFINITIONS,
-    "definitions.flexible-compact-encodings": DEFINITIONS,
-    "definitions.flexible-fixed-width-unchanged": DEFINITIONS,
+DOCUMENTS = {
+    *("primitive-types", "record-batch", "message-format", "message-format-wiki", "message-definitions", "decisions")
 }
-"""Rows that no operation there is yet can show, and why."""
 
 
-COVERED = {"primitive-types", "record-batch", "message-format", "message-format-wiki", "decisions"}
-
-
-def test_every_testable_row_of_these_documents_has_a_case_or_is_listed_with_its_reason(catalog):
+def test_every_testable_row_of_the_documents_has_a_case_or_is_for_lint_to_show(catalog):
+    assert {source.partition("#")[0] for row in catalog.requirements.values() for source in row.source} == DOCUMENTS
     covering = catalog.covering()
-    rows = [
-        row
-        for row in catalog.requirements.values()
-        if row.testable and COVERED & {source.partition("#")[0] for source in row.source}
-    ]
-    assert len(rows) > 250
-    uncovered = {row.id for row in rows if not covering[row.id]}
-    assert uncovered == set(ELSEWHERE)
+    rows = [row for row in catalog.requirements.values() if row.testable]
+    assert len(rows) > 330
+    # tests/test_lint.py has a definition that breaks each of these.
+    assert [row.id for row in rows if not covering[row.id] and "lint" not in row.tests] == []
 
 
 def test_every_section_has_rows(catalog):
@@ -635,4 +618,4 @@ def test_every_section_has_rows(catalog):
 
 def test_every_type_of_the_codec_is_decoded_by_some_case(catalog):
     judged = {case.type.partition("<")[0] for case in catalog.cases.values() if case.op == "decode"}
-    assert judged == {*codec.TYPES, "ARRAY", "NULLABLE_ARRAY", "COMPACT_ARRAY", "COMPACT_NULLABLE_ARRAY"}
+    assert judged == {*codec.TYPES, "MESSAGE", "ARRAY", "NULLABLE_ARRAY", "COMPACT_ARRAY", "COMPACT_NULLABLE_ARRAY"}

@@ -413,9 +413,9 @@ def test_null_elements_are_refused_where_the_element_has_none():
         ("02000161000162", "tagged.duplicate-rejected"),
         ("03000001000000", "tagged.duplicate-rejected"),
         ("01090561", "tagged.size-bounds-data"),
-        ("01098080808008", "tagged.size-bounds-data"),
+        ("01098080808008", "robustness.tagged-field-size"),
         ("0201016102", "varint.truncated-rejected"),
-        ("03090161", "tagged.section-layout"),
+        ("03090161", "varint.truncated-rejected"),
     ],
 )
 def test_tagged_fields_that_break_their_rules_are_refused(data, rule):

@@ -1,10 +1,11 @@
-"""aiokafka as a target: its protocol types and varints; record_sets.py has its records, in C or in Python."""
+"""aiokafka as a target: its protocol types and varints; messages.py has its messages, record_sets.py its records."""
 
 import io
 import struct
 from importlib.metadata import version
 from typing import Any
 
+import messages
 import record_sets
 from aiokafka.errors import KafkaError
 from aiokafka.protocol import types
@@ -50,27 +51,30 @@ read = record_sets.read
 
 def describe() -> dict[str, object]:
     """Say what this target can do, under the name of the implementation that is really loaded."""
-    primitives = [*TYPES, *ARRAYS, "VARLONG"]
+    both = [*TYPES, *ARRAYS, "VARLONG", "MESSAGE"]
     return {
         "name": "aiokafka-pure" if decode_varint is decode_varint_py else "aiokafka",
         "version": version("aiokafka"),
         "language": "python",
         "supports": {
-            "decode": [*primitives, *record_sets.READERS],
-            "encode": [*primitives, *record_sets.WRITERS],
+            "decode": [*both, *record_sets.READERS],
+            "encode": [*both, *record_sets.WRITERS],
             "size": ["VARINT", "VARLONG", *record_sets.SIZES],
             "read": True,
         },
         "codecs": list(record_sets.CODECS),
         "magics": [0, 1, 2],
+        "messages": messages.VERSIONS,
     }
 
 
-def decode(type: str, data: bytes, **_: object) -> Any:
+def decode(type: str, data: bytes, **parameters: Any) -> Any:
     """Decode one value, with the bytes consumed where the library tells."""
     if type in record_sets.READERS:
         return record_sets.READERS[type](data)
     try:
+        if type == "MESSAGE":
+            return messages.decode(data, parameters["message"], parameters["version"])
         return _decode_varlong(data) if type == "VARLONG" else _decode_type(type, data)
     except ValueError as error:
         raise Reject("malformed", str(error)) from error
@@ -81,6 +85,8 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
     try:
         if type in record_sets.WRITERS:
             return record_sets.WRITERS[type](value, **parameters)
+        if type == "MESSAGE":
+            return messages.encode(value, parameters["message"], parameters["version"])
         return _encode_primitive(type, value)
     except (ValueError, OverflowError, struct.error, AssertionError) as error:
         # The C code refuses a number beyond its C type with OverflowError, the Python code with struct.error; what a

@@ -1,4 +1,4 @@
-"""kafka-python 3 as a target: its protocol field codecs and varints; record_sets.py has its records."""
+"""kafka-python 3 as a target: its field codecs and varints; messages.py and record_sets.py have the rest."""
 
 import io
 import struct
@@ -6,6 +6,7 @@ import uuid
 from importlib.metadata import version
 from typing import Any
 
+import messages
 import record_sets
 from kafka.errors import KafkaError
 from kafka.protocol.schemas.fields import BaseField
@@ -59,8 +60,8 @@ read = record_sets.read
 
 def describe() -> dict[str, object]:
     """Say what this target can do."""
-    encodes = [*FIELDS, *VARINTS, "VARLONG", *record_sets.WRITERS]
-    decodes = [*FIELDS, *VARINTS, "VARLONG", "TAGGED_FIELDS", *record_sets.READERS]
+    encodes = [*FIELDS, *VARINTS, "VARLONG", *record_sets.WRITERS, "MESSAGE"]
+    decodes = [*FIELDS, *VARINTS, "VARLONG", "TAGGED_FIELDS", *record_sets.READERS, "MESSAGE"]
     return {
         "name": "kafka-python",
         "version": version("kafka-python"),
@@ -73,14 +74,17 @@ def describe() -> dict[str, object]:
         },
         "codecs": list(record_sets.CODECS),
         "magics": [0, 1, 2],
+        "messages": messages.VERSIONS,
     }
 
 
-def decode(type: str, data: bytes, **_: object) -> Any:
+def decode(type: str, data: bytes, **parameters: Any) -> Any:
     """Decode one value, with the bytes consumed where the library tells."""
     if type in record_sets.READERS:
         return record_sets.READERS[type](data)
     try:
+        if type == "MESSAGE":
+            return messages.decode(data, parameters["message"], parameters["version"])
         return _decode_primitive(type, data)
     except (struct.error, ValueError) as error:
         raise Reject("malformed", str(error)) from error
@@ -91,6 +95,8 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
     try:
         if type in record_sets.WRITERS:
             return record_sets.WRITERS[type](value, **parameters)
+        if type == "MESSAGE":
+            return messages.encode(value, parameters["message"], parameters["version"])
         return _encode_primitive(type, value)
     except (struct.error, ValueError) as error:  # struct.error is the only range check the fixed-size codecs have
         raise Reject("invalid-value", str(error)) from error

@@ -1,4 +1,4 @@
-"""kio as a target: its serial readers and writers, and its record batches."""
+"""kio as a target: its serial readers and writers, and its record batches; messages.py has its messages."""
 
 import io
 import struct
@@ -15,6 +15,7 @@ from typing import Any
 sys.modules["hypothesis"] = None  # type: ignore[assignment]
 # ruff: noqa: E402
 
+import messages
 from kio.records.readers import read_batch, read_record
 from kio.records.schema import NewRecordBatch, Record, RecordHeader
 from kio.records.writers import write_batch, write_record
@@ -96,34 +97,45 @@ BASE_TIMESTAMP = 10**12
 
 def describe() -> dict[str, object]:
     """Say what this target can do."""
-    types = [*TYPES, *ARRAYS, "RECORD", "RECORD_BATCH"]
+    types = [*TYPES, *ARRAYS, "RECORD", "RECORD_BATCH", "MESSAGE"]
     return {
         "name": "kio",
         "version": version("kio"),
         "language": "python",
         "supports": {"decode": types, "encode": types, "size": []},
         "codecs": ["none"],
+        "messages": messages.VERSIONS,
     }
 
 
-def decode(type: str, data: bytes, **_: object) -> tuple[Any, int]:
+def decode(type: str, data: bytes, **parameters: Any) -> tuple[Any, int]:
     """Decode one value, with its size."""
+    reader = messages.reader(**_which(parameters)) if type == "MESSAGE" else _reader(type)
     try:
-        value, consumed = _deliberately("malformed", lambda: _reader(type)(data, 0))
+        value, consumed = _deliberately("malformed", lambda: reader(data, 0))
     except REJECTIONS as error:
         raise Reject("corrupt" if str(error).startswith("Checksum mismatch") else "malformed", str(error)) from error
-    return _shown(type, value), consumed
+    return messages.shown(value) if type == "MESSAGE" else _shown(type, value), consumed
 
 
-def encode(type: str, value: Any, **_: object) -> bytes:
+def encode(type: str, value: Any, **parameters: Any) -> bytes:
     """Encode one value."""
     buffer = io.BytesIO()
-    given = _deliberately("invalid-value", lambda: _given(type, value))
+    if type == "MESSAGE":
+        which = _which(parameters)
+        writer, give = messages.writer(**which), partial(messages.given, **which)
+    else:
+        writer, give = _writer(type), partial(_given, type)
+    given = _deliberately("invalid-value", lambda: give(value=value))
     try:
-        _deliberately("invalid-value", lambda: _writer(type)(buffer, given))
+        _deliberately("invalid-value", lambda: writer(buffer, given))
     except struct.error as error:  # how the writers, struct.pack and no more, refuse a number out of range
         raise Reject("invalid-value", str(error)) from error
     return buffer.getvalue()
+
+
+def _which(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"message": parameters["message"], "version": parameters["version"]}
 
 
 def _deliberately(error_class: str, call: Callable[[], Any]) -> Any:

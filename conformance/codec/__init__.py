@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Span, Unencodable, Violation
 from conformance.codec.log import LOG, Entry, entries
 from conformance.codec.message_set import MESSAGE_SET, encode_set
+from conformance.codec.messages import Message, wire_of
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire, array_of
 from conformance.codec.record_batch import CONTROL_RECORD, RECORD, RECORD_BATCH, encode_built
 
@@ -26,6 +28,8 @@ __all__ = [
     "decode",
     "encode",
     "entries",
+    "know",
+    "message_of",
     "wire",
 ]
 
@@ -59,15 +63,40 @@ class Decoded:
         return not self.violations
 
 
+_MESSAGES: dict[str, Message] = {}
+"""Messages whose definitions were read, by name: with them grows what `wire` knows, and nothing else does."""
+_MESSAGE = re.compile(r"MESSAGE<([A-Za-z][A-Za-z0-9]*),([0-9]{1,5})>\Z")
+
+
+def know(messages: Iterable[Message]) -> None:
+    """Make messages known as types, `MESSAGE<name,version>`. Raises ValueError where a name has another definition."""
+    for message in messages:
+        if _MESSAGES.setdefault(message.name, message).digest != message.digest:
+            raise ValueError(f"there is another definition of {message.name} already")
+
+
+def message_of(name: str) -> tuple[Message, int] | None:
+    """The message and version of a type `MESSAGE<name,version>`; None for other types. Raises UnknownType."""
+    match = _MESSAGE.match(name)
+    if match is None:
+        return None
+    if match[1] not in _MESSAGES:
+        raise UnknownType(f"there is no definition of the message {match[1]} (see --definitions)")
+    return _MESSAGES[match[1]], int(match[2])
+
+
 _PARAMETRISED = re.compile(r"([A-Z_]+)<(.{1,200})>\Z")
 
 
 @lru_cache(maxsize=512)
 def wire(name: str) -> Wire:
-    """The type called `name`, arrays of any element included (`ARRAY<INT32>`). Raises UnknownType."""
+    """The type called `name`, arrays of any element included (`ARRAY<INT32>`), messages too. Raises UnknownType."""
     found = TYPES.get(name)
     if found is not None:
         return found
+    message = message_of(name)
+    if message is not None:
+        return _message_wire(*message)
     match = _PARAMETRISED.match(name)
     if match and match[1] in ARRAYS:
         element = wire(match[2])
@@ -76,6 +105,13 @@ def wire(name: str) -> Wire:
         raise UnknownType(f"{element.name} takes all bytes there are, so there is no array of it")
     known = ", ".join([*TYPES, *(f"{form}<T>" for form in ARRAYS)])
     raise UnknownType(f"there is no type {name!r}; there are {known}")
+
+
+def _message_wire(message: Message, version: int) -> Wire:
+    try:
+        return wire_of(message, version)
+    except Unencodable as error:
+        raise UnknownType(str(error)) from None
 
 
 def decode(name: str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> Decoded:

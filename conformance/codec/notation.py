@@ -242,10 +242,13 @@ class Fields:
     """An object of named fields; any of them may be missing, which leaves it unobserved."""
 
     fields: dict[str, Any]
+    nullable: bool = False
     describes: str = "an object"
 
     def parse(self, given: Any) -> Any:
         """A dict of the fields that are there; names that are no fields are passed over (see `unknown_fields`)."""
+        if given is None and self.nullable:
+            return None
         if not isinstance(given, dict):
             raise _refuse("an object", given)
         out = {}
@@ -261,6 +264,8 @@ class Fields:
 
     def render(self, value: Any) -> Any:
         """An object of the fields that the notation names, in its order."""
+        if value is None:
+            return None
         return {name: notation.render(value[name]) for name, notation in self.fields.items() if name in value}
 
     def same(self, one: Any, other: Any) -> bool:
@@ -269,12 +274,18 @@ class Fields:
 
     def mismatches(self, expected: Any, actual: Any, path: str = "") -> Iterator[str]:
         """The fields that both have and in which they differ."""
+        if expected is None or actual is None:
+            if expected is not actual:
+                yield path or "value"
+            return
         for name, notation in self.fields.items():
             if name in expected and name in actual:
                 yield from notation.mismatches(expected[name], actual[name], f"{path}.{name}" if path else name)
 
     def observed(self, actual: Any) -> bool:
         """Whether any field is shown."""
+        if actual is None:
+            return True
         return actual is not UNSHOWN and any(
             notation.observed(actual[name]) for name, notation in self.fields.items() if name in actual
         )
@@ -288,6 +299,8 @@ def unshown_paths(notation: Any, expected: Any, actual: Any, path: str = "") -> 
 
 
 def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missing: dict[str, None]) -> None:
+    if expected is None or actual is None:
+        return
     if isinstance(notation, Fields):
         for name, inner in notation.fields.items():
             if name not in expected:

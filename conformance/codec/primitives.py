@@ -6,7 +6,7 @@ strategies and mutations) hangs on the same row, so a new primitive is one row h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -399,8 +399,15 @@ def _null_rule(layout: str, *, nullable: bool) -> str:
 # --- tagged fields ------------------------------------------------------------------------------------
 
 
-def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
-    """A tagged-field section with every field raw (primitive-types#structure, #behavioral-requirements)."""
+Known = Mapping[int, Callable[[Cursor, int], Any]]
+"""Tag to what reads a field's value, given the cursor behind its bytes and where they begin."""
+
+
+def read_tagged(cursor: Cursor, known: Known | None = None) -> tuple[dict[str, Any], ...]:
+    """A tagged-field section (primitive-types#structure, #behavioral-requirements).
+
+    Every field is there with its raw `data`; those with a known tag have a `value` besides.
+    """
     start, base = cursor.pos, cursor.path
     count = UNSIGNED_VARINT.decode(cursor)
     cursor.span("#count", start, count, "UNSIGNED_VARINT")
@@ -409,31 +416,35 @@ def _read_tagged(cursor: Cursor) -> tuple[dict[str, Any], ...]:
         hint = f"{count} fields is a negative number for a signed reader"
         cursor.remark("tagged.section-layout", hint, at=start, moves=True)
         return ()
-    if 2 * count > cursor.left:
-        cursor.fail("tagged.section-layout", f"{count} fields, but {cursor.left} bytes are left", at=start)
+    # A count beyond the bytes shows at the field that is not there: what stands before that may be worse.
     fields: list[dict[str, Any]] = []
     for index in range(count):
         if cursor.tracing:
             cursor.path = f"{base}[{index}]"
-        fields.append(_read_tag(cursor, fields))
+        fields.append(_read_tag(cursor, fields, known or {}))
     cursor.path = base
     return tuple(fields)
 
 
-def _read_tag(cursor: Cursor, before: list[dict[str, Any]]) -> dict[str, Any]:
+def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dict[str, Any]:
     start = cursor.pos
     tag: int = UNSIGNED_VARINT.decode(cursor)
     cursor.span("tag", start, tag, "UNSIGNED_VARINT")
     if before and tag <= before[-1]["tag"]:
         cursor.fail(_unordered(tag, before), f"tag {tag} after tag {before[-1]['tag']}", at=start)
     if tag >= 1 << 31:
-        cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start)
+        cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start, any_value=True)
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
     cursor.span("size", start, size, "UNSIGNED_VARINT")
-    data = cursor.take(size, "tagged.size-bounds-data", "tagged field", at=start)
+    # Of a size that is negative to a signed reader Apache Kafka's messages die.
+    rule = "robustness.tagged-field-size" if size >= 1 << 31 else "tagged.size-bounds-data"
+    if tag in known and size > cursor.left:
+        cursor.fail("tagged.size-bounds-data", f"size {size}, but {cursor.left} bytes are left", at=start, open=True)
+    data = cursor.take(size, rule, "tagged field", at=start)
     cursor.span("data", cursor.pos - size, data)
-    return {"tag": tag, "data": data}
+    value = {"value": known[tag](cursor, cursor.pos - size)} if tag in known else {}
+    return {"tag": tag, "data": data, **value}
 
 
 def _unordered(tag: int, before: list[dict[str, Any]]) -> str:
@@ -454,7 +465,7 @@ def _write_tagged(value: Any) -> bytes:
 
 TAGGED_FIELDS = Wire(
     "TAGGED_FIELDS",
-    _read_tagged,
+    read_tagged,
     _write_tagged,
     n.ListOf(n.Fields({"tag": n.NUMBER, "data": n.HEX}), nullable=False),
     UNSIGNED_VARINT.smallest,

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from conformance.cases import ERRORS, WHOLE_LOG, Accepted, Broke, Case, Outcome, Refused, Unsupported
+from conformance.codec.messages import LAST, Versions
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -98,22 +99,35 @@ class Description:
     """The operations on whole logs that it can do."""
     codecs: frozenset[str] | None = None
     magics: frozenset[int] | None = None
+    messages: dict[str, Versions] | None = None
+    """The messages that it has, with their versions; None for a codec that takes any definition."""
     raw: dict[str, Any] = field(default_factory=dict)
 
     def claims(self, op: str, name: str) -> bool:
         """Whether it says that it can do `op` on a type; an array form stands for every element it supports."""
         if op in WHOLE_LOG:
             return op in self.whole_log
+        if name.startswith("MESSAGE<"):
+            return "MESSAGE" in self.supports.get(op, frozenset())
         types = self.supports.get(op, frozenset())
         if name in types:
             return True
         form, bracket, rest = name.partition("<")
         return bool(bracket) and form in types and self.claims(op, rest[:-1])
 
+    def has(self, case: Case) -> bool:
+        """Whether it has the message of a case in that version; a case of another type is none of the question."""
+        message = case.request.get("message")
+        if message is None or self.messages is None:
+            return True
+        return message in self.messages and case.request["version"] in self.messages[message]
+
     def lacks(self, case: Case) -> str:
         """Why a case is not put to it; empty when it is."""
         if not self.claims(case.op, case.type):
             return f"{case.op} is not claimed" if case.op in WHOLE_LOG else f"{case.op} of {case.type} is not claimed"
+        if not self.has(case):
+            return f"{case.request['message']} {case.request['version']} is not claimed"
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
         if self.magics is not None and not case.magics <= self.magics:
@@ -143,8 +157,25 @@ def description(found: dict[str, Any]) -> Description:
         whole_log=frozenset(op for op in WHOLE_LOG if supports.get(op) not in (None, False, [])),
         codecs=_names(found["codecs"], "codecs") if "codecs" in found else None,
         magics=None if magics is None else frozenset(magics),
+        messages=_messages(found["messages"]) if "messages" in found else None,
         raw={name: entry for name, entry in found.items() if name not in ("id", "ok")},
     )
+
+
+_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5})|(\+))?\Z")
+
+
+def _messages(given: Any) -> dict[str, Versions]:
+    """Message names with the versions that a target has of them."""
+    if not isinstance(given, dict):
+        raise ProtocolError("describe: messages is an object of names and versions")
+    found = {}
+    for name, versions in given.items():
+        match = _RANGE.match(versions) if isinstance(versions, str) else None
+        if match is None:
+            raise ProtocolError(f"describe: messages.{name}: versions such as 0-3, not {versions!r:.40}")
+        found[name] = Versions(int(match[1]), LAST if match[3] else int(match[2] or match[1]))
+    return found
 
 
 def _names(given: Any, where: str) -> frozenset[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Any
 
 from conformance import __version__, codec
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import CHECKSUM_RULES
-from conformance.codec.notation import DECIMAL, HEX, NUMBER, Fields, ListOf, Names, NotationError
+from conformance.codec.messages import type_name
+from conformance.codec.notation import DECIMAL, HEX, NUMBER, Fields, ListOf, Names, NotationError, unknown_fields
 from conformance.codec.primitives import ARRAYS
+from conformance.definitions import parse_definition
 from conformance.semantics.conversion import Unconvertible, convert
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, view
@@ -20,7 +24,7 @@ CODEC = Names(CODEC_NAMES)
 
 def describe() -> dict[str, Any]:
     """What the reference supports: every type, every codec."""
-    types = [*codec.TYPES, *ARRAYS]
+    types = [*codec.TYPES, *ARRAYS, "MESSAGE"]
     written = [name for name in types if name not in _NO_ENCODING]
     return {
         "ok": True,
@@ -62,7 +66,26 @@ def _type(request: dict[str, Any]) -> str:
     name = request.get("type")
     if not isinstance(name, str):
         raise codec.UnknownType("a request names a type")
-    return name
+    if name != "MESSAGE":
+        return name
+    if isinstance(request.get("definition"), dict):
+        _learn(json.dumps(request["definition"]))
+    version = request.get("version")
+    if type(version) is not int:
+        raise NotationError("version: expected a number")
+    return type_name(str(request.get("message")), version)
+
+
+@lru_cache(maxsize=1 << 12)
+def _learn(definition: str) -> None:
+    """Know the message of a definition that came with a request."""
+    message, findings = parse_definition(json.loads(definition))
+    if message is None:
+        raise NotationError(f"definition: {findings[0].path}: {findings[0].problem}")
+    try:
+        codec.know([message])
+    except ValueError as error:
+        raise NotationError(f"definition: {error}") from None
 
 
 def _decode(request: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +117,10 @@ def _written(request: dict[str, Any]) -> bytes:
         raise codec.UnknownType(f"{name} is not encoded")
     if "value" not in request:
         raise NotationError("value is missing")
-    value = codec.wire(name).notation.parse(request["value"])
+    notation = codec.wire(name).notation
+    if name.startswith("MESSAGE<") and unknown_fields(notation, request["value"]):
+        raise NotationError(f"{unknown_fields(notation, request['value'])[0]} is no field of the message")
+    value = notation.parse(request["value"])
     if name != "MESSAGE_SET":
         return codec.encode(name, value)
     magic, compression = NUMBER.parse(request.get("magic")), CODEC.parse(request.get("compression", "none"))

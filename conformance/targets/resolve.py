@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.metadata
 import os
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -139,14 +141,32 @@ def set_up(adapter: Adapter) -> Iterator[str]:
         yield "nothing to build" + (f"; install {' '.join(map(shlex.quote, lacking))}" if lacking else "")
         return
     home = adapter.home
-    shutil.rmtree(home, ignore_errors=True)
-    for folder in filter(None, (adapter.base, adapter.folder)):
-        shutil.copytree(folder, home, dirs_exist_ok=True)
-    for step in adapter.setup:
-        command = [part.replace("{dir}", str(home)) for part in step]
-        yield f"{shlex.join(command)} (in {home})"
-        subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - the adapter's own steps
-    (home / _STAMP).write_text(adapter.digest())
+    with _alone(home) as waited:
+        if waited and not adapter.missing():
+            yield f"{adapter.name} was set up meanwhile, by another process"
+            return
+        shutil.rmtree(home, ignore_errors=True)
+        for folder in filter(None, (adapter.base, adapter.folder)):
+            shutil.copytree(folder, home, dirs_exist_ok=True)
+        for step in adapter.setup:
+            command = [part.replace("{dir}", str(home)) for part in step]
+            yield f"{shlex.join(command)} (in {home})"
+            subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - the adapter's own
+        (home / _STAMP).write_text(adapter.digest())
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[bool]:
+    """Keep other processes from setting the same adapter up meanwhile; yields whether one had to be waited for."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_name(f".{home.name}.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield True
+        else:
+            yield False
 
 
 def resolve(target: str, python: str | None = None) -> Launch:

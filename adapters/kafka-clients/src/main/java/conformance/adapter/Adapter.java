@@ -24,6 +24,7 @@ public final class Adapter {
     private static final int LONGEST_MESSAGE = 500;
 
     private final Types types = new Types();
+    private final Messages messages = new Messages();
     // a string that is no text (a lone surrogate) can only be written escaped
     private final JSON json = JSON.builder(JsonFactory.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build())
         .enable(JSON.Feature.WRITE_NULL_PROPERTIES)
@@ -122,11 +123,13 @@ public final class Adapter {
     }
 
     private Codec codec(Map<String, Object> request) {
-        return types.codec(String.valueOf(request.get("type")));
+        String type = String.valueOf(request.get("type"));
+        return type.equals(Messages.TYPE) ? messages.codec(request) : types.codec(type);
     }
 
     private void describe(Map<String, Object> answer) {
         List<String> names = types.names();
+        names.add(Messages.TYPE);
         List<String> writable = names.stream().filter(name -> !name.equals("LOG")).toList();
         Map<String, Object> supports = new LinkedHashMap<>();
         supports.put("decode", names);
@@ -143,6 +146,7 @@ public final class Adapter {
         answer.put("supports", supports);
         answer.put("codecs", List.of("none", "gzip", "snappy", "lz4", "zstd"));
         answer.put("magics", List.of(0, 1, 2));
+        answer.put("messages", Messages.versions());
     }
 
     /** Class and message, with the cause, as Kafka often wraps what happened; messages may quote a whole value. */

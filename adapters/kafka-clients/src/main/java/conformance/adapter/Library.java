@@ -4,6 +4,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.CorruptRecordException;
 import org.apache.kafka.common.errors.UnsupportedCompressionTypeException;
 
+import java.lang.reflect.InvocationTargetException;
 import java.nio.BufferUnderflowException;
 import java.util.concurrent.Callable;
 
@@ -27,7 +28,8 @@ final class Library {
             return kafka.call();
         } catch (Unsupported e) {
             throw e;
-        } catch (Throwable e) { // errors too: OutOfMemoryError and StackOverflowError are answers here
+        } catch (Throwable thrown) { // errors too: OutOfMemoryError and StackOverflowError are answers here
+            Throwable e = thrown instanceof InvocationTargetException ? thrown.getCause() : thrown; // called by name
             if (isBrokenInstallation(e))
                 throw new Unsupported("a library is missing or cannot be loaded here: " + e);
             throw new Failure(e);

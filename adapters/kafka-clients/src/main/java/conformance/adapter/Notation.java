@@ -1,10 +1,14 @@
 package conformance.adapter;
 
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 
 /** The protocol's value notation: hex, numbers, objects. Numbers are never wrapped or cut. */
 final class Notation {
@@ -84,26 +88,71 @@ final class Notation {
     }
 
     private static long ranged(Map<?, ?> object, String field, long lowest, long highest, String javaType) {
-        BigInteger number = integer(get(object, field));
+        return asInteger(get(object, field), field, lowest, highest, javaType);
+    }
+
+    /** A JSON number or decimal string in the range of the Java type that the API takes. */
+    static long asInteger(Object value, String what, long lowest, long highest, String javaType) {
+        BigInteger number = integer(value);
         if (number == null)
-            throw Unsupported.badRequest(field + " is not an integer");
+            throw Unsupported.badRequest(what + " is not an integer");
         if (number.bitLength() > 63 || number.longValue() < lowest || number.longValue() > highest)
-            throw new Unsupported(field + ": the API takes a Java " + javaType);
+            throw new Unsupported(what + ": the API takes a Java " + javaType);
         return number.longValue();
     }
 
+    /** The 16 hex digits of its bits. */
+    static Double float64(Object value) {
+        ByteBuffer bits = bytes(value);
+        if (bits == null || bits.remaining() != 8)
+            throw Unsupported.badRequest("FLOAT64 has 16 hex digits");
+        return Double.longBitsToDouble(bits.getLong());
+    }
+
+    static Uuid uuid(Object value) {
+        String text = String.valueOf(value);
+        if (!text.matches("\\p{XDigit}{8}(-\\p{XDigit}{4}){3}-\\p{XDigit}{12}"))
+            throw Unsupported.badRequest("not a UUID");
+        UUID uuid = UUID.fromString(text);
+        return new Uuid(uuid.getMostSignificantBits(), uuid.getLeastSignificantBits());
+    }
+
+    /** A scalar that Kafka read; a Java long is a 64-bit field. */
+    static Object show(Object value) {
+        if (value instanceof Long)
+            return value.toString();
+        if (value instanceof Double number)
+            return String.format("%016x", Double.doubleToRawLongBits(number));
+        if (value instanceof Uuid uuid)
+            return new UUID(uuid.getMostSignificantBits(), uuid.getLeastSignificantBits()).toString();
+        if (value instanceof ByteBuffer bytes)
+            return hex(bytes);
+        if (value instanceof byte[] bytes)
+            return hex(bytes);
+        if (value instanceof MemoryRecords records)
+            return hex(records.buffer());
+        return value;
+    }
+
     static boolean bool(Map<?, ?> object, String field) {
-        if (get(object, field) instanceof Boolean flag)
+        return asBool(get(object, field), field);
+    }
+
+    static boolean asBool(Object value, String what) {
+        if (value instanceof Boolean flag)
             return flag;
-        throw Unsupported.badRequest(field + " is not true or false");
+        throw Unsupported.badRequest(what + " is not true or false");
     }
 
     /** A string, or null. */
     static String text(Map<?, ?> object, String field) {
-        Object value = get(object, field);
+        return asText(get(object, field), field);
+    }
+
+    static String asText(Object value, String what) {
         if (value == null || value instanceof String)
             return (String) value;
-        throw Unsupported.badRequest(field + " is not a string");
+        throw Unsupported.badRequest(what + " is not a string");
     }
 
     static Object get(Map<?, ?> object, String field) {

@@ -7,6 +7,7 @@ import org.apache.kafka.common.protocol.types.TaggedFields;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -26,14 +27,20 @@ final class TaggedFieldsCodec implements Codec {
     @Override
     public Decoded decode(ByteBuffer bytes) {
         NavigableMap<Integer, Object> fields = Library.call(() -> type.read(bytes));
+        return new Decoded(show(fields.values()), bytes.position());
+    }
+
+    /** Fields as Kafka keeps those that it does not know. */
+    static List<Object> show(Collection<?> fields) {
         List<Object> list = new ArrayList<>();
-        fields.forEach((tag, field) -> {
+        for (Object entry : fields) {
+            RawTaggedField field = (RawTaggedField) entry;
             Map<String, Object> shown = new LinkedHashMap<>();
-            shown.put("tag", tag);
-            shown.put("data", Notation.hex(((RawTaggedField) field).data()));
+            shown.put("tag", field.tag());
+            shown.put("data", Notation.hex(field.data()));
             list.add(shown);
-        });
-        return new Decoded(list, bytes.position());
+        }
+        return list;
     }
 
     @Override
@@ -63,7 +70,7 @@ final class TaggedFieldsCodec implements Codec {
         return Library.call(() -> type.sizeOf(sorted));
     }
 
-    private static List<RawTaggedField> fields(Object value) {
+    static List<RawTaggedField> fields(Object value) {
         List<RawTaggedField> fields = new ArrayList<>();
         for (Object entry : Notation.list(value)) {
             Map<?, ?> field = Notation.object(entry);

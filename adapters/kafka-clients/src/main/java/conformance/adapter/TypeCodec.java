@@ -1,6 +1,5 @@
 package conformance.adapter;
 
-import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.BrokerRegistrationRequestData;
 import org.apache.kafka.common.protocol.types.Field;
 import org.apache.kafka.common.protocol.types.Schema;
@@ -13,7 +12,6 @@ import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.UUID;
 
 /**
  * A type of Kafka's generic protocol. It is read by itself; to write, it is put into a structure of one field,
@@ -74,9 +72,9 @@ final class TypeCodec implements Codec {
         if (type == Type.INT64 || type == Type.VARLONG)
             return integer(value, 64);
         if (type == Type.FLOAT64)
-            return float64(value);
+            return Notation.float64(value);
         if (type == Type.UUID)
-            return uuid(value);
+            return Notation.uuid(value);
         if (isBytes(type))
             return Notation.bytes(value);
         if (type == Type.RECORDS || type == Type.COMPACT_RECORDS) {
@@ -123,21 +121,6 @@ final class TypeCodec implements Codec {
         };
     }
 
-    private static Double float64(Object value) {
-        ByteBuffer bits = Notation.bytes(value);
-        if (bits.remaining() != 8)
-            throw Unsupported.badRequest("FLOAT64 has 16 hex digits");
-        return Double.longBitsToDouble(bits.getLong());
-    }
-
-    private static Uuid uuid(Object value) {
-        String text = String.valueOf(value);
-        if (!text.matches("\\p{XDigit}{8}(-\\p{XDigit}{4}){3}-\\p{XDigit}{12}"))
-            throw Unsupported.badRequest("not a UUID");
-        UUID uuid = UUID.fromString(text);
-        return new Uuid(uuid.getMostSignificantBits(), uuid.getLeastSignificantBits());
-    }
-
     private static boolean isBytes(Type type) {
         return type == Type.BYTES || type == Type.COMPACT_BYTES
             || type == Type.NULLABLE_BYTES || type == Type.COMPACT_NULLABLE_BYTES;
@@ -145,16 +128,6 @@ final class TypeCodec implements Codec {
 
     /** What Kafka read, in the protocol's notation. */
     private static Object show(Type type, Object value) {
-        if (value instanceof Long && type != Type.UNSIGNED_INT32)
-            return value.toString();
-        if (value instanceof Double number)
-            return String.format("%016x", Double.doubleToRawLongBits(number));
-        if (value instanceof Uuid uuid)
-            return new UUID(uuid.getMostSignificantBits(), uuid.getLeastSignificantBits()).toString();
-        if (value instanceof ByteBuffer bytes)
-            return Notation.hex(bytes);
-        if (value instanceof MemoryRecords records)
-            return Notation.hex(records.buffer());
         if (value instanceof Object[] array) {
             Type elementType = type.arrayElementType().orElseThrow();
             List<Object> list = new ArrayList<>(array.length);
@@ -162,6 +135,6 @@ final class TypeCodec implements Codec {
                 list.add(show(elementType, element));
             return list;
         }
-        return value;
+        return type == Type.UNSIGNED_INT32 ? value : Notation.show(value);
     }
 }

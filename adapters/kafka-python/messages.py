@@ -1,0 +1,172 @@
+"""The messages of kafka-python 3: the classes that it makes of the definitions in its wheel.
+
+The library calls a field by its name with underscores and renames some; the names of a definition are read from the
+definition itself, whose fields stand in the same order.
+"""
+
+import io
+import struct
+import uuid
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import kafka.protocol.admin
+import kafka.protocol.consumer
+import kafka.protocol.metadata
+import kafka.protocol.producer
+import kafka.protocol.sasl
+from kafka.protocol.api_data import ApiData
+from kafka.protocol.api_header import ApiHeader, RequestHeader, ResponseHeader
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.schemas import load_json
+from kafka.protocol.schemas.fields.codecs.types import UUID, BitField
+
+from conformance import Unsupported
+
+PACKAGES = (
+    kafka.protocol.admin,
+    kafka.protocol.consumer,
+    kafka.protocol.metadata,
+    kafka.protocol.producer,
+    kafka.protocol.sasl,
+)
+CLASSES: dict[str, Any] = {"RequestHeader": RequestHeader, "ResponseHeader": ResponseHeader} | {
+    name: found
+    for package in PACKAGES
+    for name, found in vars(package).items()
+    if isinstance(found, type) and issubclass(found, (ApiMessage, ApiData)) and hasattr(found, "_json")
+}
+VERSIONS: dict[str, str] = {name: found._json["validVersions"] for name, found in CLASSES.items()}  # noqa: SLF001
+# What Apache Kafka calls a field since the definitions in the wheel were taken; both names are taken and shown.
+RENAMED = {("TxnOffsetCommitRequest", "GenerationId"): "GenerationIdOrMemberEpoch"}
+UNKNOWN = "_unknownTaggedFields"
+
+# Name in the definition -> the library's field, and the fields inside it.
+Fields = dict[str, tuple[Any, "Fields"]]
+
+
+def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int | None]:
+    """Decode a message, with the bytes consumed where the library tells. Raises Unsupported where it has none."""
+    found = _class(message, version)
+    stream = io.BytesIO(data)
+    if issubclass(found, ApiHeader):
+        item = found.decode(stream, flexible=_flexible(found, version))
+    elif issubclass(found, ApiData):
+        item = found.decode(stream, version=version, header=False)
+    else:
+        return _shown_struct(found.decode(data, version=version), _fields(message)), None
+    return _shown_struct(item, _fields(message)), stream.tell()
+
+
+def encode(value: dict[str, Any], message: str, version: int) -> bytes:
+    """Encode a message. Raises Unsupported where the library has none, and for what an object of it cannot say."""
+    found = _class(message, version)
+    item = found(version=version, **_arguments(value, _fields(message), version))
+    if isinstance(item, ApiHeader):
+        return bytes(item.encode(flexible=_flexible(found, version)))
+    if isinstance(item, ApiData):
+        return bytes(item.encode(version=version, header=False))
+    return bytes(item.encode(version=version))
+
+
+def _class(message: str, version: int) -> Any:
+    low, _, high = VERSIONS.get(message, "1-0").partition("-")
+    if not int(low) <= version <= int(high or low):
+        raise Unsupported(f"no {message} {version}")
+    return CLASSES[message]
+
+
+def _flexible(header: Any, version: int) -> bool:
+    """Say whether a header has tagged fields: this is how the library asks for its version."""
+    return bool(header._flexible_versions[0] <= version)  # noqa: SLF001
+
+
+@lru_cache
+def _fields(message: str) -> Fields:
+    found = _paired(CLASSES[message].fields.values(), load_json(message)["fields"])
+    return found | {now: found[then] for (owner, then), now in RENAMED.items() if owner == message}
+
+
+def _paired(fields: Iterable[Any], definitions: list[dict[str, Any]]) -> Fields:
+    return {
+        row["name"]: (field, _paired(field.fields.values(), row["fields"]) if "fields" in row else {})
+        for field, row in zip(fields, definitions, strict=True)
+    }
+
+
+# --- decode -------------------------------------------------------------------------------------------
+
+
+def _shown_struct(item: Any, fields: Fields) -> dict[str, Any]:
+    """Show the fields of the version that was read, which is not always the one that was asked for."""
+    value = {}
+    for name, (field, inner) in fields.items():
+        if not field.for_version_q(item.version):
+            continue
+        found = getattr(item, field.name)
+        if found is None and field.is_struct() and not field.nullable_for_version_q(item.version):
+            continue  # a tagged structure that was not there: the library has no default for it
+        value[name] = _shown(field, inner, found)
+    if item.unknown_tags:
+        value[UNKNOWN] = [{"tag": int(name[1:]), "data": data} for name, data in item.unknown_tags.items()]
+    return value
+
+
+def _shown(field: Any, inner: Fields, value: Any) -> Any:
+    if field.is_array():
+        return None if value is None else [_shown_element(field.array_of, inner, item) for item in value]
+    return _shown_element(field, inner, value)
+
+
+def _shown_element(field: Any, inner: Fields, value: Any) -> Any:
+    if field.type_str == "uuid":
+        return UUID.ZERO_UUID if value is None else value  # None is the library's word for zero
+    if field.type_str == "bitfield":
+        return _number(value)
+    return _shown_struct(value, inner) if inner and value is not None else value
+
+
+def _number(bits: set[int] | None) -> int:
+    """Give the INT32 that the library takes for a set of bits; None is its word for the sign alone."""
+    return int(struct.unpack(">i", BitField.encode(bits))[0])
+
+
+# --- encode -------------------------------------------------------------------------------------------
+
+
+def _arguments(value: dict[str, Any], fields: Fields, version: int) -> dict[str, Any]:
+    """Make the arguments of a class; a field that is not given is left to the library's default."""
+    if value.get(UNKNOWN):
+        raise Unsupported("tagged fields that the definition does not know are not written")
+    given = {name: item for name, item in value.items() if name != UNKNOWN}
+    for name in given:
+        if name not in fields:
+            raise Unsupported(f"the library's definition has no field {name}")
+    return {fields[name][0].name: _given(*fields[name], item, version) for name, item in given.items()}
+
+
+def _given(field: Any, inner: Fields, value: Any, version: int) -> Any:
+    if field.is_array():
+        return None if value is None else [_given_element(field.array_of, inner, item, version) for item in value]
+    return _given_element(field, inner, value, version)
+
+
+def _given_element(field: Any, inner: Fields, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if inner:
+        # A structure that the version does not have can be made only without a version.
+        made = version if field.for_version_q(version) else None
+        return field.data_class(version=made, **_arguments(value, inner, version))
+    return SCALARS[field.type_str](value) if field.type_str in SCALARS else value
+
+
+SCALARS: dict[str, Any] = {
+    "int64": int,
+    "float64": lambda digits: struct.unpack(">d", bytes.fromhex(digits))[0],
+    "uuid": uuid.UUID,
+    "bytes": bytes.fromhex,
+    "records": bytes.fromhex,
+    "bitfield": lambda number: BitField.decode(io.BytesIO(struct.pack(">i", number))),
+}

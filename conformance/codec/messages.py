@@ -1,0 +1,373 @@
+"""Messages: parsed definitions → the layout of one message in one version (message-definitions.md).
+
+A definition says which versions a message and each of its fields has, where a field may be null, and from which version
+on everything is flexible: compact types, and a section of tagged fields at the end of every structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.cursor import Cursor, Malformed, Unencodable
+from conformance.codec.primitives import (
+    INT8,
+    INT32,
+    PRIMITIVES,
+    TAGGED_FIELDS,
+    UNSIGNED_VARINT,
+    Prefix,
+    Wire,
+    array,
+    read_tagged,
+)
+from conformance.codec.structure import Field, Layout, Values, read, write
+
+# --- what a definition says ---------------------------------------------------------------------------
+
+LAST = (1 << 15) - 1
+"""The end of an open range: versions are 16-bit numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A range of versions, both ends included; empty where the low end is above the high one."""
+
+    low: int = 1
+    high: int = 0
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.low, self.high + 1))
+
+    def __bool__(self) -> bool:
+        return self.low <= self.high
+
+    def __str__(self) -> str:
+        if not self:
+            return "none"
+        if self.high == LAST:
+            return f"{self.low}+"
+        return f"{self.low}-{self.high}" if self.low < self.high else f"{self.low}"
+
+    def within(self, other: Versions) -> bool:
+        """Whether every version of this range is in the other."""
+        return not self or (self.low in other and self.high in other)
+
+    def shared(self, other: Versions) -> Versions:
+        """The versions in both ranges."""
+        return Versions(max(self.low, other.low), min(self.high, other.high))
+
+
+NONE = Versions()
+
+FIXED = {
+    **{"bool": "BOOLEAN", "int8": "INT8", "int16": "INT16", "uint16": "UINT16", "int32": "INT32", "uint32": "UINT32"},
+    **{"int64": "INT64", "float64": "FLOAT64", "uuid": "UUID"},
+}
+SIZED = {"string": "STRING", "bytes": "BYTES", "records": "BYTES"}
+"""Types with a length. What is in records is not looked into here: nullability aside, they are bytes."""
+
+SCALARS = (*FIXED, *SIZED)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a message or structure, as its definition says."""
+
+    name: str
+    type: str
+    """One of SCALARS or the name of a structure; of an array, what its elements are."""
+    versions: Versions
+    is_array: bool = False
+    default: Any = None
+    """As a wire value. Structures that are not null by default have the defaults of their fields instead."""
+    nullable: Versions = NONE
+    tagged: Versions = NONE
+    tag: int | None = None
+    ignorable: bool = False
+    map_key: bool = False
+    rigid: bool = False
+    """Never in its compact form (`"flexibleVersions": "none"` on the field)."""
+    entity: str = ""
+    null_default: bool = False
+    """Whether the definition gives null as the default."""
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether it is a structure (not an array of them)."""
+        return self.type not in SCALARS and not self.is_array
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as its definition says, its structures by name; the message itself stands under its own name."""
+
+    name: str
+    kind: str
+    """request, response, header, data…"""
+    valid: Versions
+    flexible: Versions
+    structures: Mapping[str, tuple[Member, ...]] = field(hash=False, compare=False)
+    api_key: int | None = None
+    source: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
+    """The definition as JSON, comments gone, as it travels in requests."""
+    origin: str = field(default="", hash=False, compare=False)
+    """Where the definition was read from, as somebody named it; empty for one that came otherwise."""
+    digest: str = ""
+    """Of the definition's text: messages of one name and digest are the same."""
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The fields of the message itself."""
+        return self.structures[self.name]
+
+
+def header_version(message: Message, version: int) -> int:
+    """The version of the header before a request or response (decisions, tagged fields and messages)."""
+    flexible = version in message.flexible
+    if message.kind == "request":
+        # ControlledShutdown 0 comes with the header that has no client id.
+        return 0 if (message.name, version) == ("ControlledShutdownRequest", 0) else 1 + flexible
+    # An answer to ApiVersions must be readable by those who do not know yet what is flexible.
+    return 0 if message.name == "ApiVersionsResponse" else int(flexible)
+
+
+# --- defaults -----------------------------------------------------------------------------------------
+
+UNKNOWN = "_unknownTaggedFields"
+"""Where tagged fields that the definition does not know are kept, as TAGGED_FIELDS."""
+
+
+def default_of(message: Message, member: Member) -> Any:
+    """The default of a field as a wire value, that of a structure with all its fields."""
+    if not member.is_struct or member.null_default:
+        return member.default
+    return {inner.name: default_of(message, inner) for inner in message.structures[member.type]}
+
+
+def is_default(message: Message, member: Member, value: Any) -> bool:
+    """Whether a value is the field's default, in itself and in all its parts; parts left out are at theirs."""
+    if not member.is_struct or member.null_default or value is None:
+        return bool(value == default_of(message, member))
+    return not value.get(UNKNOWN) and all(
+        inner.name not in value or is_default(message, inner, value[inner.name])
+        for inner in message.structures[member.type]
+    )
+
+
+# --- layouts ------------------------------------------------------------------------------------------
+
+_NULL = "definitions.null-in-non-nullable"
+_SIZE = "tagged.size-bounds-data"
+_NEGATIVE = "array.negative-count"
+_TOO_FEW = "array.too-few-elements-rejected"
+
+
+def type_name(message: str, version: int) -> str:
+    """What a message in a version is called as a type."""
+    return f"MESSAGE<{message},{version}>"
+
+
+def wire_of(message: Message, version: int) -> Wire:
+    """A message in a version as a type. Raises Unencodable for a version that it does not have."""
+    if version not in message.valid:
+        raise Unencodable("definitions.valid-versions", f"{message.name} has versions {message.valid}, not {version}")
+    return _made(message, version)
+
+
+@lru_cache(maxsize=1 << 13)
+def _made(message: Message, version: int) -> Wire:
+    return replace(_Compiler(message, version).structure(message.name), name=type_name(message.name, version))
+
+
+def notation_of(message: Message, name: str = "") -> n.Fields:
+    """The value notation of a message, or of one of its structures, in any version; null is each version's to judge."""
+    rows: dict[str, Any] = {}
+    for member in message.structures[name or message.name]:
+        if member.type in SCALARS:
+            one: Any = PRIMITIVES[FIXED.get(member.type) or SIZED[member.type]].notation
+        else:
+            one = notation_of(message, member.type)
+        rows[member.name] = n.ListOf(one) if member.is_array else one
+    return n.Fields({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable=bool(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Makes the layouts of one message in one version."""
+
+    message: Message
+    version: int
+    made: dict[str, Wire] = field(default_factory=dict)
+
+    @property
+    def flexible(self) -> bool:
+        """Whether this version has compact types and tagged sections."""
+        return self.version in self.message.flexible
+
+    def structure(self, name: str) -> Wire:
+        """A structure of the message, made once."""
+        if name not in self.made:
+            self.made[name] = self._structure(name)
+        return self.made[name]
+
+    def _structure(self, name: str) -> Wire:
+        members = self.message.structures[name]
+        present = [member for member in members if self.version in member.versions]
+        tagged = [member for member in present if self.version in member.tagged]
+        fields = [
+            Field(member.name, self._wire(member), "definitions.field-order-is-wire-order")
+            for member in present
+            if member not in tagged
+        ]
+        if self.flexible:
+            section = {member.tag: (member, self._wire(member)) for member in tagged if member.tag is not None}
+            others = frozenset(member.tag for member in members if member.tag is not None) - set(section)
+            fields.append(Field(UNKNOWN, _Section(self.message, section, others), "tagged.section-layout"))
+        layout = Layout(name, tuple(fields))
+
+        def decode(cursor: Cursor) -> Values:
+            values = read(layout, cursor)
+            values.update(values.pop(UNKNOWN, {}))
+            return values
+
+        def encode(value: Any) -> bytes:
+            return write(layout, self._complete(members, value))
+
+        smallest = layout.smallest() + self.flexible
+        notation = notation_of(self.message, "" if name == self.message.name else name)
+        return Wire(name, decode, encode, notation, smallest)
+
+    def _wire(self, member: Member) -> Wire:
+        """How a field stands in this version."""
+        nullable = self.version in member.nullable
+        if member.is_array:
+            element = self._scalar(member, nullable=False) if member.type in SCALARS else self.structure(member.type)
+            # As Apache Kafka: no more elements than bytes, even of structures without fields.
+            return array(f"[]{member.type}", self._count(nullable=nullable), _counted(element), _TOO_FEW)
+        if member.type in SCALARS:
+            return self._scalar(member, nullable=nullable)
+        return _nullable(self.structure(member.type)) if nullable else self.structure(member.type)
+
+    def _scalar(self, member: Member, *, nullable: bool) -> Wire:
+        if member.type in FIXED:
+            return PRIMITIVES[FIXED[member.type]]
+        compact = "COMPACT_" if self.flexible and not member.rigid else ""
+        return PRIMITIVES[f"{compact}{'NULLABLE_' if nullable else ''}{SIZED[member.type]}"]
+
+    def _count(self, *, nullable: bool) -> Prefix:
+        rule = "" if nullable else _NULL
+        if self.flexible:
+            return Prefix(UNSIGNED_VARINT, plus=1, nullable=nullable, null_rule=rule, negative_rule=_NEGATIVE)
+        return Prefix(INT32, nullable=nullable, null_rule=rule, negative_rule=_NEGATIVE, negative_open=nullable)
+
+    def _complete(self, members: tuple[Member, ...], given: Values) -> Values:
+        """The fields that this version writes, missing ones at their default. Raises Unencodable."""
+        out: Values = {}
+        for member in members:
+            value = given[member.name] if member.name in given else default_of(self.message, member)
+            if self.version not in member.versions:
+                if not member.ignorable and not is_default(self.message, member, value):
+                    hint = f"{member.name} is set, which version {self.version} does not have"
+                    raise Unencodable("definitions.non-ignorable-non-default-error", hint)
+                continue
+            if value is None and self.version not in member.nullable:
+                raise Unencodable(_NULL, f"{member.name} is null, which it cannot be in version {self.version}")
+            out[member.name] = value
+        unknown = given.get(UNKNOWN) or ()
+        if unknown and not self.flexible:
+            raise Unencodable("tagged.only-in-flexible", f"tagged fields in version {self.version}")
+        return {**out, UNKNOWN: unknown}
+
+
+def _counted(element: Wire) -> Wire:
+    return replace(element, smallest=max(1, element.smallest))
+
+
+def _nullable(structure: Wire) -> Wire:
+    """A structure behind an INT8: below 0 it is null (decisions, tagged fields and messages)."""
+
+    def decode(cursor: Cursor) -> Values | None:
+        start = cursor.pos
+        mark: int = INT8.decode(cursor)
+        cursor.span("#present", start, mark, "INT8")
+        if mark not in (-1, 1):
+            cursor.remark("definitions.type-unknown", f"{mark} before a structure, -1 or 1 is written", at=start)
+        return None if mark < 0 else structure.decode(cursor)
+
+    def encode(value: Any) -> bytes:
+        return INT8.encode(-1) if value is None else INT8.encode(1) + structure.encode(value)
+
+    return Wire(structure.name, decode, encode, structure.notation, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """The tagged fields at the end of a structure: those that the definition knows, and the rest as they are."""
+
+    message: Message
+    known: Mapping[int, tuple[Member, Wire]]
+    others: frozenset[int] = frozenset()
+    """Tags that the definition gives to fields which this version does not have."""
+    notation: Any = TAGGED_FIELDS.notation
+
+    def read(self, cursor: Cursor, values: Values) -> Values:
+        """Every known field, those that are not there at their default; the unknown ones under UNKNOWN if any."""
+        del values
+        start = cursor.pos
+        readers = {tag: _within(member.name, wire) for tag, (member, wire) in self.known.items()}
+        entries = read_tagged(cursor, readers)
+        there = {entry["tag"]: entry["value"] for entry in entries if "value" in entry}
+        found: Values = {
+            member.name: there[tag] if tag in there else default_of(self.message, member)
+            for tag, (member, _) in self.known.items()
+        }
+        unknown = tuple(entry for entry in entries if "value" not in entry)
+        if any(entry["tag"] in self.others for entry in unknown):
+            # No document speaks of it; Apache Kafka's code refuses to read one, and writes it.
+            cursor.remark("tagged.unknown-skipped", "a tag of a field that this version does not have", at=start)
+        return {**found, UNKNOWN: unknown} if unknown else found
+
+    def write(self, values: Values) -> bytes:
+        """Known fields that are not at their default, by tag, and the unknown ones among them."""
+        TAGGED_FIELDS.encode(values[UNKNOWN])  # raises for tags that are out of order or stand twice
+        entries = [
+            {"tag": tag, "data": wire.encode(values[member.name])}
+            for tag, (member, wire) in self.known.items()
+            if not is_default(self.message, member, values[member.name])
+        ]
+        entries += values[UNKNOWN]
+        known = {entry["tag"] for entry in values[UNKNOWN]} & set(self.known)
+        if known:
+            raise Unencodable("tagged.duplicate-rejected", f"tag {min(known)} is given as unknown, but it is known")
+        return TAGGED_FIELDS.encode(tuple(sorted(entries, key=lambda entry: int(entry["tag"]))))
+
+
+def _within(name: str, wire: Wire) -> Callable[[Cursor, int], Any]:
+    """Reads a known tagged field from the bytes that its size gives.
+
+    A size that its value does not fill is open: Apache Kafka does not look at it, and reads on behind the value.
+    """
+
+    def value(cursor: Cursor, start: int) -> Any:
+        stop, end, base = cursor.pos, cursor.end, cursor.path
+        cursor.path = f"{base}.{name}" if base else name
+        cursor.pos, cursor.end = start, stop
+        try:
+            found = wire.decode(cursor)
+        except Malformed:
+            cursor.pos, cursor.end = start, end
+            wire.decode(cursor)
+            cursor.fail(_SIZE, f"the value of {name} does not end with its size", at=start, open=True)
+        if cursor.pos != stop:
+            cursor.fail(_SIZE, f"the value of {name} ends before its size", open=True)
+        cursor.end, cursor.path = end, base
+        return found
+
+    return value
