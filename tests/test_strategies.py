@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 import conformance
 from conformance import codec, strategies
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.log import first_offset, last_offset
 from conformance.codec.primitives import ARRAYS, PRIMITIVES
+from conformance.semantics.visibility import Aborted, view
 from conformance.strategies import (
     arrays,
     compact_arrays,
@@ -27,6 +29,7 @@ from conformance.strategies import (
     control_batches,
     control_records,
     encoded,
+    fetches,
     float64s,
     from_type,
     gapped_batches,
@@ -37,14 +40,17 @@ from conformance.strategies import (
     int32s,
     int64s,
     logs,
+    message_sets,
     record_batches,
     records,
     records_fields,
     strings,
     tagged_fields,
+    transactions,
     uint16s,
     varints,
     varlongs,
+    wrappers,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -115,6 +121,10 @@ def test_every_public_name_is_documented():
         (arrays(strings(min_size=1), allow_null=False), "arrays(strings(min_size=1), allow_null=False)"),
         (record_batches(codec="lz4", max_size=2), "record_batches(codec='lz4', max_size=2)"),
         (logs(min_size=1), "logs(min_size=1)"),
+        (logs(magics=(1, 2)), "logs(magics=(1, 2))"),
+        (message_sets(magic=0), "message_sets(magic=0)"),
+        (wrappers(codec="snappy"), "wrappers(codec='snappy')"),
+        (fetches(isolation="read_committed"), "fetches(isolation='read_committed')"),
         (from_type("ARRAY<ARRAY<INT8>>"), "arrays(arrays(int8s()), max_size=8)"),
         (encoded("UUID"), "encoded('UUID')"),
         (hostile("RECORD", values=records()), "hostile('RECORD', values=records())"),
@@ -155,6 +165,57 @@ def test_a_batch_as_first_written_is_what_an_encoder_can_be_asked_for(batches):
 
 def check(holds):
     assert holds
+
+
+@pytest.mark.parametrize("entries", [wrappers(), wrappers(magic=1, codec="lz4", min_size=2, max_size=3)], ids=repr)
+def test_a_wrapper_is_read_back_as_it_is_and_nothing_about_it_is_open(entries):
+    def hold(entry):
+        value = {"batches": (entry,), "partial": 0}
+        check_whole("LOG", value, codec.encode("LOG", value))
+
+    always(entries, hold)
+
+
+@pytest.mark.parametrize("magics", [(0,), (1,), (0, 2)])
+def test_a_log_has_entries_of_the_magics_that_are_asked_for(magics):
+    def hold(log):
+        assert {entry["magic"] for entry in log["batches"]} <= {*magics}
+
+    always(logs(magics=magics), hold)
+
+
+def test_wrappers_come_up_in_logs():
+    found = smallest(logs(), lambda log: any("messages" in one and one["compression"] for one in log["batches"]))
+    assert [entry["magic"] for entry in found["batches"]] == [0]
+
+
+def test_transactions_are_read_back_as_they_are_and_those_listed_are_aborted_in_the_log():
+    def hold(found):
+        check_whole("LOG", found["log"], codec.encode("LOG", found["log"]))
+        batches = found["log"]["batches"]
+        aborts = [b for b in batches if b["isControlBatch"] and b["records"][0]["key"] == b"\0\0\0\0"]
+        assert [entry["producerId"] for entry in found["aborted"]] == [batch["producerId"] for batch in aborts]
+        for entry, marker in zip(found["aborted"], aborts, strict=True):
+            first = next(batch for batch in batches if batch["baseOffset"] == entry["firstOffset"])
+            assert (first["producerId"], first["isTransactional"]) == (entry["producerId"], True)
+            assert entry["firstOffset"] < marker["baseOffset"]
+
+    always(transactions(), hold)
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_what_is_to_be_seen_of_a_fetch_is_what_a_reader_of_the_whole_makes_of_it(isolation):
+    def hold(fetch):
+        data = codec.encode("LOG", fetch["log"])
+        aborted = [Aborted(entry["producerId"], entry["firstOffset"]) for entry in fetch["aborted"]]
+        seen = view(data, fetch["fetchOffset"], isolation=isolation, aborted=aborted)
+        assert (seen.damage, seen.remarks) == (None, ())
+        assert (seen.records, seen.next_offset) == (fetch["records"], fetch["nextOffset"])
+        assert fetch["isolation"] == isolation
+        assert fetch["fetchOffset"] < fetch["nextOffset"] <= fetch["highWatermark"]
+        assert isolation == "read_committed" or not fetch["aborted"]
+
+    always(fetches(isolation=isolation), hold)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -218,7 +279,7 @@ def test_offsets_in_a_log_rise():
     def hold(log):
         assert 2 <= len(log["batches"]) <= 3
         for one, other in pairwise(log["batches"]):
-            assert one["baseOffset"] + one["lastOffsetDelta"] < other["baseOffset"]
+            assert last_offset(one) < first_offset(other)
 
     always(logs(min_size=2, max_size=3), hold)
 
@@ -349,7 +410,7 @@ def test_what_a_batch_shrinks_to(strategy, condition, unlike, offsets):
 
 
 def test_two_batches_in_a_log_shrink_to_empty_neighbours():
-    batches = smallest(logs(), lambda log: len(log["batches"]) == 2)["batches"]
+    batches = smallest(logs(magics=(2,)), lambda log: len(log["batches"]) == 2)["batches"]
     assert [stripped(batch) for batch in batches] == [{"recordCount": 0}, {"baseOffset": 1, "recordCount": 0}]
 
 
@@ -357,7 +418,40 @@ def test_a_producers_record_in_a_log_shrinks_to_the_smallest_batch():
     def holds_one(log):
         return any(batch["records"] and not batch["isControlBatch"] for batch in log["batches"])
 
-    assert smallest(logs(), holds_one)["batches"] == (BATCH,)
+    assert smallest(logs(magics=(2,)), holds_one)["batches"] == (BATCH,)
+
+
+def test_a_wrapper_shrinks_to_one_message_without_content():
+    plain = {"offset": 0, "magic": 0, "key": None, "value": None}
+    assert smallest(wrappers()) == {"magic": 0, "offset": 0, "compression": 1, "messages": (plain,)}
+    timed = {"offset": 0, "magic": 1, "timestamp": 0, "timestampType": 0, "key": None, "value": None}
+    found = smallest(wrappers(magic=1, codec="lz4"), lambda entry: len(entry["messages"]) > 1)
+    assert found["messages"] == (timed, {**timed, "offset": 1})
+
+
+def test_messages_in_a_log_shrink_to_one_without_content():
+    log = smallest(logs(magics=(0, 1)), lambda log: log["batches"])
+    plain = {"offset": 0, "magic": 0, "key": None, "value": None}
+    assert log["batches"] == ({"magic": 0, "offset": 0, "compression": 0, "messages": (plain,)},)
+
+
+def test_transactions_shrink_to_none_and_an_aborted_one_to_a_batch_and_its_marker():
+    assert smallest(transactions()) == {"log": {"batches": (), "partial": 0}, "aborted": ()}
+    found = smallest(transactions(), lambda found: found["aborted"])
+    assert found["aborted"] == ({"producerId": 0, "firstOffset": 0},)
+    assert [(b["baseOffset"], b["producerId"], b["isControlBatch"]) for b in found["log"]["batches"]] == [
+        (0, 0, False),
+        (1, 0, True),
+    ]
+
+
+def test_a_fetch_shrinks_to_one_record_without_a_producer():
+    found = smallest(fetches())
+    assert found["log"]["batches"] == (BATCH,)
+    assert [record["offset"] for record in found["records"]] == [0]
+    assert (found["isolation"], found["fetchOffset"], found["nextOffset"]) == ("read_uncommitted", 0, 1)
+    hidden = smallest(fetches(), lambda fetch: fetch["aborted"] and fetch["records"])
+    assert len(hidden["aborted"]) == 1
 
 
 def test_pairs_shrink_as_their_values_do():
@@ -437,6 +531,13 @@ def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
         (lambda: record_batches(min_size=0), ValueError, "a batch is written with records"),
         (lambda: gapped_batches(codec=1), ValueError, "codec must be one of"),
         (lambda: logs(max_size=-1), ValueError, "max_size -1"),
+        (lambda: logs(magics=(3,)), ValueError, "magics must be some of 0, 1, 2"),
+        (lambda: logs(magics=1), TypeError, "magics must be a collection"),
+        (lambda: message_sets(magic=2), ValueError, "magics must be some of 0, 1"),
+        (lambda: wrappers(codec="zstd"), ValueError, "codec must be one of gzip, snappy, lz4"),
+        (lambda: wrappers(min_size=0), ValueError, "a wrapper is written with messages"),
+        (lambda: fetches(isolation="dirty"), ValueError, "isolation must be one of read_uncommitted, read_committed"),
+        (lambda: fetches(min_size=0), ValueError, "there is something to fetch"),
         (lambda: from_type("INT7"), codec.UnknownType, "there is no type 'INT7'"),
         (lambda: from_type("ARRAY<LOG>"), codec.UnknownType, "no array of it"),
         (lambda: from_type(8), TypeError, "name must be that of a type, not 8"),
