@@ -337,12 +337,9 @@ def judged_set(expect, data):
     return judge(case(expect, type="MESSAGE_SET"), Accepted({"hex": data.hex()}))
 
 
-def shifted(magic, offset=None, **changes):
+def changed(magic, **fields):
     """The set in a wrapper with some of its fields changed."""
-
-    return write(
-        LAYOUTS[magic], {**entry_of(MESSAGES, magic, 1), **changes} | ({} if offset is None else {"offset": offset})
-    )
+    return write(LAYOUTS[magic], {**entry_of(MESSAGES, magic, 1), **fields})
 
 
 def test_a_plain_set_is_judged_on_its_bytes_and_told_by_its_values():
