@@ -270,8 +270,9 @@ def _compare_meaning(case: Case, value: dict[str, Any], written: bytes) -> Verdi
         return Verdict(Kind.FAIL, f"{len(written) - read.consumed} bytes stand after what was written")
     if case.type == "LOG":
         return _compare_sets(case, value, read, written)
-    free = _FREE if case.type == "RECORD_BATCH" else ()
-    found = {name: entry for name, entry in read.value.items() if name not in free}
+    found = read.value
+    if case.type == "RECORD_BATCH":
+        found = {name: entry for name, entry in found.items() if name not in _FREE}
     differs = _written_difference(case, value, found)
     if differs is None and read.remarks and case.type.startswith("MESSAGE<"):
         return _lapse(read, written)

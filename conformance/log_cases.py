@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from conformance import codec
@@ -55,13 +56,14 @@ def read_question(
     check_crcs: bool = True,
 ) -> Question:
     """How a log is asked for, by default from its first offset on and uncommitted, and what is to be seen of it."""
-    start = first_seen(data) if fetch_offset is None else fetch_offset
+    entries = list(codec.entries(data))
+    start = _first_seen(data, entries) if fetch_offset is None else fetch_offset
     listed = list(aborted)
     transactions = [Aborted(entry["producerId"], entry["firstOffset"]) for entry in listed]
-    seen = view(data, start, isolation=isolation, aborted=transactions, check_crcs=check_crcs)
-    unchecked = seen
-    if seen.damage is not None and seen.damage.requirement in CHECKSUM_RULES:
-        unchecked = view(data, start, isolation=isolation, aborted=transactions, check_crcs=False)
+    known: dict[str, Any] = {"isolation": isolation, "aborted": transactions, "entries": entries}
+    unchecked = view(data, start, check_crcs=False, **known)
+    checked = check_crcs and any(entry.violations for entry in entries)
+    seen = view(data, start, **known) if checked else unchecked
     end = seen.next_offset + (_FAR if seen.damage else 0) if high_watermark is None else high_watermark
     request = {
         "hex": data.hex(),
@@ -92,9 +94,12 @@ def first_seen(data: bytes) -> int:
     Of a wrapper that is damaged these tell the last offset, so that a fetch from there might pass the damage over: it
     begins at 0.
     """
-    first = next(codec.entries(data), None)
-    if first is not None and first.value is not None:
-        return max(0, first_offset(first.value))
+    return _first_seen(data, list(islice(codec.entries(data), 1)))
+
+
+def _first_seen(data: bytes, entries: Sequence[codec.Entry]) -> int:
+    if entries and entries[0].value is not None and not entries[0].violations:
+        return max(0, first_offset(entries[0].value))
     if len(data) < OVERHEAD or is_wrapper(data):
         return 0
     return max(0, int.from_bytes(data[:8], "big", signed=True))

@@ -22,7 +22,9 @@ from conformance.cases import (
     WritesAs,
 )
 from conformance.codec.checksums import CRC32C
+from conformance.codec.message_set import LAYOUTS, entry_of
 from conformance.codec.notation import UNSHOWN
+from conformance.codec.structure import write
 from conformance.judging import judge
 
 PLAIN = bytes.fromhex(
@@ -321,3 +323,48 @@ def test_differing_bytes_of_a_plain_type_name_the_first_that_differs():
     verdict = judge(case(Writes(b"\x80\x01"), data=b"\x80\x01"), Accepted({"hex": "8002"}))
     assert (verdict.kind, verdict.path) == (Kind.FAIL, "@1")
     assert "cannot be read" in judge(case(Writes(b"\x80\x01")), Accepted({"hex": "80"})).detail
+
+
+# --- message sets that were written -------------------------------------------------------------------
+
+MESSAGES = tuple({"offset": at, "timestamp": 1000 + at, "key": None, "value": b"v" * 400} for at in range(3))
+PLAIN_SET = codec.encode("MESSAGE_SET", MESSAGES, magic=1)
+WRAPPED = codec.encode("MESSAGE_SET", MESSAGES, magic=1, compression=1)
+AS_LOG = WritesAs(codec.decode("LOG", WRAPPED).value, "LOG")
+
+
+def judged_set(expect, data):
+    return judge(case(expect, type="MESSAGE_SET"), Accepted({"hex": data.hex()}))
+
+
+def shifted(magic, offset=None, **changes):
+    """The set in a wrapper with some of its fields changed."""
+
+    return write(
+        LAYOUTS[magic], {**entry_of(MESSAGES, magic, 1), **changes} | ({} if offset is None else {"offset": offset})
+    )
+
+
+def test_a_plain_set_is_judged_on_its_bytes_and_told_by_its_values():
+    assert judged_set(Writes(PLAIN_SET), PLAIN_SET).kind is Kind.PASS
+    other = codec.encode("MESSAGE_SET", ({**MESSAGES[0], "key": b"k"}, *MESSAGES[1:]), magic=1)
+    verdict = judged_set(Writes(PLAIN_SET), other)
+    assert (verdict.kind, verdict.path) == (Kind.FAIL, "[0].key")
+    assert judged_set(Writes(PLAIN_SET), WRAPPED).kind is Kind.FAIL
+    assert judged_set(Writes(PLAIN_SET), b"\0" * 30).kind is Kind.FAIL
+
+
+def test_a_wrapped_set_is_judged_by_what_a_reader_gets_of_it():
+    assert judged_set(AS_LOG, WRAPPED).kind is Kind.PASS
+    for other in (PLAIN_SET, WRAPPED + WRAPPED, changed(0), WRAPPED[:-3]):
+        verdict = judged_set(AS_LOG, other)
+        assert (verdict.kind, verdict.level) == (Kind.FAIL, ""), other.hex()
+
+
+def test_what_only_a_writer_owes_a_wrapper_is_judged_at_should():
+    keyed, from_zero = changed(1, key=b"k"), changed(1, offset=0)
+    assert (judged_set(AS_LOG, keyed).level, judged_set(AS_LOG, keyed).requirement) == (
+        "should",
+        "recursive.wrapper-key-null",
+    )
+    assert judged_set(AS_LOG, from_zero).level == "should"

@@ -89,16 +89,20 @@ class Entry:
     start: int
     stop: int
     value: Any
-    """None when there are violations; None without any for the tail that is cut off."""
+    """None when something else than a checksum is wrong; None without violations for the tail that is cut off."""
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
 
+    def faults(self, *, check_crcs: bool) -> tuple[Violation, ...]:
+        """The violations, those of checksums only where these are checked."""
+        return tuple(one for one in self.violations if check_crcs or one.requirement not in CHECKSUM_RULES)
 
-def entries(data: bytes, *, check_crcs: bool = True, limits: Limits | None = None) -> Iterator[Entry]:
+
+def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
     """The entries of a log, one at a time, the last of them perhaps cut off. Positions are bytes of `data`.
 
     An entry that is damaged inside is followed by the next, as its size still tells where that begins; one whose size
-    is too small, or whose magic is unknown, is the last. Without `check_crcs`, wrong checksums are passed over.
+    is too small, or whose magic is unknown, is the last.
     """
     at = 0
     while at < len(data):
@@ -115,8 +119,8 @@ def entries(data: bytes, *, check_crcs: bool = True, limits: Limits | None = Non
             findings.violations.append(problem.violation)
         size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
         stop = at + OVERHEAD + size if size > 0 else len(data)
-        violations = [found for found in findings.violations if check_crcs or found.requirement not in CHECKSUM_RULES]
-        yield Entry(at, stop, None if violations else value, tuple(violations), tuple(findings.remarks))
+        sound = all(found.requirement in CHECKSUM_RULES for found in findings.violations)
+        yield Entry(at, stop, value if sound else None, tuple(findings.violations), tuple(findings.remarks))
         if data[at + MAGIC_AT : at + MAGIC_AT + 1] not in (b"\0", b"\1", b"\2"):
             return
         at = stop

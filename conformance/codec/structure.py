@@ -6,6 +6,7 @@ length or checksum depends only on the bytes that follow it in its own structure
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -168,6 +169,12 @@ class Layout:
     """Fields that the notation does not show."""
     shown: tuple[tuple[str, Any], ...] = ()
     """Further names of the notation, which rules add to the values."""
+    bound: str = dataclasses.field(init=False)
+    """The requirement of the field that gives the length of the rest; empty where there is none."""
+
+    def __post_init__(self) -> None:
+        bounds = (one.derive.rule for one in self.fields if isinstance(one.derive, ByteLength))
+        object.__setattr__(self, "bound", next(bounds, ""))
 
     def notation(self) -> n.Fields:
         """The value notation that follows from the fields."""
@@ -249,10 +256,9 @@ def _split_bits(field: Field, cursor: Cursor, base: str, *, start: int, values: 
 
 
 def _expect_end(layout: Layout, cursor: Cursor, outer: int) -> None:
-    bounds = [field.derive.rule for field in layout.fields if isinstance(field.derive, ByteLength)]
-    if bounds and cursor.pos != cursor.end:
+    if layout.bound and cursor.pos != cursor.end:
         left, cursor.end = cursor.left, outer
-        cursor.fail(bounds[0], f"{left} bytes are left over inside {layout.name}")
+        cursor.fail(layout.bound, f"{left} bytes are left over inside {layout.name}")
 
 
 def write(layout: Layout, values: Values) -> bytes:

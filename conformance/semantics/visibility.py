@@ -147,10 +147,12 @@ def view(
     isolation: str = ISOLATIONS[0],
     aborted: Iterable[Aborted] = (),
     check_crcs: bool = True,
+    entries: Iterable[codec.Entry] | None = None,
 ) -> View:
     """What a consumer at `fetch_offset` is to be shown of the bytes of a log, up to the first damaged entry.
 
-    With `check_crcs` off, an entry whose checksum is all that is wrong counts as sound.
+    With `check_crcs` off, an entry whose checksum is all that is wrong counts as sound. `entries` are those of the log,
+    for who has read them already.
     """
     transactions = _Transactions(aborted) if isolation == READ_COMMITTED else None
     records: list[dict[str, Any]] = []
@@ -160,10 +162,11 @@ def view(
     remarks: list[codec.Violation] = []
     damage: codec.Violation | None = None
     partial = False
-    for entry in codec.entries(data, check_crcs=check_crcs):
+    for entry in codec.entries(data) if entries is None else entries:
         remarks += entry.remarks
-        if entry.value is None:
-            damage = _foremost(entry.violations)
+        faults = entry.faults(check_crcs=check_crcs)
+        if faults or entry.value is None:
+            damage = _foremost(faults)
             partial = damage is None
             if damage is not None and _need_not_be_met(data, entry, damage, fetch_offset, transactions):
                 hint = "damage in records that nobody is shown: a consumer need not look at them"
