@@ -29,6 +29,21 @@ WRONG_USAGE = {
     "case that is no hex": (["run", "reference", "--case", "VARINT:0g"], "hex digits"),
     "case from a file that is not there": (["run", "reference", "--case", "VARINT:@nowhere.bin"], "nowhere.bin"),
     "value that is none of its type": (["run", "reference", "--op", "encode", "--case", 'VARINT:"x"'], "VARINT"),
+    "fetch of something else than a log": (
+        ["run", "reference", "--op", "read", "--case", "VARINT:{}"],
+        "read is asked",
+    ),
+    "fetch without a log": (["run", "reference", "--op", "read", "--case", "LOG:{}"], "a read request has hex"),
+    "fetch that is no JSON": (["run", "reference", "--op", "read", "--case", "LOG:00"], "read request"),
+    "conversion that nobody is asked for": (
+        ["run", "reference", "--op", "convert", "--case", 'LOG:{"hex": "00", "magic": 1}'],
+        "cut entry",
+    ),
+    "sequence of halves": (
+        ["run", "reference", "--op", "sequence", "--case", 'LOG:{"batches": [{"producerId": "7"}]}'],
+        "producerEpoch",
+    ),
+    "message set without a magic": (["run", "reference", "--op", "encode", "--case", "MESSAGE_SET:[]"], "MESSAGE_SET"),
     "vectors that are not there": (["run", "reference", "--vectors", "nowhere"], "nowhere"),
     "malformed vectors": (["run", "reference", "--vectors", "bad.yaml"], "bad.yaml:"),
     "vectors with an unknown requirement": (["run", "reference", "--vectors", "rule.yaml"], "no.such-rule"),

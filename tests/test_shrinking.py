@@ -2,13 +2,17 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
 from conformance import codec, run, shrinking
-from conformance.case_maker import encode_request
+from conformance.case_maker import encode_request, make_cases
 from conformance.cases import Kind, Refused, Verdict, WritesAs
-from conformance.generated import encode_case, generated_cases
+from conformance.codec.notation import NotationError
+from conformance.generated import generated_cases
+from conformance.judging import judge
+from conformance.own_cases import ad_hoc_case, encode_case
 from conformance.results import Result, Shrunk, TargetRun
 from conformance.run import Asker, Plan, run_target
 from conformance.saving import as_vector, save_all
@@ -55,10 +59,10 @@ class Lying(Asker):
         pass
 
 
-def judged(name, catalog, monkeypatch):
+def judged(name, catalog, monkeypatch, kind=""):
     liar = LIARS[name]
     monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(liar))
-    cases = list(generated_cases((PLANTED[name][0],), 150, 0, catalog))
+    cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
     record, results = run_target(name, None, cases, catalog, Plan())
     list(results)
     record.shrunk += shrinking.shrink_all(record, None, catalog, Plan())
@@ -108,6 +112,36 @@ def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
     assert not found.flaky
 
 
+PLANTED_IN_LOGS = {
+    "hands-out-markers": ("READ", 69 + 9),
+    "never-filters": ("READ", 68),
+    "next-one-too-far": ("READ", 0),
+    "converts-nothing": ("CONVERT", 68),
+    "stores-repeats": ("SEQUENCE", 2),
+    "fences-nobody": ("SEQUENCE", 2),
+}
+"""Liar: what it is asked, and the smallest bytes, or the fewest batches of a sequence, that show its fault."""
+
+
+@pytest.mark.parametrize("name", PLANTED_IN_LOGS)
+def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_shows_it_again(
+    name, catalog, monkeypatch, tmp_path
+):
+    kind, smallest = PLANTED_IN_LOGS[name]
+    record = judged(name, catalog, monkeypatch, kind)
+    cases = [found.result.case for found in record.shrunk]
+    assert cases
+    assert {case.op for case in cases} == {kind.lower()}
+    sizes = [len(case.request["batches"] if case.data is None else case.data) for case in cases]
+    assert min(sizes) <= 2 * smallest
+    for path in save_all([record], tmp_path):
+        assert list(check(path)) == []
+        (vector,) = read_vectors(path)
+        (case,) = make_cases(vector, catalog.requirements)
+        shown = judge(case, next(Lying(LIARS[name]).ask([case])))
+        assert shown.kind is Kind.FAIL, (path.read_text(), shown)
+
+
 def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
     asked = []
 
@@ -127,6 +161,23 @@ def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
     assert shrink_value("INT64", "-700", lambda value: int(value) < -100) == "-101"
     assert shrink_value("ARRAY<BOOLEAN>", [True, True], bool) == [False]
     assert shrink_value("STRING", "abcdef", lambda value: value is not None and "c" in value) in ("abc", "c")
+
+
+def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog):
+    asked = []
+
+    def shows(value):
+        parts = {"magic": 1, "compression": "none", "value": value}
+        try:
+            case = ad_hoc_case("encode", "MESSAGE_SET", parts, catalog)
+        except NotationError:
+            return False
+        asked.append([message["offset"] for message in case.request["value"]])
+        return len(value) > 1
+
+    messages = [{"offset": str(at), "timestamp": "9", "key": "00", "value": None} for at in (5, 7, 9)]
+    assert len(shrink_value("MESSAGE_SET", messages, shows)) == 2
+    assert all(int(one) < int(other) for offsets in asked for one, other in pairwise(offsets))
 
 
 def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):

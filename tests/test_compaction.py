@@ -1,0 +1,82 @@
+"""What the log cleaner leaves of a batch: the facts of the decisions, each seen of Apache Kafka's own filter, too."""
+
+import pytest
+
+from conformance import codec
+from conformance.semantics.compaction import compacted
+
+
+def batch(stamps, **fields):
+    """A batch of an idempotent producer with records at 10, 11, …, as it is read."""
+    plain = {
+        **{"baseOffset": 10, "partitionLeaderEpoch": 5, "compression": 0, "timestampType": 0, "isTransactional": True},
+        **{"isControlBatch": False, "producerId": 7, "producerEpoch": 1, "baseSequence": 3},
+    }
+    records = tuple(
+        {"offset": 10 + index, "timestamp": stamp, "key": b"k", "value": b"v", "headers": ()}
+        for index, stamp in enumerate(stamps)
+    )
+    return codec.decode("RECORD_BATCH", codec.encode("RECORD_BATCH", {**plain, **fields, "records": records})).value
+
+
+def left(before, kept, **how):
+    """What is left, written and read again."""
+    data = codec.wire("RECORD_BATCH").encode(compacted(before, kept, **how))
+    read = codec.decode("RECORD_BATCH", data)
+    assert (read.violations, read.remarks) == ((), ())
+    return read.value
+
+
+LASTING = ("baseOffset", "lastOffsetDelta", "producerId", "producerEpoch", "baseSequence", "partitionLeaderEpoch")
+
+
+@pytest.mark.parametrize("kept", [(), (10,), (11,), (12,), (10, 12), (11, 12)])
+def test_offsets_sequences_and_producer_stay_whatever_is_removed(kept):
+    before = batch([1000, 3000, 2000], compression=1)
+    after = left(before, kept)
+    assert {name: after[name] for name in LASTING} == {name: before[name] for name in LASTING}
+    assert [(record["offset"], record["timestamp"]) for record in after["records"]] == [
+        (record["offset"], record["timestamp"]) for record in before["records"] if record["offset"] in kept
+    ]
+    assert after["recordCount"] == len(kept)
+
+
+def test_the_first_kept_record_gives_the_base_timestamp_and_the_latest_the_maximum():
+    after = left(batch([1000, 3000, 2000]), (11, 12))
+    assert (after["baseTimestamp"], after["maxTimestamp"]) == (3000, 3000)
+    assert [record["timestampDelta"] for record in after["records"]] == [0, -1000]
+    assert left(batch([1000, 2000, 3000]), (10, 11))["maxTimestamp"] == 2000
+
+
+def test_of_a_batch_without_records_61_bytes_are_left():
+    before = batch([1000, 3000, 2000], compression=4)
+    after = left(before, ())
+    assert after["batchLength"] == 49
+    assert (after["compression"], after["baseTimestamp"], after["maxTimestamp"]) == (0, -1, 3000)
+    assert (after["isTransactional"], after["recordCount"]) == (True, 0)
+    assert not left(compacted(before, (10,), delete_horizon=9000), ())["hasDeleteHorizonMs"]
+
+
+def test_a_delete_horizon_stands_in_base_timestamp_and_records_keep_their_times():
+    after = left(batch([1000, 3000, 2000]), (10, 12), delete_horizon=9000)
+    assert (after["hasDeleteHorizonMs"], after["baseTimestamp"], after["maxTimestamp"]) == (True, 9000, 2000)
+    assert [record["timestamp"] for record in after["records"]] == [1000, 2000]
+    assert [record["timestampDelta"] for record in after["records"]] == [-8000, -7000]
+
+
+def test_a_horizon_that_is_there_stays_when_more_is_removed():
+    once = left(batch([1000, 3000, 2000]), (10, 12), delete_horizon=9000)
+    after = left(once, (12,), delete_horizon=9999)
+    assert (after["baseTimestamp"], [record["timestamp"] for record in after["records"]]) == (9000, [2000])
+
+
+def test_the_time_of_log_append_is_that_of_every_record_and_stays():
+    before = batch([1000, 3000, 2000], timestampType=1)
+    after = left(before, (10,))
+    assert (after["baseTimestamp"], after["maxTimestamp"]) == (3000, 3000)
+    assert [(record["timestamp"], record["timestampDelta"]) for record in after["records"]] == [(3000, 0)]
+
+
+def test_a_batch_that_loses_nothing_is_left_alone():
+    before = batch([1000, 3000, 2000])
+    assert compacted(before, (10, 11, 12)) is before
