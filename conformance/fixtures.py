@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance import __version__, codec, covering
-from conformance.cases import Reads, Refuses
+from conformance.cases import WHOLE_LOG, AnyOf, Case, Reads, Refuses
 from conformance.catalog import Catalog, read_catalog
 
 MANIFEST = "manifest.json"
@@ -64,7 +64,11 @@ def fixtures(catalog: Catalog) -> list[Fixture]:
 
 def _vectors(catalog: Catalog) -> Iterator[Fixture]:
     for case in catalog.cases.values():
-        if case.op != "decode" or case.data is None:
+        if case.data is None:
+            continue
+        if case.op in WHOLE_LOG and not case.id.endswith(":read"):
+            yield from _log(case)
+        if case.op != "decode":
             continue
         match case.expect:
             case Reads(value):
@@ -72,6 +76,16 @@ def _vectors(catalog: Catalog) -> Iterator[Fixture]:
                 yield Fixture(case.id, case.type, case.data, shown, case.requirement, valid=True)
             case Refuses():
                 yield Fixture(case.id, case.type, case.data, None, case.requirement, valid=False)
+
+
+def _log(case: Case) -> Iterator[Fixture]:
+    """The log of a vector that asks for something else than to decode it; none where it stands at an open place."""
+    assert case.data is not None
+    read = codec.decode("LOG", case.data)
+    if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, AnyOf):
+        return
+    shown = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
+    yield Fixture(case.id, "LOG", case.data, shown, case.requirement, valid=read.ok)
 
 
 def _covering() -> Iterator[Fixture]:

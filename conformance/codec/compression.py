@@ -16,6 +16,7 @@ from typing import Any
 import cramjam
 import lz4.block
 import lz4.frame
+import snappy
 import zstandard
 
 from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed, Violation
@@ -169,15 +170,15 @@ def _snappy_block(stream: _Stream, block: bytes) -> None:
         if size > _DENSEST * len(block):
             stream.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}", open=framed)
         stream.make_room(size)
-        stream.put(bytes(cramjam.snappy.decompress_raw(block)))
-    except cramjam.DecompressionError as error:
+        stream.put(bytes(snappy.uncompress(block)))
+    except (cramjam.DecompressionError, snappy.UncompressError) as error:
         stream.fail(_SNAPPY, str(error), open=framed)
 
 
 def _write_snappy(data: bytes) -> bytes:
     out = [_XERIAL, _XERIAL_VERSIONS]
     for at in range(0, len(data), _XERIAL_BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
+        block = bytes(snappy.compress(data[at : at + _XERIAL_BLOCK]))
         out += struct.pack(">i", len(block)), block
     return b"".join(out)
 
