@@ -146,7 +146,7 @@ _TURNED = str.maketrans("<>", "><")
 """The byte order that a format of `struct` begins with."""
 
 _RAISERS = ("fail", "fail_open", "blame")
-_FINDINGS = (*_RAISERS, "remark", "span")
+_FINDINGS = (*_RAISERS, "remark", "span", "refusing")
 """Methods of the cursor whose arguments are places, hints and ids."""
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
@@ -182,7 +182,16 @@ _UNSEEN = (
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     *("rule_of", "_is_append_time", "Layout.rules_by_name", "_RULES", "_null_rule", "sealed"),
     *("_MAGIC_AT", "_FIT", "_KEYS", "CHECKSUMMED", "_ends_between_blocks", "_RLE", "_unordered"),
-    *("_OPEN_GZIP", "_lacks_trailer", "_LZ4_LEGACY", "_is_skippable", "_ZSTD_MAGIC", "_OPEN_ZSTD", "_is_open_zstd"),
+    *(
+        "_OPEN_GZIP",
+        "_lacks_trailer",
+        "_LZ4_LEGACY",
+        "_is_skippable",
+        "_ZSTD_MAGIC",
+        "_OPEN_ZSTD",
+        "_is_open_zstd",
+        "_is_open_lz4",
+    ),
     *(
         "Limits",
         "Findings",

@@ -77,7 +77,7 @@ def test_apache_kafkas_own_code_passes_every_must_that_is_not_disputed(kafka_cli
 def test_apache_kafkas_own_code_agrees_on_every_message_in_every_version(fixture, request, tmp_path):
     name = request.getfixturevalue(fixture)
     jar = next((adapters()[name].home / "target" / "lib").glob("kafka-clients-*.jar"))
-    arguments = ["--definitions", jar, "--select", "gen/*MESSAGE<*", "--generated", 20, "--json", "r.json"]
+    arguments = ["--definitions", jar, "--select", "gen/*MESSAGE<*", "--generated", 60, "--json", "r.json"]
     done = conformance("run", name, *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
     results = json.loads((tmp_path / "r.json").read_text())["results"]

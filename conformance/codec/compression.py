@@ -9,7 +9,8 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +76,17 @@ class _Stream(Cursor):
         self.pos -= len(opener.unused_data)
         return True
 
+    @contextmanager
+    def refusing(
+        self, fault: type[Exception] | tuple[type[Exception], ...], verdict: Callable[[str], tuple[str, bool]]
+    ) -> Iterator[None]:
+        """What a library raises is a violation: its message tells of which requirement, and whether it is open."""
+        try:
+            yield
+        except fault as error:
+            requirement, is_open = verdict(str(error))
+            self.fail(requirement, str(error), open=is_open)
+
     def _violation(self, requirement: str, hint: str, at: int | None) -> Violation:
         return super()._violation(requirement, hint, self._begin if at is None else at)
 
@@ -101,11 +113,9 @@ def _open_gzip(stream: _Stream) -> None:
 
 def _gzip_member(stream: _Stream) -> None:
     inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
-    try:
+    with stream.refusing(zlib.error, lambda message: (_GZIP, any(words in message for words in _OPEN_GZIP))):
         if not stream.pump(inflater):
             stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
-    except zlib.error as error:
-        stream.fail(_GZIP, str(error), open=any(words in str(error) for words in _OPEN_GZIP))
 
 
 def _lacks_trailer(inflater: zlib._Decompress) -> bool:
@@ -165,14 +175,12 @@ def _xerial_block(stream: _Stream) -> None:
 def _snappy_block(stream: _Stream, block: bytes) -> None:
     """One raw block. Its uncompressed size stands first, so it is held against what a block can yield."""
     framed = block.startswith(_SNAPPY_FRAMING)
-    try:
+    with stream.refusing((cramjam.DecompressionError, snappy.UncompressError), lambda _: (_SNAPPY, framed)):
         size = cramjam.snappy.decompress_raw_len(block)
         if size > _DENSEST * len(block):
             stream.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}", open=framed)
         stream.make_room(size)
         stream.put(bytes(snappy.uncompress(block)))
-    except (cramjam.DecompressionError, snappy.UncompressError) as error:
-        stream.fail(_SNAPPY, str(error), open=framed)
 
 
 def _write_snappy(data: bytes) -> bytes:
@@ -209,16 +217,17 @@ def _open_lz4(stream: _Stream) -> None:
 
 def _lz4_header(stream: _Stream) -> dict[str, Any]:
     """What the library makes of the header, which is passed over; a content size takes 8 bytes more."""
-    legacy = stream.data.startswith(_LZ4_LEGACY)
-    try:
+    with stream.refusing(RuntimeError, lambda message: (_LZ4, _is_open_lz4(stream, message))):
         info: dict[str, Any] = lz4.frame.get_frame_info(stream.data)
-    except RuntimeError as error:
-        stream.fail(_LZ4, str(error), open=legacy or any(word in str(error) for word in _OPEN_LZ4))
     flags = stream.data[4]
     if info["skippable"] or info["block_linked"] or flags & _DICTIONARY:
         stream.fail("writer.lz4-independent-blocks", "Apache Kafka reads plain frames of blocks apart", open=True)
     stream.take(7 + (flags & _CONTENT_SIZE), _LZ4, "the frame header")
     return info
+
+
+def _is_open_lz4(stream: _Stream, message: str) -> bool:
+    return stream.data.startswith(_LZ4_LEGACY) or any(word in message for word in _OPEN_LZ4)
 
 
 def _lz4_word(stream: _Stream) -> int:
@@ -230,10 +239,8 @@ def _lz4_block(stream: _Stream, word: int, most: int) -> None:
     block = stream.take(word & _STORED - 1, _LZ4, "a block")
     if len(block) > most:
         stream.fail(_LZ4, f"a block of {len(block)} bytes, the frame allows {most}", open=True)
-    try:
+    with stream.refusing(lz4.block.LZ4BlockError, lambda _: (_LZ4, False)):
         stream.put(block if word & _STORED else lz4.block.decompress(block, uncompressed_size=most))
-    except lz4.block.LZ4BlockError as error:
-        stream.fail(_LZ4, str(error))
 
 
 def _check_lz4(stream: _Stream) -> None:
@@ -275,18 +282,18 @@ def _open_zstd(stream: _Stream) -> None:
 def _zstd_frame(stream: _Stream) -> None:
     opener = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
     begin = stream.pos
-    try:
+    with stream.refusing(
+        zstandard.ZstdError, lambda message: (_rule_of(message), _is_open_zstd(stream, begin, message))
+    ):
         if stream.pump(opener):
             return
-    except zstandard.ZstdError as error:
-        stream.fail(_rule_of(error), str(error), open=_is_open_zstd(stream, begin, str(error)))
     if not any(stream.plain) or not _ends_between_blocks(stream.data[begin:]):
         stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
     stream.remark(_ZSTD, "the frame ends before its last block or its checksum", moves=True)
 
 
-def _rule_of(error: zstandard.ZstdError) -> str:
-    return "writer.zstd-window" if "memory" in str(error) else _ZSTD
+def _rule_of(message: str) -> str:
+    return "writer.zstd-window" if "memory" in message else _ZSTD
 
 
 def _is_open_zstd(stream: _Stream, begin: int, message: str = "") -> bool:
