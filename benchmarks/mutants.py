@@ -172,7 +172,7 @@ _ASIDE = (
         "open",
         "trail",
     ),
-    *("mtime", "store_size"),
+    *("mtime", "store_size", "hash", "compare", "origin", "digest", "entity", "source"),
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = (

@@ -307,6 +307,15 @@ def test_a_compressed_batch_is_judged_by_what_it_decodes_to():
     assert written(packed, AS).requirement == "attributes.compression-bits"
 
 
+def test_a_message_set_written_otherwise_is_held_against_the_messages_it_should_hold():
+    message = {"offset": 0, "magic": 0, "key": b"k", "value": b"v"}
+    data, other = (codec.encode("MESSAGE_SET", ({**message, "value": value},)) for value in (b"v", b"w"))
+    asked = case(Writes(data), type="MESSAGE_SET", op="encode", data=data)
+    assert judge(asked, Accepted({"hex": data.hex()})).kind is Kind.PASS
+    verdict = judge(asked, Accepted({"hex": other.hex()}))
+    assert (verdict.kind, verdict.path) == (Kind.FAIL, "[0].value")
+
+
 def test_written_bytes_that_cannot_be_read_fail_by_what_they_break():
     for expect in (AS, Writes(PLAIN)):
         assert told(written(PLAIN[:17] + bytes(4) + PLAIN[21:], expect)) == ("fail", "", "crc.mismatch-corrupt")
@@ -337,12 +346,9 @@ def judged_set(expect, data):
     return judge(case(expect, type="MESSAGE_SET"), Accepted({"hex": data.hex()}))
 
 
-def shifted(magic, offset=None, **changes):
+def changed(magic, **fields):
     """The set in a wrapper with some of its fields changed."""
-
-    return write(
-        LAYOUTS[magic], {**entry_of(MESSAGES, magic, 1), **changes} | ({} if offset is None else {"offset": offset})
-    )
+    return write(LAYOUTS[magic], {**entry_of(MESSAGES, magic, 1), **fields})
 
 
 def test_a_plain_set_is_judged_on_its_bytes_and_told_by_its_values():
