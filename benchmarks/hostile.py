@@ -1,9 +1,9 @@
-"""What damaged batches cost the reference codec: nothing but violations, little time, little memory.
+"""What damaged batches, message sets and logs cost the reference codec: violations alone, little time, little memory.
 
     python benchmarks/hostile.py                          # 100,000 batches
-    python benchmarks/hostile.py --batches 2000 --seed 1
+    python benchmarks/hostile.py --type LOG --count 20000 --seed 1
 
-Generated batches in every codec, every other one with a payload that is truly compressed (the generator only stores),
+Generated values in every codec, every other one with payloads that are truly compressed (the generator only stores),
 are damaged once each and decoded. Held against bounds: exceptions (none may come out of the codec), CPU time of a
 decode, and what Python allocates at most during one. Exit status 1 when a bound is broken; the bytes are printed.
 The libraries' own memory is not Python's: it shows in the growth of the process, which is bounded too.
@@ -26,25 +26,26 @@ from conformance import codec
 from conformance.cases import AnyOf, Refuses
 from conformance.own_cases import expectation
 from conformance.strategies.dice import Dice
-from conformance.strategies.generate import drawn
+from conformance.strategies.generate import Drawn, drawn
 from conformance.strategies.mutations import MUTATIONS, mutate
 
-TYPE = "RECORD_BATCH"
+TYPES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 SLOWEST = 0.1
-"""Seconds of CPU time for one batch."""
+"""Seconds of CPU time for one value."""
 LARGEST = 64 * 2**20
-"""Bytes that one batch may allocate, and bytes by which the process may grow in all."""
+"""Bytes that one may allocate, and bytes by which the process may grow in all."""
 _WARM_UP = 200
-"""Batches after which the process has loaded and cached what it ever will."""
+"""Values after which the process has loaded and cached what it ever will."""
 _AT_ONCE = 500
 OUTCOMES = ("accepted", "refused", "open", "raised")
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A damaged batch: what rebuilds it, the mutation it went through, its bytes."""
+class Damaged:
+    """A damaged value: what rebuilds it, its type, the mutation it went through, its bytes."""
 
     id: str
+    type: str
     mutation: str
     data: bytes
 
@@ -68,37 +69,45 @@ class Cost:
         return f"allocated {self.memory:,} bytes" if self.memory > LARGEST else ""
 
 
-def batches(count: int, seed: int) -> Iterator[Batch]:
-    """So many damaged batches, the same for a seed on every machine but for the compressors' output."""
+def damaged(name: str, count: int, seed: int) -> Iterator[Damaged]:
+    """So many damaged values of a type, the same for a seed on every machine but for the compressors' output."""
     for index in range(count):
         identity = f"hostile/{seed}/{index}"
         dice = Dice(identity)
-        whole = drawn(TYPE, dice)
-        data = codec.wire(TYPE).encode(whole.value) if index % 2 else whole.data
-        data, mutation = mutate(TYPE, data, dice)
-        yield Batch(identity, mutation, data)
+        whole = drawn(name, dice)
+        data = _compressed(name, whole) if index % 2 else whole.data
+        data, mutation = mutate(name, data, dice)
+        yield Damaged(identity, name, mutation, data)
 
 
-def costs(some: Sequence[Batch]) -> Iterator[tuple[Batch, Cost]]:
-    """Decode batches twice: against the clock, then with every allocation counted, which is slow."""
-    times = [_timed(batch.data) for batch in some]
+def _compressed(name: str, whole: Drawn) -> bytes:
+    """The same entries, as the codec writes them: with payloads out of the compressors."""
+    if name == "RECORD_BATCH":
+        return codec.wire(name).encode(whole.value)
+    log = codec.decode("LOG", whole.data).value
+    return codec.wire("LOG").encode({**log, "partial": 0}) + whole.data[len(whole.data) - log["partial"] :]
+
+
+def costs(some: Sequence[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
+    """Decode values twice: against the clock, then with every allocation counted, which is slow."""
+    times = [_timed(one.type, one.data) for one in some]
     # Once for many: every start and stop leaves a few kilobytes behind.
     tracemalloc.start()
     try:
-        for batch, (seconds, error) in zip(some, times, strict=True):
-            outcome, memory, again = _weighed(batch.data)
-            yield batch, Cost("raised" if error or again else outcome, seconds, memory, error or again)
+        for one, (seconds, error) in zip(some, times, strict=True):
+            outcome, memory, again = _weighed(one.type, one.data)
+            yield one, Cost("raised" if error or again else outcome, seconds, memory, error or again)
     finally:
         tracemalloc.stop()
 
 
-def _timed(data: bytes) -> tuple[float, str]:
+def _timed(name: str, data: bytes) -> tuple[float, str]:
     """CPU seconds of a decode, and what it raised; a slow one is timed again, as other work may have come between."""
     least = math.inf
     try:
         for _ in range(2):
             start = time.thread_time()
-            codec.decode(TYPE, data)
+            codec.decode(name, data)
             least = min(least, time.thread_time() - start)
             if least <= SLOWEST:
                 break
@@ -107,19 +116,19 @@ def _timed(data: bytes) -> tuple[float, str]:
     return least, ""
 
 
-def _weighed(data: bytes) -> tuple[str, int, str]:
+def _weighed(name: str, data: bytes) -> tuple[str, int, str]:
     """What becomes of bytes, what Python allocates for it at most, and what was raised."""
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
     try:
-        expect, _ = expectation(TYPE, data)
+        expect, _ = expectation(name, data)
     except Exception as error:  # noqa: BLE001 - that none comes is what is measured
         return "", 0, f"{type(error).__name__}: {error}"
     outcome = "open" if isinstance(expect, AnyOf) else "refused" if isinstance(expect, Refuses) else "accepted"
     return outcome, tracemalloc.get_traced_memory()[1] - before, ""
 
 
-def _all_costs(found: Iterator[Batch]) -> Iterator[tuple[Batch, Cost]]:
+def _all_costs(found: Iterator[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
     while some := [*islice(found, _AT_ONCE)]:
         yield from costs(some)
 
@@ -132,7 +141,7 @@ def _high_water() -> int:
 
 def table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
     """A line per mutation: how many, and what became of them."""
-    yield f"{'mutation':<18}" + "".join(f"{name:>10}" for name in ("batches", *OUTCOMES))
+    yield f"{'mutation':<18}" + "".join(f"{name:>10}" for name in ("values", *OUTCOMES))
     for mutation in (*MUTATIONS, "all"):
         row = [
             sum(number for (of, what), number in counts.items() if what == outcome and mutation in (of, "all"))
@@ -143,27 +152,30 @@ def table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 when a bound is broken."""
-    parser = argparse.ArgumentParser(description="What damaged batches cost the reference codec.")
-    parser.add_argument("--batches", type=int, default=100_000)
+    parser = argparse.ArgumentParser(description="What damaged values cost the reference codec.")
+    parser.add_argument("--type", choices=TYPES, default=TYPES[0])
+    parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
-    for _ in costs([*batches(_WARM_UP, given.seed - 1)]):
+    for _ in costs([*damaged(given.type, _WARM_UP, given.seed - 1)]):
         pass
     before, started = _high_water(), time.perf_counter()
     counts: Counter[tuple[str, str]] = Counter()
     slowest: tuple[float, str, int] = (0.0, "", 0)
     largest: tuple[int, str, int] = (0, "", 0)
     broken = 0
-    for batch, found in _all_costs(batches(given.batches, given.seed)):
-        counts[batch.mutation, found.outcome] += 1
-        slowest = max(slowest, (found.seconds, batch.id, len(batch.data)))
-        largest = max(largest, (found.memory, batch.id, len(batch.data)))
+    for one, found in _all_costs(damaged(given.type, given.count, given.seed)):
+        counts[one.mutation, found.outcome] += 1
+        slowest = max(slowest, (found.seconds, one.id, len(one.data)))
+        largest = max(largest, (found.memory, one.id, len(one.data)))
         if found.broken:
             broken += 1
-            print(f"{batch.id} ({batch.mutation}) {found.broken}: {batch.data.hex()}")
+            print(f"{one.id} ({one.mutation}) {found.broken}: {one.data.hex()}")
     grown = _high_water() - before
     print(*table(counts), sep="\n")
-    print(f"\n{given.batches:,} damaged batches, seed {given.seed}, in {time.perf_counter() - started:.0f} s")
+    print(
+        f"\n{given.count:,} damaged values of {given.type}, seed {given.seed}, in {time.perf_counter() - started:.0f} s"
+    )
     print(f"exceptions other than violations: {sum(counts[mutation, 'raised'] for mutation in MUTATIONS)}")
     print(f"slowest: {slowest[0] * 1000:.2f} ms of CPU time, {slowest[1]}, {slowest[2]:,} bytes")
     print(f"most memory for one: {largest[0]:,} bytes, {largest[1]}, {largest[2]:,} bytes")

@@ -44,8 +44,9 @@ def planted(monkeypatch):
     return plant
 
 
-def test_every_batch_is_counted_by_its_mutation_and_none_breaks_a_bound(unhurried, capsys):
-    assert unhurried.main(["--batches", "300"]) == 0
+@pytest.mark.parametrize("name", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
+def test_every_value_is_counted_by_its_mutation_and_none_breaks_a_bound(unhurried, capsys, name):
+    assert unhurried.main(["--type", name, "--count", "300"]) == 0
     told = capsys.readouterr().out
     rows = {
         line.split()[0]: [int(number) for number in line.split()[1:]]
@@ -59,8 +60,18 @@ def test_every_batch_is_counted_by_its_mutation_and_none_breaks_a_bound(unhurrie
 
 
 def test_batches_are_in_every_codec_stored_and_truly_compressed(hostile):
-    found = {(index % 2, batch.data[22] & 7) for index, batch in enumerate(hostile.batches(300, 0)) if batch.data[22:]}
+    found = {
+        (index % 2, batch.data[22] & 7)
+        for index, batch in enumerate(hostile.damaged("RECORD_BATCH", 300, 0))
+        if batch.data[22:]
+    }
     assert found >= {(way, number) for way in (0, 1) for number in range(5)}
+
+
+def test_wrappers_are_in_every_codec_stored_and_truly_compressed(hostile):
+    sets = [found.data for found in hostile.damaged("MESSAGE_SET", 600, 0)]
+    found = {(index % 2, data[17] & 7) for index, data in enumerate(sets) if len(data) > 17 and data[16] == 1}
+    assert found >= {(way, number) for way in (0, 1) for number in range(4)}
 
 
 def test_an_exception_is_reported_with_the_bytes_that_raise_it(unhurried, planted, capsys):
@@ -68,7 +79,7 @@ def test_an_exception_is_reported_with_the_bytes_that_raise_it(unhurried, plante
         raise IndexError("planted")
 
     planted(4, deed)
-    assert unhurried.main(["--batches", "60"]) == 1
+    assert unhurried.main(["--count", "60"]) == 1
     told = capsys.readouterr().out
     offenders = re.findall(r"^hostile/0/\d+ \([a-z-]+\) raised IndexError: planted: ([0-9a-f]+)$", told, re.MULTILINE)
     assert offenders
@@ -78,7 +89,7 @@ def test_an_exception_is_reported_with_the_bytes_that_raise_it(unhurried, plante
 
 def test_memory_beyond_the_bound_is_reported(unhurried, planted, capsys):
     planted(4, lambda: bytearray(unhurried.LARGEST + 1))
-    assert unhurried.main(["--batches", "60"]) == 1
+    assert unhurried.main(["--count", "60"]) == 1
     assert re.search(
         r"^hostile/0/\d+ \([a-z-]+\) allocated [0-9,]+ bytes: [0-9a-f]+$", capsys.readouterr().out, re.MULTILINE
     )
@@ -86,5 +97,5 @@ def test_memory_beyond_the_bound_is_reported(unhurried, planted, capsys):
 
 def test_time_beyond_the_bound_is_reported(hostile, monkeypatch, capsys):
     monkeypatch.setattr(hostile, "SLOWEST", 0.0)
-    assert hostile.main(["--batches", "3"]) == 1
+    assert hostile.main(["--count", "3"]) == 1
     assert len(re.findall(r"\) took [0-9.]+ ms: [0-9a-f]+$", capsys.readouterr().out, re.MULTILINE)) == 3
