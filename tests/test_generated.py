@@ -129,7 +129,6 @@ def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_th
         "robustness.message-key-length",
         "robustness.inner-message",
         "legacy.value-nullable",
-        "legacy.timestamp-milliseconds",
         "recursive.wrapper-holds-set",
     ],
 )
