@@ -250,12 +250,13 @@ class Content:
 
 def _read_text(cursor: Cursor, raw: bytes) -> str:
     text = raw.decode("utf-8", "surrogateescape")
-    if not text.isascii():
-        _note_ill_formed(cursor, raw, text)
+    _note_ill_formed(cursor, raw, text)
     return text
 
 
 def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
+    if text.isascii():
+        return
     lone = n.LONE.search(text)
     if lone:
         at = cursor.pos - len(raw) + len(text[: lone.start()].encode())
