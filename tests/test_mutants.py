@@ -14,7 +14,7 @@ from conformance.generated import generated_cases
 ROOT = Path(__file__).parent.parent
 SAMPLE = 60
 AT_LEAST = 70
-"""Percent of the sample that the vectors must kill; of the whole sweep it is more."""
+"""Percent of the sample that the vectors must kill."""
 
 
 @pytest.fixture(scope="session")
