@@ -73,8 +73,10 @@ class Foreign:
 
     def __init__(self, folder, env):
         self.folder = folder
-        # Under TOX_ENV_DIR, pytest would keep one cache for all these projects.
-        self.env = {name: value for name, value in env.items() if not name.startswith(("PYTEST_", "COV_", "TOX_"))}
+        # Under TOX_ENV_DIR, pytest would keep one cache for all these projects; under CI or BUILD_NUMBER, it says
+        # every failure a second time in its summary.
+        others = ("PYTEST_", "COV_", "TOX_", "CI", "BUILD_NUMBER")
+        self.env = {name: value for name, value in env.items() if not name.startswith(others)}
 
     def pytest(self, *arguments, **options):
         return subprocess.run(
