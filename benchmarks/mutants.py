@@ -5,7 +5,8 @@
     python benchmarks/mutants.py --generated 200      # generated cases besides, for what the vectors let live
     python benchmarks/mutants.py --generated 200 --alone --sample 200  # and what they find by themselves
 
-Every comparison, constant, operator and raise of `conformance/codec/` is damaged, one at a time. The damaged copy of
+Every comparison, constant, operator and raise of `conformance/codec/` and `conformance/semantics/` is damaged, one at a
+time. The damaged copy of
 the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed suite, whole, is the judge.
 A mutant is killed by the first failure at must or should, disputed ones included (the reference meets what Apache
 Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run --fail-on should --strict`
@@ -26,9 +27,11 @@ What is damaged, and how (a mutant each):
 What is left alone, because it is no part of the wire format, or no answer of a target can show it:
 
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
-- remarks (`cursor.remark`, `rests_on`), and whether a refusal is open (`open=`), with the conditions, functions and
-  constants that do nothing but make or choose them: the protocol has no word for them, the suite alone goes by them;
-- what writes bytes for the generator (`stored.py`, `sealed`) and what writes a LOG: no target is asked for those;
+- remarks (`cursor.remark`, `remarks`, `rests_on`), and whether a refusal is open (`open=`), with the conditions,
+  functions and constants that do nothing but make or choose them: the protocol has no word for them, the suite alone
+  goes by them;
+- what writes bytes for the generator (`stored.py`, `sealed`, `compaction.py`) and what writes a LOG: no target is asked
+  for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
   kind (`isinstance`), a batch of which a field is missing, an unknown type. Requests are whole and in the notation
   (contract of the protocol), so no case asks;
@@ -36,8 +39,8 @@ What is left alone, because it is no part of the wire format, or no answer of a 
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
   the content size in lz4;
-- the judge's half of the notation (`same`, `mismatches`, `observed` …) and the edges of types: the codec that judges
-  is not the damaged one;
+- the judge's half of the notation (`same`, `mismatches`, `observed` …) and of a view (`hidden`, `legacy`, `partial`),
+  and the edges of types: the codec that judges is not the damaged one;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
 - f-strings (messages and names, all of them), docstrings, annotations, decorators, imports, `__all__`, `__slots__`.
 
@@ -83,7 +86,8 @@ from conformance.targets.process import Launch
 from conformance.targets.session import Terms
 
 PACKAGE = Path(conformance.__file__).parent
-EXEMPT_FILES = ("dump.py", "stored.py")
+FOLDERS = ("codec", "semantics")
+EXEMPT_FILES = ("codec/dump.py", "codec/stored.py", "semantics/compaction.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
 TERMS = Terms(timeout=6.0, startup=20.0, memory=512 * 2**20)
@@ -99,7 +103,7 @@ class Mutant:
     """One place in one file, and what is put there instead."""
 
     file: str
-    """Relative to the folder of the codec."""
+    """Relative to the package."""
     line: int
     number: int
     """Of the line's mutants, from 1."""
@@ -146,8 +150,8 @@ _TURNED = str.maketrans("<>", "><")
 """The byte order that a format of `struct` begins with."""
 
 _RAISERS = ("fail", "fail_open", "blame")
-_FINDINGS = (*_RAISERS, "remark", "span", "refusing")
-"""Methods of the cursor whose arguments are places, hints and ids."""
+_FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt")
+"""Calls whose arguments are places, hints and ids."""
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
 _NAMED = {
@@ -202,8 +206,17 @@ _UNSEEN = (
         "_XERIAL_BLOCK",
         "_XERIAL_VERSIONS",
     ),
-    *("_rule_of", "log.py:_encode", "_Stream._violation", "_OPEN_LZ4", "_SNAPPY_FRAMING", "_FORMS", "ListOf.nullable"),
-    *("MESSAGE_RULES", "rule_of", "_around", "encode_entry", "hint"),
+    *("_rule_of", "codec/log.py:_encode", "_Stream._violation", "_OPEN_LZ4", "_SNAPPY_FRAMING", "_FORMS"),
+    *("ListOf.nullable", "MESSAGE_RULES", "rule_of", "_around", "encode_entry", "hint", "CONVERTED", "ANSWERS", "ANY"),
+    *("remarks", "_Transactions.passes_over", "_doubts", "_need_not_be_met", "_header", "_is_passed_over", "matters"),
+    *(
+        "View.partial",
+        "(_CODEC_AT, _COUNT_AT)",
+        "_doubt",
+        "hidden.update",
+        "legacy.update",
+        "semantics/visibility.py:_INT64_MAX",
+    ),
 )
 """Classes, functions, tables and constants of findings, trails, judging, bounds and free choices."""
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType")
@@ -211,12 +224,13 @@ _INCOMPLETE = "general.exact-encoding"
 """What is raised about a request, and the requirement named where a part of one is missing."""
 
 
-def mutants_of(folder: Path) -> list[Mutant]:
-    """Every mutant of the files of a codec, in order."""
+def mutants_of(package: Path) -> list[Mutant]:
+    """Every mutant of the files in those folders of a package, in order."""
     found: list[Mutant] = []
-    for path in sorted(folder.glob("*.py")):
-        if path.name not in EXEMPT_FILES:
-            found += _Sites(path.name, path.read_bytes()).found
+    for path in (path for folder in FOLDERS for path in sorted((package / folder).glob("*.py"))):
+        file = path.relative_to(package).as_posix()
+        if file not in EXEMPT_FILES:
+            found += _Sites(file, path.read_bytes()).found
     return found
 
 
@@ -372,8 +386,8 @@ class _Sites(ast.NodeVisitor):
         self._names.pop()
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        names = [ast.unparse(target) for target in node.targets]
-        if not any(name.partition("[")[0] in (*_ASIDE, *_UNSEEN) for name in names):
+        names = [ast.unparse(target).partition("[")[0] for target in node.targets]
+        if not any(name in (*_ASIDE, *_UNSEEN) or f"{self._file}:{name}" in _UNSEEN for name in names):
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -391,7 +405,7 @@ class _Sites(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = _called(node)
-        if name in _FINDINGS:
+        if name in _FINDINGS or ast.unparse(node.func) in _UNSEEN:
             return
         self.visit(node.func)
         for index, argument in enumerate(node.args):
@@ -440,9 +454,12 @@ def _is_sequence(node: ast.AST) -> bool:
     """Text, bytes and the like, as far as can be seen: another operator on those is no damage but a type error."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str | bytes)
-    return isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.IfExp) or _called(node) in (
+    return isinstance(node, _SEQUENCES) or _called(node) in (
         *("encode", "write", "join", "tuple", "bytes", "to_bytes", "pack"),
     )
+
+
+_SEQUENCES = (ast.JoinedStr, ast.Tuple, ast.List, ast.Dict, ast.IfExp, ast.GeneratorExp, ast.ListComp)
 
 
 def _asks_for_trail(test: ast.expr) -> bool | None:
@@ -465,13 +482,20 @@ def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 def _is_remark(node: ast.stmt) -> bool:
     """A remark or a further ground of a value, or an `if` that does nothing but make some."""
-    if isinstance(node, ast.If):
-        return all(map(_is_remark, (*node.body, *node.orelse)))
-    return isinstance(node, ast.Expr) and _makes_remark(node.value)
+    match node:
+        case ast.If():
+            return all(map(_is_remark, (*node.body, *node.orelse)))
+        case ast.Assign(targets=[ast.Name(id="hint")]):
+            return True
+        case _:
+            return isinstance(node, ast.Expr) and _makes_remark(node.value)
 
 
 def _makes_remark(node: ast.AST) -> bool:
-    return _called(node) == "remark" or (isinstance(node, ast.Call) and "rests_on" in ast.unparse(node.func))
+    return isinstance(node, ast.Call) and _REMARKING.search(ast.unparse(node.func)) is not None
+
+
+_REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests_on\b")
 
 
 def _asks_for_kind(test: ast.expr) -> bool:
@@ -581,7 +605,7 @@ class Workshop:
         try:
             shutil.copytree(self._whole, root / "conformance")
             if mutant is not NOBODY:
-                self._damage(mutant, root / "conformance" / "codec")
+                self._damage(mutant, root / "conformance")
             vectors, sights = self._judged(mutant, self._launch(root), self._vectors)
             generated = ""
             if self._alone or not vectors:
@@ -593,10 +617,10 @@ class Workshop:
             shutil.rmtree(root)
 
     @staticmethod
-    def _damage(mutant: Mutant, folder: Path) -> None:
-        path = folder / mutant.file
+    def _damage(mutant: Mutant, package: Path) -> None:
+        path = package / mutant.file
         path.write_bytes(mutant.applied(path.read_bytes()))
-        for stale in (folder / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             stale.unlink()
 
     def _judged(self, mutant: Mutant, launch: Launch, cases: Sequence[Case]) -> tuple[str, dict[str, Sight]]:
@@ -723,8 +747,8 @@ class Tally:
 
     def table(self) -> Iterator[str]:
         """Kills by file and in all."""
-        yield "                             killed by                             told    survivors"
-        yield "file               mutants  vectors  generated  either       rate   apart  explained  others"
+        yield "                                    killed by                             told    survivors"
+        yield "file                      mutants  vectors  generated  either       rate   apart  explained  others"
         files = sorted({fate.mutant.file for fate in self.fates})
         parts = [(file, Tally([fate for fate in self.fates if fate.mutant.file == file], self.known)) for file in files]
         for name, part in (*parts, ("all", self)):
@@ -733,10 +757,10 @@ class Tally:
                 sum(1 for fate in part.fates if of(fate)) for of in (*_COLUMNS, lambda fate: fate.told)
             )
             yield (
-                f"{name:<18} {len(part.fates):>7} {vectors:>8} {generated:>10} {killed:>7} {part.rate:>9.1f}% "
+                f"{name:<25} {len(part.fates):>7} {vectors:>8} {generated:>10} {killed:>7} {part.rate:>9.1f}% "
                 f"{told:>7} {explained:>10} {len(part.survivors) - explained:>7}"
             )
-        yield "in percent                  " + " ".join(f"{self.share(of):>{width}.1f}" for of, width in _WIDTHS)
+        yield "in percent                         " + " ".join(f"{self.share(of):>{width}.1f}" for of, width in _WIDTHS)
 
 
 _COLUMNS: tuple[Callable[[Fate], object], ...] = (
@@ -767,7 +791,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _chosen(options: argparse.Namespace) -> list[Mutant]:
-    found = [mutant for mutant in mutants_of(PACKAGE / "codec") if fnmatchcase(mutant.file, options.file)]
+    found = [mutant for mutant in mutants_of(PACKAGE) if fnmatchcase(mutant.file, options.file)]
     if options.only:
         found = [mutant for mutant in found if mutant.id in options.only]
     return found if options.sample is None else sampled(found, options.sample, options.seed)
