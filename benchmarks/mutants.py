@@ -6,13 +6,12 @@
     python benchmarks/mutants.py --generated 200 --alone --sample 200  # and what they find by themselves
 
 Every comparison, constant, operator and raise of `conformance/codec/` and `conformance/semantics/` is damaged, one at a
-time. The damaged copy of
-the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed suite, whole, is the judge.
-A mutant is killed by the first failure at must or should, disputed ones included (the reference meets what Apache
-Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run --fail-on should --strict`
-holds against a target. A mutant that lives may still be *told apart*: the report on it is not the report on the
-undamaged codec, as it chose another reading at an open place, failed a may, or showed less. Nobody is accused of those,
-so they are counted apart and not as killed.
+time. The damaged copy of the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed
+suite, whole, is the judge. A mutant is killed by the first failure at must or should, disputed ones included (the
+reference meets what Apache Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run
+--fail-on should --strict` holds against a target. A mutant that lives may still be *told apart*: the report on it is
+not the report on the undamaged codec, as it chose another reading at an open place, failed a may, or showed less.
+Nobody is accused of those, so they are counted apart and not as killed.
 
 What is damaged, and how (a mutant each):
 
@@ -39,8 +38,8 @@ What is left alone, because it is no part of the wire format, or no answer of a 
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
   the content size in lz4;
-- the judge's half of the notation (`same`, `mismatches`, `observed` …) and of a view (`hidden`, `legacy`, `partial`),
-  and the edges of types: the codec that judges is not the damaged one;
+- the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …) and of a view (`hidden`,
+  `legacy`, `partial`), and the edges of types: the codec that judges is not the damaged one;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
 - f-strings (messages and names, all of them), docstrings, annotations, decorators, imports, `__all__`, `__slots__`.
 
@@ -176,7 +175,7 @@ _ASIDE = (
         "open",
         "trail",
     ),
-    *("mtime", "store_size", "hash", "compare", "origin", "digest", "entity", "source"),
+    *("further", "mtime", "store_size", "hash", "compare", "origin", "digest", "entity", "source"),
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = (
@@ -211,6 +210,7 @@ _UNSEEN = (
     *("remarks", "_Transactions.passes_over", "_doubts", "_need_not_be_met", "_header", "_is_passed_over", "matters"),
     *(
         "View.partial",
+        "semantics/visibility.py:partial",
         "(_CODEC_AT, _COUNT_AT)",
         "_doubt",
         "hidden.update",
