@@ -207,7 +207,16 @@ _UNSEEN = (
     ),
     *("_rule_of", "codec/log.py:_encode", "_Stream._violation", "_OPEN_LZ4", "_SNAPPY_FRAMING", "_FORMS"),
     *("ListOf.nullable", "MESSAGE_RULES", "rule_of", "_around", "encode_entry", "hint", "CONVERTED", "ANSWERS", "ANY"),
-    *("remarks", "_Transactions.passes_over", "_doubts", "_need_not_be_met", "_header", "_is_passed_over", "matters"),
+    *(
+        "_MAGICS",
+        "remarks",
+        "_Transactions.passes_over",
+        "_doubts",
+        "_need_not_be_met",
+        "_header",
+        "_is_passed_over",
+        "matters",
+    ),
     *(
         "View.partial",
         "semantics/visibility.py:partial",

@@ -344,18 +344,24 @@ def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
     if size < SMALLEST[0]:
         rule = "batch.length-wrong-rejected" if _BATCH in magics else _SIZE
         cursor.fail(rule, f"size {size} is below that of any entry", at=start + 8)
-    if size <= rest - OVERHEAD:
-        return False
+    is_cut = size > rest - OVERHEAD
+    if is_cut:
+        _doubt_cut(cursor, size, magics)
+    return is_cut
+
+
+def _doubt_cut(cursor: Cursor, size: int, magics: tuple[int, ...]) -> None:
+    """What others may refuse at the entry that is cut off at the cursor."""
     # While the magic is not to be seen, the entry may be a batch to those who know nothing else.
-    magic = cursor.data[start + MAGIC_AT] if rest > MAGIC_AT else _BATCH if _BATCH in magics else 0
+    unseen = _BATCH if _BATCH in magics else 0
+    magic = cursor.data[cursor.pos + MAGIC_AT] if cursor.left > MAGIC_AT else unseen
     rule = _SIZE if magic in SMALLEST else "batch.length-wrong-rejected"
     if size < SMALLEST.get(magic, HEADER_SIZE - OVERHEAD):
-        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=start + 8)
+        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=cursor.pos + 8)
     if size > _FIT:
-        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=start + 8)
+        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=cursor.pos + 8)
     if magic not in magics:
-        cursor.remark("format.magic-versions", "the cut entry has no known magic", at=start + MAGIC_AT)
-    return True
+        cursor.remark("format.magic-versions", "the cut entry has no known magic", at=cursor.pos + MAGIC_AT)
 
 
 def is_wrapper(entry: bytes) -> bool:
