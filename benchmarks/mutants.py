@@ -806,6 +806,11 @@ def _chosen(options: argparse.Namespace) -> list[Mutant]:
     return found if options.sample is None else sampled(found, options.sample, options.seed)
 
 
+def _types(catalog: Catalog) -> list[str]:
+    """Every type that cases are generated for, and the messages that vectors bring definitions of."""
+    return [*TYPES, *sorted({case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")})]
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """Run the sweep and print how it came out."""
     options = _arguments(given)
@@ -818,7 +823,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print("no such mutant (see --list)", file=sys.stderr)
         return 2
     catalog = read_catalog(options.vectors)
-    generated = list(generated_cases(TYPES, options.generated, options.seed, catalog)) if options.generated else []
+    generated = list(generated_cases(_types(catalog), options.generated, options.seed, catalog))
     begin = time.perf_counter()
     tally = Tally([], known_survivors())
     for fate in sweep(mutants, catalog, generated, alone=options.alone, jobs=options.jobs):

@@ -223,7 +223,7 @@ def test_down_conversion_loses_what_messages_cannot_say():
         }
     }
     (none,) = converted(batches(rich), 0)
-    assert none == {"entry": 0, "magic": 0, "compression": 0, "offset": 5, "key": b"k", "value": b"v"}
+    assert none == {"magic": 0, "compression": 0, "offset": 5, "key": b"k", "value": b"v"}
 
 
 def test_appending_renumbers_into_one_batch_with_times_of_creation():

@@ -61,8 +61,8 @@ def flattened(batches: Sequence[dict[str, Any]]) -> Records:
 def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | None = None) -> Records:
     """What the records of a LOG value become in a magic, numbered from `base_offset` where there is one.
 
-    `entry` stays that of the batch or message that a record was in. Raises Unencodable where there is no such
-    conversion (Zstandard below magic 2, a base offset below it).
+    In what entries they then stand is not said. Raises Unencodable where there is no such conversion (Zstandard below
+    magic 2, a base offset below it).
     """
     records = flattened([batch for batch in batches if not batch.get("isControlBatch")])
     if magic == _BATCHES:
@@ -71,9 +71,9 @@ def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | 
         raise Unencodable("convert.up-to-v2", "records are renumbered in magic 2 only")
     else:
         records = tuple(_down(record, magic) for record in records)
-    if base_offset is None:
-        return records
-    return tuple({**record, "offset": base_offset + index} for index, record in enumerate(records))
+    if base_offset is not None:
+        records = tuple({**record, "offset": base_offset + index} for index, record in enumerate(records))
+    return records
 
 
 def _down(record: dict[str, Any], most: int) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _down(record: dict[str, Any], most: int) -> dict[str, Any]:
     if record["compression"] == CODEC_NAMES.index("zstd"):
         raise Unencodable("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know")
     magic = min(record["magic"], most)
-    kept = {"entry", *LAYOUTS[magic].rules_by_name()}
+    kept = LAYOUTS[magic].rules_by_name()
     return {name: value for name, value in record.items() if name in kept} | {"magic": magic}
 
 
