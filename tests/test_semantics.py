@@ -211,16 +211,7 @@ def test_down_conversion_loses_what_messages_cannot_say():
     rich = batch(5, [record(5, headers=({"key": "h", "value": None},))], producer=7, transactional=True)
     (one,) = converted(batches(rich), 1)
     assert one == {
-        **{
-            "entry": 0,
-            "magic": 1,
-            "compression": 0,
-            "offset": 5,
-            "timestampType": 0,
-            "timestamp": 1005,
-            "key": b"k",
-            "value": b"v",
-        }
+        **{"magic": 1, "compression": 0, "offset": 5, "timestampType": 0, "timestamp": 1005, "key": b"k", "value": b"v"}
     }
     (none,) = converted(batches(rich), 0)
     assert none == {"magic": 0, "compression": 0, "offset": 5, "key": b"k", "value": b"v"}
