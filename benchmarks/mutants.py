@@ -29,8 +29,8 @@ What is left alone, because it is no part of the wire format, or no answer of a 
 - remarks (`cursor.remark`, `remarks`, `rests_on`), and whether a refusal is open (`open=`), with the conditions,
   functions and constants that do nothing but make or choose them: the protocol has no word for them, the suite alone
   goes by them;
-- what writes bytes for the generator (`stored.py`, `sealed`, `compaction.py`) and what writes a LOG: no target is asked
-  for those;
+- what writes bytes for the generator (`stored.py`, `sealed`, `compaction.py`), and what writes a LOG or a message set
+  of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
   kind (`isinstance`), a batch of which a field is missing, an unknown type. Requests are whole and in the notation
   (contract of the protocol), so no case asks;
@@ -38,8 +38,10 @@ What is left alone, because it is no part of the wire format, or no answer of a 
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
   the content size in lz4;
-- the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …) and of a view (`hidden`,
-  `legacy`, `partial`), and the edges of types: the codec that judges is not the damaged one;
+- the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …) and of logs (`hidden`,
+  `legacy`, `partial`, `is_wrapper`), and the edges of types: the codec that judges is not the damaged one;
+- what the linter asks of definitions (ranges of versions that meet, or lie in one another), and the version of the
+  header before a message, as no target is asked for headers;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
 - f-strings (messages and names, all of them), docstrings, annotations, decorators, imports, `__all__`, `__slots__`.
 
@@ -173,6 +175,9 @@ _ASIDE = (
         "layer",
         "kind",
         "open",
+        "is_inner",
+        "magics",
+        "others",
         "trail",
     ),
     *("further", "mtime", "store_size", "hash", "compare", "origin", "digest", "entity", "source"),

@@ -228,11 +228,12 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
             cursor.remark("offset.record-formula", f"offset {offset} is no INT64", at=start, any_value=True)
         if not append_time and not _INT64_MIN <= timestamp <= _INT64_MAX:
             cursor.remark("timestamp.record-formula", f"timestamp {timestamp} is no INT64", at=start, any_value=True)
-        record["offset"] = _wrap(offset)
-        record["timestamp"] = batch["maxTimestamp"] if append_time else _wrap(timestamp)
+        record["offset"] = wrapped(offset)
+        record["timestamp"] = batch["maxTimestamp"] if append_time else wrapped(timestamp)
 
 
-def _wrap(number: int) -> int:
+def wrapped(number: int) -> int:
+    """What a sum of 64-bit numbers is in 64 bits."""
     return (number - _INT64_MIN) % (1 << 64) + _INT64_MIN
 
 
