@@ -32,8 +32,8 @@ What is left alone, because it is no part of the wire format, or no answer of a 
 - what writes bytes for the generator (`stored.py`, `sealed`, `compaction.py`), and what writes a LOG or a message set
   of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
-  kind (`isinstance`), a batch of which a field is missing, an unknown type. Requests are whole and in the notation
-  (contract of the protocol), so no case asks;
+  kind (`isinstance`), a batch of which a field is missing, an unknown type, a definition unlike the one before. Requests
+  are whole and in the notation (contract of the protocol), so no case asks;
 - our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
@@ -178,7 +178,8 @@ _UNSEEN = _names(
     # findings, trails, and what only remarks and the choice of requirements go by
     "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation _Stream._violation hint",
     "rule_of _rule_of _RULES MESSAGE_RULES Layout.rules_by_name _null_rule _is_append_time _around _unordered",
-    "_FIT _KEYS _BATCH _MAGICS remarks _doubt _doubts matters semantics/visibility.py:_INT64_MAX",
+    "_FIT _KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
+    "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
     "_is_open_zstd _ends_between_blocks _RLE",
@@ -195,7 +196,7 @@ _UNSEEN = _names(
     "Limits Cursor.count cursor.count _Stream.make_room self.room _STEP _XERIAL_BLOCK _XERIAL_VERSIONS",
 )
 """Classes, functions, tables, constants and calls that are left alone."""
-_COMPLAINTS = ("NotationError", "_refuse", "UnknownType")
+_COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
 _INCOMPLETE = "general.exact-encoding"
 """What is raised about a request, and the requirement named where a part of one is missing."""
 
@@ -287,10 +288,11 @@ class _Sites(ast.NodeVisitor):
             assert isinstance(it, ast.BoolOp)
             it.op = now()
 
-        self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
-        for part in node.values:
-            if not _asks_for_kind(part):
-                self.visit(part)
+        parts = [part for part in node.values if not _asks_for_kind(part)]
+        if parts == node.values:
+            self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
+        for part in parts:
+            self.visit(part)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if (number := _number(node)) is not None:
