@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from conformance import codec
-from conformance.cases import Delivers, Refuses
+from conformance.cases import Delivers, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
@@ -72,6 +72,22 @@ def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_refer
         parsed = notation.parse(notation.render(wrong))
         with pytest.raises(codec.Unencodable):
             codec.encode(name, parsed)
+
+
+def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):
+    cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]
+    assert cases
+    assert all(case_of(case.id, catalog) == [case] for case in cases)
+    (message, version) = codec.message_of("MESSAGE<SuiteDropped,0>")
+    there = {member.name for member in message.members if version in member.versions}
+    assert all(case.op == "encode" and case.note == "a value of another version" for case in cases)
+    assert all(case.request["value"].keys() - there for case in cases)
+    assert {type(case.expect) for case in cases} >= {Refuses, Writes}
+    held = [case.request["value"] for case in cases if isinstance(case.expect, Writes)]
+    assert {value["Timeout"] for value in held} == {5000}
+    assert any(value["Hint"] for value in held)
+    lost = next(case for case in cases if isinstance(case.expect, Refuses))
+    assert lost.requirement == "definitions.non-ignorable-non-default-error"
 
 
 def test_values_without_an_encoding_are_asked_for_of_every_kind_of_type(catalog):
