@@ -17,7 +17,7 @@ from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
 from conformance.codec.stored import FORMS
 from conformance.generated import TYPES, case_of, cases_at, generated_cases, types_for
-from conformance.own_cases import expectation
+from conformance.own_cases import decode_case, expectation
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn, unencodable
 from conformance.strategies.mutations import MUTATIONS, mutate
@@ -72,6 +72,21 @@ def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_refer
         parsed = notation.parse(notation.render(wrong))
         with pytest.raises(codec.Unencodable):
             codec.encode(name, parsed)
+
+
+@pytest.mark.parametrize(
+    ("data", "disputed"),
+    [
+        # Tag 5 twice, then one of 2^31 bytes: Apache Kafka reads past the one, and dies of the other.
+        ("00 03 0500 0500 068080808008", {"fail", "crash"}),
+        # A size that goes beyond the bytes is a violation that everybody can refuse.
+        ("00 01 0510", set()),
+    ],
+)
+def test_what_may_lie_behind_a_disputed_place_of_a_message_is_disputed_too(data, disputed, catalog):
+    case = decode_case("own", "MESSAGE<SuiteUntagged,1>", bytes.fromhex(data), catalog)
+    assert isinstance(case.expect, Refuses)
+    assert case.disputed == disputed
 
 
 def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):
