@@ -50,6 +50,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
     catalog = read_catalog()
     campaign = _campaign(targets, options, catalog)
     known = read_known(options["known_failures"]) if options["known_failures"] is not None else ()
+    settings_of(options["conf"])
     check_writable(options)
     plan = Plan(1, campaign.terms, options["fail_on"], options["strict"], known)
     store = Store(options["out"])
@@ -122,8 +123,7 @@ def _judged(work: Task, options: dict[str, Any], errors: Console, runs: list[Tar
     pending = [number for number in range(work.campaign.slices) if number not in done]
     if not pending:
         return True
-    settings = dict(option.partition("=")[::2] for option in options["conf"])
-    with session(options["master"], f"conformance campaign {' '.join(work.campaign.targets)}", settings) as spark:
+    with session(options["master"], "conformance campaign", settings_of(options["conf"])) as spark:
         failed: list[Exception] = []
         job = InheritableThread(target=_spread, args=(spark, work, pending, failed), daemon=True)
         try:
@@ -137,6 +137,14 @@ def _judged(work: Task, options: dict[str, Any], errors: Console, runs: list[Tar
         for run in runs:
             run.problem = _reason(failed[0])
     return True
+
+
+def settings_of(given: Sequence[str]) -> dict[str, str]:
+    """Settings of Spark from the command line. Raises FileError."""
+    for option in given:
+        if not re.match(r"[\w.-]+=", option):
+            raise FileError("--conf", f"expected KEY=VALUE, found {option[:60]!r}")
+    return {name: value for name, _, value in (option.partition("=") for option in given)}
 
 
 def _spread(spark: SparkSession, work: Task, pending: list[int], failed: list[Exception]) -> None:
