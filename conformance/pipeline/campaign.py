@@ -53,7 +53,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
     settings_of(options["conf"])
     check_writable(options)
     plan = Plan(1, campaign.terms, options["fail_on"], options["strict"], known)
-    store = Store(options["out"])
+    store = Store(options["out"].absolute())  # executors have a folder of their own to work in
     with store.opened(campaign):
         work = Task(campaign, store, catalog.requirements, {})
         runs = [TargetRun(target) for target in campaign.targets]
