@@ -152,7 +152,7 @@ def _text(wire: codec.Wire, dice: Dice) -> str | None:
 def text(dice: Dice) -> str:
     """Text of one, two, three or four bytes a character, NUL and combining marks among them."""
     letters = dice.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
-    return "".join(dice.pick(letters) for _ in range(dice.pick(_LENGTHS)))
+    return "".join(dice.picks(letters, dice.pick(_LENGTHS)))
 
 
 def _octets(wire: codec.Wire, dice: Dice) -> bytes | None:
