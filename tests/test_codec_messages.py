@@ -69,8 +69,7 @@ def every(catalog):
 @given(seed=st.text(max_size=8))
 def test_what_is_written_is_read_again(every, seed):
     dice = Dice(seed)
-    # Elements of no bytes are written; an array of more elements than bytes is not read.
-    name = dice.pick([name for name in every if name != "MESSAGE<SuiteHollow,0>"])
+    name = dice.pick(tuple(every))
     found = value(name, dice)
     data = codec.encode(name, found)
     again = codec.decode(name, data, trail=True)
