@@ -240,16 +240,15 @@ class _Compiler:
         def encode(value: Any) -> bytes:
             return write(layout, self._complete(members, value))
 
-        smallest = layout.smallest() + self.flexible
-        return Wire(name, decode, encode, notation_of(self.message, name), smallest)
+        # As Apache Kafka: an array has no more elements than bytes, whatever their size.
+        return Wire(name, decode, encode, notation_of(self.message, name), 1)
 
     def _wire(self, member: Member) -> Wire:
         """How a field stands in this version."""
         nullable = self.version in member.nullable
         if member.is_array:
             element = self._scalar(member, nullable=False) if member.type in SCALARS else self.structure(member.type)
-            # As Apache Kafka: no more elements than bytes, even of structures without fields.
-            return array(f"[]{member.type}", self._count(nullable=nullable), _counted(element), _TOO_FEW)
+            return array(f"[]{member.type}", self._count(nullable=nullable), element, _TOO_FEW)
         if member.type in SCALARS:
             return self._scalar(member, nullable=nullable)
         return _nullable(self.structure(member.type)) if nullable else self.structure(member.type)
@@ -283,10 +282,6 @@ class _Compiler:
         if unknown and not self.flexible:
             raise Unencodable("tagged.only-in-flexible", f"tagged fields in version {self.version}")
         return {**out, UNKNOWN: unknown}
-
-
-def _counted(element: Wire) -> Wire:
-    return replace(element, smallest=max(1, element.smallest))
 
 
 def _nullable(structure: Wire) -> Wire:

@@ -1,0 +1,1 @@
+"""Campaigns and log audits on Spark: the only folder that imports pyspark."""

@@ -1,0 +1,151 @@
+"""A Spark session that is quiet, keeps to itself, and brings this package along to its executors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# Before Spark is imported: it warns of a pandas on which all that is used here works.
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+
+import pyspark  # noqa: E402
+from py4j.protocol import Py4JError  # noqa: E402
+from pyspark import SparkConf, SparkContext  # noqa: E402
+from pyspark.errors import PySparkException  # noqa: E402
+from pyspark.java_gateway import launch_gateway  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+import conformance  # noqa: E402
+from conformance.pipeline.java import java_home  # noqa: E402
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a program that spark-submit started: the Java, the master and the rest are its affair."""
+
+
+class NoSpark(Exception):
+    """Spark did not start, or could not reach its master; the message says why in a line."""
+
+
+@contextmanager
+def session(master: str | None, app: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session on a master (None: what spark-submit says, else `local[*]`), stopped with its Java at the end.
+
+    `settings` are Spark's own, and come last. Raises NoJava, NoSpark or OSError.
+    """
+    submitted = _SUBMITTED in os.environ
+    if master is None and not submitted:
+        master = "local[*]"
+    with tempfile.TemporaryDirectory(prefix="conformance-spark-", ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch)
+        conf = SparkConf().setAppName(app).setAll([*_settings(master, folder).items(), *(settings or {}).items()])
+        if master is not None:
+            conf = conf.setMaster(master)
+        with _environment({} if submitted else _variables(master)):
+            context = _context(conf, folder / "java.log")
+        try:
+            context.addArchive(f"{package_archive(folder)}#conformance")
+            yield SparkSession(context)
+        finally:
+            _stop(context)
+
+
+def _is_local(master: str | None) -> bool:
+    return master is not None and master.startswith("local")
+
+
+def _settings(master: str | None, folder: Path) -> dict[str, str]:
+    quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    # Whatever Spark writes beside our results goes with the session.
+    kept = {
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+    if not _is_local(master):
+        return {**quiet, **kept}
+    alone = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
+    return {**quiet, **kept, **alone, "spark.local.dir": str(folder)}
+
+
+def _variables(master: str | None) -> dict[str, str]:
+    """What Java and Python find in their environment."""
+    found = {"JAVA_HOME": str(java_home())}
+    if _is_local(master):
+        # The same interpreter on both sides: it has what this package needs.
+        found |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    return found
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables that are set for as long as it takes to start."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = old
+
+
+def _context(conf: SparkConf, log: Path) -> SparkContext:
+    """A context whose Java writes what it has to say to `log`. Raises NoSpark."""
+    gateway = None
+    try:
+        with log.open("wb") as out:
+            options: Any = {"stdout": out, "stderr": out}
+            gateway = launch_gateway(conf, popen_kwargs=options)  # type: ignore[no-untyped-call]
+        return SparkContext(conf=conf, gateway=gateway)
+    except (PySparkException, Py4JError) as error:
+        _end(gateway)
+        told = [line.strip() for line in log.read_text(errors="replace").splitlines() if "Exception" in line]
+        reason = told[-1] if told else str(error).strip().splitlines()[0]
+        raise NoSpark(f"Spark did not start: {reason}") from None
+
+
+def _stop(context: SparkContext) -> None:
+    """End the session, and its Java unless that is not ours."""
+    gateway, identity, master = SparkContext._gateway, str(context.applicationId), str(context.master)  # noqa: SLF001
+    context.stop()
+    if master.startswith("local-cluster"):
+        # Its workers keep what they unpacked where Spark is installed.
+        shutil.rmtree(Path(pyspark.__file__).parent / "work" / identity, ignore_errors=True)
+    _end(gateway)
+
+
+def _end(gateway: Any) -> None:
+    """End the Java behind a gateway; Spark itself keeps it until the program ends."""
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    gateway.shutdown()
+    process.stdin.close()
+    process.wait()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+def package_archive(folder: Path) -> Path:
+    """This package as an archive, to be unpacked where executors import it from.
+
+    Vectors, adapters and the shim are read as files, so that a zip on the path of modules would not serve.
+    """
+    root = Path(conformance.__file__).parent
+    archive = folder / "package.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for here, folders, files in os.walk(root, followlinks=True):
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            for name in sorted(files):
+                path = Path(here) / name
+                out.write(path, path.relative_to(root))
+    return archive
