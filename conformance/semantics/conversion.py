@@ -44,6 +44,8 @@ CONVERTED = n.ListOf(
 Records = tuple[dict[str, Any], ...]
 _NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False, "isControlBatch": False}
 """What a batch says of its producer where there is none."""
+_NO_EPOCH = -1
+"""Of the leader: a broker that appends puts its own there."""
 _OF_ENTRY = ("magic", "compression", "timestampType", *_NOBODY)
 
 
@@ -128,5 +130,5 @@ def _batch(records: Records) -> bytes:
     first = records[0]
     shared = {name: first[name] for name in _OF_ENTRY}
     return codec.encode(
-        "RECORD_BATCH", {**shared, "baseOffset": first["offset"], "partitionLeaderEpoch": -1, "records": records}
+        "RECORD_BATCH", {**shared, "baseOffset": first["offset"], "partitionLeaderEpoch": _NO_EPOCH, "records": records}
     )
