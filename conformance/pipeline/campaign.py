@@ -125,7 +125,14 @@ def _judged(work: Task, options: dict[str, Any], errors: Console, runs: list[Tar
         return True
     with session(options["master"], "conformance campaign", settings_of(options["conf"])) as spark:
         failed: list[Exception] = []
-        job = InheritableThread(target=_spread, args=(spark, work, pending, failed), daemon=True)
+
+        def judge_all() -> None:
+            try:
+                spread(spark, work, pending)
+            except Exception as error:  # noqa: BLE001 - told by the thread that waits
+                failed.append(error)
+
+        job = InheritableThread(target=judge_all, daemon=True)
         try:
             job.start()
             _watch(job, work, errors)
@@ -147,14 +154,11 @@ def settings_of(given: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (option.partition("=") for option in given)}
 
 
-def _spread(spark: SparkSession, work: Task, pending: list[int], failed: list[Exception]) -> None:
-    """Have all slices judged, several to a task."""
+def spread(spark: SparkSession, work: Task, pending: list[int]) -> None:
+    """Have slices judged, several to a task. Raises what Spark makes of a task that fails."""
     context = spark.sparkContext
     share = max(1, min(_LONGEST_TASK, len(pending) // (4 * context.defaultParallelism)))
-    try:
-        context.parallelize(pending, -(-len(pending) // share)).mapPartitions(work).count()
-    except Exception as error:  # noqa: BLE001 - told by the thread that waits
-        failed.append(error)
+    context.parallelize(pending, -(-len(pending) // share)).mapPartitions(work).count()
 
 
 def _watch(job: threading.Thread, work: Task, errors: Console) -> None:
