@@ -21,7 +21,7 @@ from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
 from conformance.strategies import legacy
 from conformance.strategies.dice import Dice
-from conformance.strategies.messages import message_value, unencodable_message, with_unknown_tags
+from conformance.strategies.messages import message_value, skewed_message, unencodable_message, with_unknown_tags
 
 VERSION = 2
 """Of the generator: it goes up whenever an id comes to mean other bytes."""
@@ -114,6 +114,11 @@ def unencodable(name: str, dice: Dice) -> Any:
     if numbers and wire.notation in (n.NUMBER, n.DECIMAL):
         return max(numbers) + dice.pick((1, 1, 2, 1 << 31)) if dice.chance(50) else min(numbers) - dice.pick((1, 1, 2))
     return None if wire.notation in (n.TEXT, n.HEX) and None not in wire.edges else ...
+
+
+def skewed(name: str, dice: Dice) -> Any:
+    """A value of another version of a message than the type's, in wire values; Ellipsis for any other type."""
+    return skewed_message(name, dice, value) if name.startswith("MESSAGE<") else ...
 
 
 def _disordered(dice: Dice) -> tuple[dict[str, Any], ...]:

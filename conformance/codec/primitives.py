@@ -438,11 +438,9 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
     cursor.span("size", start, size, "UNSIGNED_VARINT")
-    # Of a size that is negative to a signed reader Apache Kafka's messages die.
-    rule = "robustness.tagged-field-size" if size >= 1 << 31 else "tagged.size-bounds-data"
-    if tag in known and size > cursor.left:
-        cursor.fail("tagged.size-bounds-data", f"size {size}, but {cursor.left} bytes are left", at=start, open=True)
-    data = cursor.take(size, rule, "tagged field", at=start)
+    # Of a size that is negative to a signed reader Apache Kafka's messages die; that of a known field it passes over.
+    rule = "robustness.tagged-field-size" if size >= 1 << 31 and tag not in known else "tagged.size-bounds-data"
+    data = cursor.take(size, rule, "tagged field", at=start, open=tag in known)
     cursor.span("data", cursor.pos - size, data)
     value = {"value": known[tag](cursor, cursor.pos - size)} if tag in known else {}
     return {"tag": tag, "data": data, **value}

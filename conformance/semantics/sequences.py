@@ -59,8 +59,10 @@ def _answer(producers: dict[int, _Producer], batch: dict[str, Any]) -> frozenset
     if known is None or (epoch > known.epoch and first == 0):
         known = producers[identity] = _Producer(epoch)
         return _accepted(known, span)
-    if epoch != known.epoch:
-        return frozenset(("fenced" if epoch < known.epoch else "out-of-order",))
+    if epoch < known.epoch:
+        return frozenset(("fenced",))
+    if epoch > known.epoch:
+        return frozenset(("out-of-order",))
     return ANY if known.unsure else _in_epoch(known, span)
 
 
