@@ -1,0 +1,1 @@
+public final class WriteLogs { public static void main(String[] a) {} }
