@@ -258,7 +258,8 @@ def _list_requirements(catalog: Catalog, chosen: Sequence[Case], *, narrowed: bo
         cases = [case for case in covering[name] if case in ids]
         if narrowed and not cases:
             continue
-        uncovered = "by conformance lint" if "lint" in requirement.tests else "no case yet"
+        means = [tool for tool in ("lint", "scan") if tool in requirement.tests]
+        uncovered = f"by conformance {means[0]}" if means else "no case yet"
         why_not = uncovered if requirement.testable else f"not testable: {requirement.why}"
         state = f"{len(cases)} cases" if cases else why_not
         click.echo(f"{name}\t{requirement.level}\t{', '.join(requirement.source)}\t{state}\t{' '.join(cases)}")

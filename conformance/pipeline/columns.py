@@ -1,7 +1,8 @@
 """A record batch as columns: header, plain records and a row of numbers a record, without an object for any of them.
 
-What comes out is *clean*: the reference codec accepts such a batch without a remark, and its values are these. Of
-anything else only this is said, that it is unusual; the reference then decides. Wherever the two differ it is a bug.
+What comes out is *clean*: the reference codec accepts such a batch, has no remark but that a batch without a producer
+has a sequence (Apache Kafka's own coordinators write 0 there), and its values are these. Of anything else only this is
+said, that it is unusual; the reference then decides. Wherever the two differ it is a bug.
 """
 
 from __future__ import annotations
@@ -142,9 +143,9 @@ def _is_usual(header: Header) -> bool:
 
 
 def _producer_fits(header: Header) -> bool:
-    """Whether id, epoch and sequence are all there or all -1; a control batch needs no sequence."""
+    """Whether id, epoch and sequence go together; a control batch needs no sequence, and it may stand alone."""
     if header.producerId == -1:
-        return header.producerEpoch == header.baseSequence == -1 and not header.is_transactional
+        return header.producerEpoch == -1 and header.baseSequence >= -1 and not header.is_transactional
     sequenced = header.baseSequence >= 0 or (header.is_control and header.baseSequence == -1)
     return header.producerId >= 0 and header.producerEpoch >= 0 and sequenced
 
