@@ -47,6 +47,27 @@ def _one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def _on_spark(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn the lack of Spark, or of a Java for it, into one line and exit status 2."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            from conformance.pipeline.java import NoJava
+            from conformance.pipeline.session import NoSpark
+        except ImportError as error:
+            problem = f"{error.name} is not installed: pip install 'kafka-conformance[spark]'"
+        else:
+            try:
+                return command(*args, **kwargs)
+            except (NoJava, NoSpark) as error:
+                problem = str(error)
+        click.echo(f"conformance: {problem}", err=True)
+        sys.exit(WRONG)
+
+    return wrapped
+
+
 def _console(*, err: bool = False) -> Console:
     from conformance.reports.console import PatientConsole
 
@@ -147,6 +168,74 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
     # Told to stop by `timeout` or a CI job, it ends its targets and reports as if by hand.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(judge_all(targets, options, _console(), _console(err=True)))
+
+
+@main.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option("--cases", type=click.IntRange(1), required=True, metavar="N", help="Generated cases, over all types.")
+@click.option("--seed", default="0", show_default=True, metavar="N|random", help="Of the generated cases.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="The campaign's folder; one that was begun there goes on.",
+)
+@click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@click.option("--select", multiple=True, metavar="type:…", help="Only these types; a glob.")
+@click.option(
+    "--corpus",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Vectors of an earlier campaign, to be judged first.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer."
+)
+@click.option(
+    "--memory", type=click.IntRange(16), default=1024, show_default=True, help="MiB for a target and its children."
+)
+@click.option("--python", metavar="PATH", help="Interpreter for module targets.")
+@click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
+@click.option(
+    "--known-failures",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML list of {id, reason} that do not count.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
+@click.option("--strict", is_flag=True, help="Disputed failures count too.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the distinct failures as JSON."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+@_one_line_errors
+@_on_spark
+def campaign(targets: tuple[str, ...], **options: Any) -> None:
+    """Judge targets on millions of generated cases, on Spark.
+
+    Killed and started again with the same --out, it goes on. Exit status: as run.
+    """
+    import signal
+
+    from conformance.pipeline.campaign import run_campaign
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(run_campaign(targets, options, _console(), _console(err=True)))
 
 
 @main.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from conformance.cases import ROBUSTNESS, Case, Kind, Outcome, Verdict
@@ -53,6 +55,35 @@ class Shrunk:
 
 
 @dataclass(slots=True)
+class Tally:
+    """How many results there are of what kind: all that is said of those that are not shown one by one."""
+
+    verdicts: Counter[tuple[str, Kind]] = field(default_factory=Counter)
+    """By level and verdict."""
+    known: Counter[str] = field(default_factory=Counter)
+    disputed: Counter[str] = field(default_factory=Counter)
+    """By level, like the known ones."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """By the reason."""
+    unobserved: int = 0
+    """Passed on the fields that the target shows, and not on all."""
+
+
+def tally(results: Iterable[Result]) -> Tally:
+    """The numbers of results."""
+    found = Tally()
+    for result in results:
+        kind = result.verdict.kind
+        found.verdicts[result.level, kind] += 1
+        found.known[result.level] += result.known
+        found.disputed[result.level] += result.disputed
+        if kind is Kind.SKIP:
+            found.skipped[result.verdict.detail] += 1
+        found.unobserved += kind is Kind.PASS and bool(result.verdict.unobserved)
+    return found
+
+
+@dataclass(slots=True)
 class TargetRun:
     """One target's part of a run: what it said of itself, and what ended the run early, if anything."""
 
@@ -62,8 +93,15 @@ class TargetRun:
     """Why it could not be started, or not be asked further."""
     results: list[Result] = field(default_factory=list)
     shrunk: list[Shrunk] = field(default_factory=list)
+    counted: Tally | None = None
+    """The numbers where `results` holds but some of them, as in a campaign."""
+
+    @property
+    def numbers(self) -> Tally:
+        """How many results there are of what kind."""
+        return self.counted or tally(self.results)
 
     @property
     def judged(self) -> bool:
         """Whether any case was judged."""
-        return any(result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL) for result in self.results)
+        return any(kind not in (Kind.SKIP, Kind.PROTOCOL) for _, kind in self.numbers.verdicts)

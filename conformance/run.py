@@ -97,7 +97,8 @@ class Examiner:
         self._name, self._catalog, self._plan = name, catalog, plan
         self._asker = _asker_for(launch, plan)
         self._description: protocol.Description | None = None
-        self._refuted: set[tuple[str, str]] = set()
+        self.refuted: set[tuple[str, str]] = set()
+        """Claims, an operation and a type each, that do not hold; on these no case is put."""
 
     def describe(self) -> protocol.Description:
         """What the target says of itself, asked once. Raises CannotStart."""
@@ -115,7 +116,7 @@ class Examiner:
         for probe, outcome in zip(probes, self._asker.ask(probes), strict=True):
             verdict = _claim(probe, outcome)
             if verdict.kind is Kind.PROTOCOL:
-                self._refuted.add(_claimed(probe))
+                self.refuted.add(_claimed(probe))
                 found.append(self._result(probe, outcome, verdict))
         return found
 
@@ -129,6 +130,10 @@ class Examiner:
             outcome = Unsupported(reason) if reason else next(outcomes)
             yield self._result(case, outcome, judge(case, outcome))
 
+    def forgive(self) -> None:
+        """Forget the faults so far: how soon a target is given up then hangs on the cases to come alone."""
+        self._asker.forgive()
+
     def close(self) -> None:
         """End whatever runs of the target."""
         self._asker.close()
@@ -141,7 +146,7 @@ class Examiner:
         return replace(case, request={**case.request, "definition": found[0].source})
 
     def _why_not(self, description: protocol.Description, case: Case) -> str:
-        if _claimed(case) in self._refuted:
+        if _claimed(case) in self.refuted:
             return f"the claim to {case.op} {case.type} was disproved at the start"
         return description.lacks(case)
 
@@ -251,6 +256,9 @@ class Asker:
         """The outcomes of cases, in order."""
         raise NotImplementedError
 
+    def forgive(self) -> None:
+        """Forget the faults so far."""
+
     def close(self) -> None:
         """End whatever runs."""
 
@@ -327,6 +335,10 @@ class _Processes(Asker):
                         done[number].put(found)
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     done[number].put(error)
+
+    def forgive(self) -> None:
+        for session in self._sessions:
+            session.forgive()
 
     def close(self) -> None:
         self._stop.set()

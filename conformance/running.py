@@ -39,7 +39,7 @@ OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
 
 def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console, errors: Console) -> int:
     """Run everything and report; returns the exit status. Raises FileError or UnknownTarget before anything runs."""
-    options = {**options, "seed": _seed(options["seed"])}
+    options = {**options, "seed": seed_of(options["seed"])}
     catalog = read_catalog(options["vectors"])
     options["messages"] = known_definitions(options["definitions"])
     known = read_known(options["known_failures"]) if _reads_known(options) else ()
@@ -48,7 +48,7 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
         errors.print("conformance: the selection matches no case (see `conformance list`)", markup=False)
         return WRONG
     launches = {target: None if target == "reference" else resolve(target, options["python"]) for target in targets}
-    _check_writable(options)
+    check_writable(options)
     terms = Terms(timeout=options["timeout"], memory=options["memory"] << 20)
     plan = Plan(options["jobs"], terms, options["fail_on"], options["strict"], known)
     runs: list[TargetRun] = []
@@ -60,17 +60,17 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
         _update_known(options["known_failures"], known, runs, [entry for entry, _ in old])
         old = []
     # Files first: whoever reads the text may have gone.
-    _write_files(options, runs, [(entry.id, why) for entry, why in old])
+    write_files(options, runs, [(entry.id, why) for entry, why in old])
     for run in runs:
         console.print(target_summary(run) if options["quiet"] else target_report(run, catalog.requirements), crop=False)
     if options["update_known_failures"]:
         console.print(f"{options['known_failures']}: updated", markup=False)
     for entry, why in old:
         console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False)
-    return INTERRUPTED if interrupted else _status(runs, stale_entries=bool(old))
+    return INTERRUPTED if interrupted else status(runs, stale_entries=bool(old))
 
 
-def _seed(given: str) -> int:
+def seed_of(given: str) -> int:
     """A seed as it was given, or one at random. Raises FileError."""
     if given == "random":
         return secrets.randbelow(1 << 32)
@@ -89,7 +89,7 @@ def _judge(
 ) -> bool:
     """Judge target by target into `runs`; whether it was interrupted."""
     try:
-        with _progress(errors) as progress:
+        with progress_bar(errors) as progress:
             for target, launch in launches.items():
                 task = progress.add_task(target, total=len(cases))
                 record, results = run_target(target, launch, cases, catalog, plan)
@@ -108,13 +108,14 @@ def _judge(
 
 
 @contextmanager
-def _progress(errors: Console) -> Iterator[Progress]:
+def progress_bar(errors: Console) -> Iterator[Progress]:
+    """Where progress is shown: on a terminal, for as long as it goes on."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
         yield progress
 
 
-def _status(runs: Sequence[TargetRun], *, stale_entries: bool) -> int:
+def status(runs: Sequence[TargetRun], *, stale_entries: bool) -> int:
     """3 before 1: a target that could not be judged, or one that broke the protocol, says more than a failure."""
     faults = any(result.verdict.kind is Kind.PROTOCOL for run in runs for result in run.results)
     if faults or any(run.problem or not run.judged for run in runs):
@@ -200,7 +201,7 @@ def _reads_known(options: dict[str, Any]) -> bool:
     return path is not None and not (options["update_known_failures"] and not path.exists())
 
 
-def _check_writable(options: dict[str, Any]) -> None:
+def check_writable(options: dict[str, Any]) -> None:
     """Find out before the run whether the reports can be written."""
     for name in ("junit", "json_file"):
         path = options[name]
@@ -208,7 +209,8 @@ def _check_writable(options: dict[str, Any]) -> None:
             path.open("ab").close()
 
 
-def _write_files(options: dict[str, Any], runs: Sequence[TargetRun], old: list[tuple[str, str]]) -> None:
+def write_files(options: dict[str, Any], runs: Sequence[TargetRun], old: list[tuple[str, str]]) -> None:
+    """Write the reports that were asked for; `old` are stale known failures, with the reason."""
     if options["json_file"] is not None:
         report = msgspec.json.format(msgspec.json.encode(as_json(runs, options["seed"])), indent=1)
         options["json_file"].write_bytes(report + b"\n")

@@ -57,16 +57,18 @@ def shrink(
     """Shrink the smallest failure of each kind, for so many seconds in all. Raises CannotStart."""
     until = time.monotonic() + patience
     for group in list(distinct(results).values())[:DISTINCT]:
+        smallest = _smallest(group)
         if time.monotonic() < until:
-            yield _shrunk(group, examiner, catalog)
+            yield shrink_one(smallest, len(group), examiner, catalog)
         else:
-            smallest = _smallest(group)
             yield Shrunk(smallest, len(group), smallest.case.id)
 
 
-def _shrunk(group: list[Result], examiner: Examiner, catalog: Catalog) -> Shrunk:
-    """The smallest case that shows the failure of a group; its first case, marked flaky, when it does not repeat."""
-    smallest = _smallest(group)
+def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalog) -> Shrunk:
+    """The smallest case that shows what `count` failures do, of which `smallest` is one.
+
+    That one itself, marked flaky, when it does not repeat. Raises CannotStart.
+    """
     wanted = signature(smallest)
 
     case, budget = smallest.case, Budget()
@@ -81,10 +83,10 @@ def _shrunk(group: list[Result], examiner: Examiner, catalog: Catalog) -> Shrunk
 
         start = case.data if part == "hex" else case.request[part]
         if case is smallest.case and not shows(start):
-            return Shrunk(smallest, len(group), smallest.case.id, flaky=True)
+            return Shrunk(smallest, count, smallest.case.id, flaky=True)
         smaller: Callable[..., Any] = shrink_bytes if part == "hex" else shrink_value
         case = with_part(smaller(case.type, start, shows, budget)) or case
-    return Shrunk(_again(case, examiner), len(group), smallest.case.id)
+    return Shrunk(_again(case, examiner), count, smallest.case.id)
 
 
 _SHRUNK = {

@@ -9,7 +9,7 @@ from typing import Any
 from conformance import __version__
 from conformance.cases import Kind
 from conformance.reports.explain import actual_json, expected_json, reproduce
-from conformance.results import Result, Shrunk, TargetRun
+from conformance.results import Result, Shrunk, Tally, TargetRun
 
 
 def as_json(runs: Sequence[TargetRun], seed: int) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def as_json(runs: Sequence[TargetRun], seed: int) -> dict[str, Any]:
     return {
         "suite": {"name": "kafka-conformance", "version": __version__, "seed": seed},
         "targets": [_target(run) for run in runs],
-        "summary": {run.name: summary(run.results) for run in runs},
+        "summary": {run.name: summary(run.numbers) for run in runs},
         "results": [_result(result) for run in runs for result in run.results],
         "shrunk": [_shrunk(shrunk) for run in runs for shrunk in run.shrunk],
     }
@@ -37,10 +37,12 @@ def _target(run: TargetRun) -> dict[str, Any]:
     return {"target": run.name, "describe": described, "status": status, "problem": run.problem}
 
 
-def summary(results: Sequence[Result]) -> dict[str, int]:
+def summary(numbers: Tally) -> dict[str, int]:
     """How many results of each verdict, and how many are disputed."""
-    counts = Counter(str(result.verdict.kind) for result in results)
-    return {**{str(kind): counts[kind] for kind in Kind}, "disputed": sum(result.disputed for result in results)}
+    counts: Counter[Kind] = Counter()
+    for (_, kind), count in numbers.verdicts.items():
+        counts[kind] += count
+    return {**{str(kind): counts[kind] for kind in Kind}, "disputed": numbers.disputed.total()}
 
 
 def _shrunk(shrunk: Shrunk) -> dict[str, Any]:

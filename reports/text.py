@@ -155,26 +155,25 @@ def target_summary(run: TargetRun) -> RenderableType:
         table.add_column(str(kind), justify="right")
     for name in ("known", "disputed"):
         table.add_column(name, justify="right")
+    numbers = run.numbers
     for level in LEVELS:
-        row = [result for result in run.results if result.level == level]
-        if row:
-            counts = Counter(result.verdict.kind for result in row)
-            extra = (sum(result.known for result in row), sum(result.disputed for result in row))
-            table.add_row(level, *(str(counts[kind] or "") for kind in Kind), *(str(number or "") for number in extra))
+        counts = [numbers.verdicts[level, kind] for kind in Kind]
+        if any(counts):
+            shown = [*counts, numbers.known[level], numbers.disputed[level]]
+            table.add_row(level, *(str(number or "") for number in shown))
     parts: list[RenderableType] = [table]
-    parts += _skips(run)
-    unobserved = sum(bool(result.verdict.unobserved) for result in run.results if result.verdict.kind is Kind.PASS)
-    if unobserved:
-        parts.append(Text(f"{unobserved} cases passed on the fields that the target shows", style="dim"))
+    parts += _skips(numbers.skipped)
+    if numbers.unobserved:
+        parts.append(Text(f"{numbers.unobserved} cases passed on the fields that the target shows", style="dim"))
     if run.problem:
         parts.append(Text(printable(run.problem), style="bold red"))
     return Padding(Group(*parts), (0, 0, 1, 0), expand=False)
 
 
-def _skips(run: TargetRun) -> list[RenderableType]:
-    reasons = Counter(
-        _short_reason(result.verdict.detail) for result in run.results if result.verdict.kind is Kind.SKIP
-    )
+def _skips(details: Counter[str]) -> list[RenderableType]:
+    reasons: Counter[str] = Counter()
+    for detail, count in details.items():
+        reasons[_short_reason(detail)] += count
     if not reasons:
         return []
     shown = [f"{count} × {printable(reason)}" for reason, count in reasons.most_common(5)]

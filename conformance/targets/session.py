@@ -82,6 +82,11 @@ class Session:
             except (Gone, Silent, Flood, ProtocolError) as fault:
                 yield from self._settle(window, fault)
 
+    def forgive(self) -> None:
+        """Forget the faults so far, and ask on where the target was given up."""
+        self._faults.clear()
+        self.gave_up = ""
+
     def finish(self) -> int | None:
         """End it by the end of its input: the status it exits with, None when it has to be killed."""
         process, self._process = self._process, None
