@@ -431,6 +431,53 @@ def fixtures(folder: Path) -> None:
     click.echo(f"{folder}: {write_fixtures(folder)} fixtures")
 
 
+# --- stored logs --------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--out", required=True, metavar="DIR", help="Where findings and summary go: a new folder, or a URI.")
+@click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@click.option(
+    "--uncompacted",
+    multiple=True,
+    metavar="TOPIC",
+    help="Topics (a glob) that were never compacted: a gap in a producer's numbers is a loss there.",
+)
+@click.option(
+    "--split-size",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    metavar="MIB",
+    help="Larger segments are cut into parts of this size.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the summary as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+@_one_line_errors
+@_on_spark
+def scan(paths: tuple[str, ...], **options: Any) -> None:
+    """Check stored log segments, batch by batch, on Spark.
+
+    PATH is a segment or a folder of them, at any depth; s3://…, hdfs://… and whatever else pyarrow reaches will do.
+    Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or a file that could not be read.
+    """
+    import signal
+
+    from conformance.pipeline.scanning import run_scan
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(run_scan(paths, options, _console(), _console(err=True)))
+
+
 # --- message definitions ------------------------------------------------------------------------------
 
 
