@@ -191,8 +191,12 @@ class _Audit:
         if base is not None and first < base:
             yield self._finding(at, first, "log.segment-name", f"offset {first} in the segment from {base} on")
         told = self.ledger.place(at, first, last)
-        if told is None and header is not None and header.producerId >= 0:
-            told = self.ledger.take(self._event(at, header))
+        if header is not None and header.producerId >= 0:
+            event = self._event(at, header)
+            if told is None:
+                told = self.ledger.take(event)
+            else:
+                self.ledger.misplaced(event)
         if told is not None:
             yield self._finding(at, first, *told)
 

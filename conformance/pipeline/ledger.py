@@ -22,8 +22,13 @@ from conformance.semantics.sequences import next_sequence
 MUST, NOTE, UNREAD = "must", "note", "unread"
 """Levels of findings, beside should, may and informative. A note accuses nobody; what is unread was not judged."""
 
-_UNKNOWN, _FRESH = -2, -1
-"""Instead of a last sequence: not known, and none yet in this epoch, so that 0 has to follow."""
+_FRESH, _UNKNOWN, _ANY = -1, -2, -3
+"""Instead of a last sequence: none yet in this epoch, so that 0 has to follow; not known to this piece; and, after a
+batch that was out of order, one that nobody can tell."""
+
+
+NOTHING = -(1 << 63)
+"""Instead of an offset, before there was one."""
 
 
 class Finding(NamedTuple):
@@ -87,8 +92,8 @@ class Piece(msgspec.Struct):
     records: int = 0
     first_offset: int = -1
     first_position: int = 0
-    last_offset: int = -1
-    """The largest of its sound batches; -1 where there is none."""
+    last_offset: int = NOTHING
+    """That of its last sound batch."""
     missing: int = 0
     damage: int = 0
     keyless: bool = False
@@ -110,6 +115,12 @@ def _after(event: Event, state: State | None) -> State:
         return State(event.epoch, event.last, event.transactional, event.missing, event.damage)
     last = _UNKNOWN if state is None else _FRESH if event.epoch > state.epoch else state.last
     return State(event.epoch, last, False, event.missing, event.damage)  # noqa: FBT003 - closed
+
+
+def _lost(event: Event, state: State | None) -> State:
+    """The state after an event that is out of order: where the producer goes on is anybody's guess."""
+    epoch = event.epoch if state is None else max(event.epoch, state.epoch)
+    return State(epoch, _ANY, event.transactional, event.missing, event.damage)
 
 
 def _broken(event: Event, state: State) -> _Told | None:
@@ -134,7 +145,7 @@ def _expected(event: Event, state: State) -> int:
 
 def _gap(event: Event, state: State) -> int | None:
     """How many numbers are left out before a batch, from 2^30 on how many it goes back; None where none are known."""
-    if event.epoch == state.epoch and state.last == _UNKNOWN:
+    if event.epoch == state.epoch and state.last in (_UNKNOWN, _ANY):
         return None
     return (event.first - _expected(event, state)) % (1 << 31)
 
@@ -156,34 +167,44 @@ class Ledger:
     def place(self, position: int, first: int, last: int) -> _Told | None:
         """Take the offsets of an entry; what they break, if they do, in which case the entry is out of place."""
         piece = self.piece
-        if piece.last_offset >= 0:
-            if first <= piece.last_offset:
-                return "log.offsets-rise", f"offset {first} after {piece.last_offset}"
-            piece.missing += first - piece.last_offset - 1
-        else:
+        if piece.last_offset == NOTHING:
             piece.first_offset, piece.first_position = first, position
-        piece.last_offset = last
+        before, piece.last_offset = piece.last_offset, last
+        if before == NOTHING:
+            return None
+        if first <= before:
+            return _falls(first, before)
+        piece.missing += first - before - 1
         return None
+
+    def misplaced(self, event: Event) -> None:
+        """Take a batch of a producer that is out of its place."""
+        self._met[event.producer] = _lost(event, self._met.get(event.producer))
 
     def take(self, event: Event) -> _Told | None:
         """Take a batch of a producer, or a marker, after its offsets; what it breaks, if it does."""
+        if event.position == self.piece.first_position:
+            # Whether it is in its place is not known here.
+            self.piece.put_off.append(event)
+            return None
         state = self._met.get(event.producer)
         if state is None or (not event.marker and event.epoch == state.epoch and state.last == _UNKNOWN):
             self.piece.put_off.append(event)
-        if state is not None:
-            told = _broken(event, state) or self._gap(event, state)
-            if told is not None and told[0] != _GAP:
-                return told
-        else:
-            told = None
-        self._met[event.producer] = _after(event, state)
+        told = None if state is None else _broken(event, state)
+        if state is None or told is None:
+            self._met[event.producer] = _after(event, state)
+            return None if state is None else self._gap(event, state)
+        self._met[event.producer] = _lost(event, state)
         return told
 
     def _gap(self, event: Event, state: State) -> _Told | None:
-        told = _gap_told(event, state)
-        if told is None or told[1]:
-            return told and (_GAP, told[0])
-        self.piece.gaps.append(Gap(event.position, event.base_offset, told[0]))
+        gap = _gap_told(event, state)
+        if gap is None:
+            return None
+        hint, is_certain = gap
+        if is_certain:
+            return _GAP, hint
+        self.piece.gaps.append(Gap(event.position, event.base_offset, hint))
         return None
 
     def done(self) -> Piece:
@@ -194,6 +215,10 @@ class Ledger:
 
 _GAP = "sequence.gap-out-of-order"
 _NEVER = 1 << 63
+
+
+def _falls(first: int, before: int) -> _Told:
+    return "log.offsets-rise", f"offset {first} after {before}"
 
 
 def _gap_told(event: Event, state: State) -> tuple[str, bool] | None:
@@ -219,48 +244,74 @@ def settle(pieces: Iterable[Piece], *, uncompacted: bool = False) -> Iterator[Fi
     ordered = sorted(pieces, key=lambda piece: (piece.segment, piece.start))
     # Compaction begins at the start of a log: a segment that it never saw means that it saw none of the later ones.
     untouched = min((piece.segment for piece in ordered if piece.keyless or uncompacted), default=_NEVER)
-    states: dict[int, State] = {}
-    before: Piece | None = None
-    missing = damage = 0
+    partition = _Partition(untouched, certain=bool(ordered) and untouched <= ordered[0].segment)
     for piece in ordered:
-        if piece.last_offset >= 0:
-            if before is not None:
-                yield from _place(piece, before)
-                missing += max(piece.first_offset - before.last_offset - 1, 0)
-            before = piece
+        yield from (
+            Finding(piece.path, at, offset, rule, MUST, hint) for at, offset, rule, hint in partition.add(piece)
+        )
+
+
+class _Partition:
+    """A partition as far as its pieces were added."""
+
+    def __init__(self, untouched: int, *, certain: bool) -> None:
+        self.untouched = untouched
+        """The first segment that compaction never saw."""
+        self.certain = certain
+        self.states: dict[int, State] = {}
+        self.last = NOTHING
+        self.missing = self.damage = 0
+
+    def add(self, piece: Piece) -> Iterator[tuple[int, int, str, str]]:
+        """Take the next piece; yields position, base offset, requirement and detail of what its neighbours show."""
+        misplaced = False
+        if piece.last_offset > NOTHING:
+            misplaced = NOTHING < self.last >= piece.first_offset
+            if misplaced:
+                yield piece.first_position, piece.first_offset, *_falls(piece.first_offset, self.last)
+            elif self.last > NOTHING:
+                self.missing += piece.first_offset - self.last - 1
+            self.last = piece.last_offset
+        yield from self._put_off(piece, misplaced=misplaced)
+        if self.untouched <= piece.segment:
+            yield from ((gap.position, gap.base_offset, _GAP, gap.detail) for gap in piece.gaps)
+        self.missing += piece.missing
+        self.damage += piece.damage
+
+    def _put_off(self, piece: Piece, *, misplaced: bool) -> Iterator[tuple[int, int, str, str]]:
+        """Judge what the piece put off, and take its states over."""
+        lost = set()
         for event in piece.put_off:
-            moved = msgspec.structs.replace(event, missing=event.missing + missing, damage=event.damage + damage)
-            yield from _judged(moved, states, piece, certain=untouched <= ordered[0].segment)
+            moved = msgspec.structs.replace(
+                event, missing=event.missing + self.missing, damage=event.damage + self.damage
+            )
+            if misplaced and event.position == piece.first_position:
+                self.states[event.producer] = _lost(moved, self.states.get(event.producer))
+                continue
+            told = _judged(moved, self.states, certain=self.certain)
+            if told is not None:
+                yield event.position, event.base_offset, *told
+                lost.add(event.producer)
         for producer, state in piece.states.items():
-            states[producer] = _moved(state, states.get(producer), missing, damage)
-        for gap in piece.gaps:
-            if untouched <= piece.segment:
-                yield Finding(piece.path, gap.position, gap.base_offset, _GAP, MUST, gap.detail)
-        missing += piece.missing
-        damage += piece.damage
+            self.states[producer] = _moved(state, self.states.get(producer), self.missing, self.damage)
+            if producer in lost:
+                self.states[producer].last = _ANY
 
 
-def _place(piece: Piece, before: Piece) -> Iterator[Finding]:
-    if piece.first_offset <= before.last_offset:
-        hint = f"offset {piece.first_offset} after {before.last_offset}"
-        yield Finding(piece.path, piece.first_position, piece.first_offset, "log.offsets-rise", MUST, hint)
-
-
-def _judged(event: Event, states: dict[int, State], piece: Piece, *, certain: bool) -> Iterator[Finding]:
-    """What an event that was put off breaks, and the state after it."""
+def _judged(event: Event, states: dict[int, State], *, certain: bool) -> _Told | None:
+    """What an event that was put off breaks; the state after it goes to `states`."""
     state = states.get(event.producer)
-    if state is not None:
-        told = _broken(event, state)
-        if told is not None:
-            yield Finding(piece.path, event.position, event.base_offset, told[0], MUST, told[1])
-            return
-        gap = _gap_told(event, state)
-        if gap is not None and (certain or gap[1]):
-            yield Finding(piece.path, event.position, event.base_offset, _GAP, MUST, gap[0])
+    told = None if state is None else _broken(event, state)
+    if state is not None and told is not None:
+        states[event.producer] = _lost(event, state)
+        return told
     states[event.producer] = _after(event, state)
+    gap = None if state is None else _gap_told(event, state)
+    return (_GAP, gap[0]) if gap is not None and (certain or gap[1]) else None
 
 
 def _moved(state: State, before: State | None, missing: int, damage: int) -> State:
     """The state in which a piece leaves a producer, as the partition counts, with what only earlier pieces knew."""
     last = before.last if before is not None and state.last == _UNKNOWN and before.epoch == state.epoch else state.last
-    return State(state.epoch, last, state.open, state.missing + missing, state.damage + damage)
+    epoch = state.epoch if before is None else max(state.epoch, before.epoch)
+    return State(epoch, last, state.open, state.missing + missing, state.damage + damage)
