@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 
 from conformance import codec
-from conformance.codec.log import CHECKSUM_RULES, first_offset, last_offset
+from conformance.codec.log import first_offset, last_offset
 from conformance.codec.message_set import MAGIC_AT
 from conformance.codec.record_batch import OVERHEAD
-from conformance.pipeline.columns import Batch, Header, columns, header_at
+from conformance.pipeline.columns import Batch, Header, header_at
 from conformance.pipeline.indexes import index_findings, pointers
 from conformance.pipeline.ledger import MUST, NOTE, UNREAD, Event, Finding, Ledger, Piece
-from conformance.pipeline.segments import Split, Window, extent, is_blank, resumed
+from conformance.pipeline.segments import Split, Window, is_blank
+from conformance.pipeline.walking import LENGTH_RULE, Step, is_sound, walk
 from conformance.semantics.sequences import next_sequence
 
-_LENGTH = "batch.length-wrong-rejected"
 _MAGIC = "format.magic-versions"
 _HELD_IN_LOGS = {"batch.last-offset-delta"}
 """Open to a reader, but not in a log: a record beyond its batch's last offset has the offset of another record."""
@@ -71,30 +71,14 @@ class _Audit:
             self.index_path, self.pointers = path, inside
 
     def _entries(self, window: Window) -> Iterator[Finding]:
-        at, stop = self.split.start, min(self.split.stop, window.size)
-        while at < stop:
-            end = extent(window, at)
-            if end is None:
-                begin = at
-                at = resumed(window, begin + 1, stop)
-                yield from self._region(window, begin, at)
-                continue
-            begin = window.hold(at, end - at)
-            batch = columns(window.data, begin)
-            if batch is not None:
-                yield from self._clean(at, batch)
-                yield from self._pointed(at, batch.header.baseOffset)
-                at = end
-                continue
-            begin, at = at, end
-            findings, sound = self._unusual(window.take(begin, end - begin), begin)
-            if not sound and end < stop and extent(window, end) is None and not is_blank(window, end):
-                # Its size leads nowhere, so that it is wrong like the rest of it.
-                at = resumed(window, begin + 1, stop)
-                hint = f"{findings[0].detail}; nothing begins where its size says it ends, {self._skipped(begin, at)}"
-                findings = [findings[0]._replace(detail=hint)]
-                self._forget(begin, at)
-            yield from findings
+        for step in walk(window, self.split.start, self.split.stop):
+            if step.batch is not None:
+                yield from self._clean(step.at, step.batch)
+                yield from self._pointed(step.at, step.batch.header.baseOffset)
+            elif step.entry is not None:
+                yield from self._unusual(step, step.entry)
+            else:
+                yield from self._region(window, step.at, step.end)
         for entry, offset in self.pointers.values():
             hint = f"offset {offset} is said to be where no batch begins"
             yield Finding(self.index_path, entry, None, "log.offset-index", MUST, hint)
@@ -106,24 +90,21 @@ class _Audit:
         self._forget(begin, end)
         at_end = end >= window.size
         if at_end and is_blank(window, begin):
-            yield self._note(begin, _LENGTH, f"{end - begin} bytes set aside and not written to")
+            yield self._note(begin, LENGTH_RULE, f"{end - begin} bytes set aside and not written to")
             return
         head = window.take(begin, MAGIC_AT + 1)
         size = int.from_bytes(head[8:OVERHEAD], "big", signed=True)
         if at_end and (len(head) <= MAGIC_AT or (head[MAGIC_AT] <= 2 and size > 0)):
             hint = f"the last {end - begin} bytes are a batch that is cut off"
             if self.segment.is_last:
-                yield self._note(begin, _LENGTH, hint)
+                yield self._note(begin, LENGTH_RULE, hint)
                 return
             self.ledger.damaged()
-            yield self._finding(begin, None, _LENGTH, f"{hint}, and further segments follow")
+            yield self._finding(begin, None, LENGTH_RULE, f"{hint}, and further segments follow")
             return
         self.ledger.damaged()
-        rule, hint = (_LENGTH, f"size {size}") if head[MAGIC_AT] <= 2 else (_MAGIC, f"magic {head[MAGIC_AT]}")
-        yield self._finding(begin, None, rule, f"{hint}; {self._skipped(begin, end)}")
-
-    def _skipped(self, begin: int, end: int) -> str:
-        return f"{end - begin} bytes skipped, to byte {end}"
+        rule, hint = (LENGTH_RULE, f"size {size}") if head[MAGIC_AT] <= 2 else (_MAGIC, f"magic {head[MAGIC_AT]}")
+        yield self._finding(begin, None, rule, f"{hint}; {_skipped(begin, end)}")
 
     def _forget(self, begin: int, end: int) -> None:
         """What the index says of a damaged place is not held against it."""
@@ -141,33 +122,39 @@ class _Audit:
             yield self._max_timestamp(at, header, batch.max_timestamp)
         yield from self._placed(at, header.baseOffset, header.last_offset, header.recordCount, header)
 
-    def _unusual(self, entry: bytes, at: int) -> tuple[list[Finding], bool]:
-        """What the reference says of an entry, and whether its size and numbers can be relied on."""
-        found = next(iter(codec.entries(entry)))
-        findings: list[Finding] = []
-        offset = int.from_bytes(entry[:8], "big", signed=True)
-        if found.violations:
-            first, *more = found.violations
-            also = f" (also {', '.join(sorted({one.requirement for one in more}))})" if more else ""
-            findings.append(self._finding(at, offset, first.requirement, f"{_where(first)}{first.hint}{also}"))
-        for remark in {one.requirement: one for one in reversed(found.remarks)}.values():
-            held = remark.requirement in _HELD_IN_LOGS and not found.violations
-            level = MUST if held else NOTE
-            told = Finding(self.segment.path, at, offset, remark.requirement, level, f"{_where(remark)}{remark.hint}")
-            if not found.violations:
-                findings.append(told)
-        sound = not any(one.requirement in (*CHECKSUM_RULES, _LENGTH) for one in found.violations)
-        if not sound:
+    def _unusual(self, step: Step, entry: codec.Entry) -> Iterator[Finding]:
+        """What the reference says of an entry."""
+        at, offset = step.at, int.from_bytes(step.data[:8], "big", signed=True)
+        if entry.violations:
+            yield self._violated(step, entry, offset)
+        else:
+            yield from self._remarked(at, entry, offset)
+        if not is_sound(entry):
             self.ledger.damaged()
-            self._forget(at, at + 1)
-            return findings, False
-        if found.value is not None:
-            findings += self._of_value(at, found.value)
-        elif entry[MAGIC_AT] == 2:
-            header = header_at(entry, 0)
-            findings += self._placed(at, header.baseOffset, header.last_offset, header.recordCount, header)
-        findings += self._pointed(at, offset)
-        return findings, True
+            self._forget(at, step.end if step.leads_nowhere else at + 1)
+            return
+        if entry.value is not None:
+            yield from self._of_value(at, entry.value)
+        elif step.data[MAGIC_AT] == 2:
+            header = header_at(step.data, 0)
+            yield from self._placed(at, header.baseOffset, header.last_offset, header.recordCount, header)
+        yield from self._pointed(at, offset)
+
+    def _violated(self, step: Step, entry: codec.Entry, offset: int) -> Finding:
+        """The first violation, which is the one to report; the others are named beside it."""
+        first, *more = entry.violations
+        hint = f"{_where(first)}{first.hint}"
+        if more:
+            hint += f" (also {', '.join(sorted({one.requirement for one in more}))})"
+        if step.leads_nowhere:
+            hint += f"; nothing begins where its size says that it ends, {_skipped(step.at, step.end)}"
+        return self._finding(step.at, offset, first.requirement, hint)
+
+    def _remarked(self, at: int, entry: codec.Entry, offset: int) -> Iterator[Finding]:
+        """The first remark of each requirement."""
+        for remark in {one.requirement: one for one in reversed(entry.remarks)}.values():
+            level = MUST if remark.requirement in _HELD_IN_LOGS else NOTE
+            yield Finding(self.segment.path, at, offset, remark.requirement, level, f"{_where(remark)}{remark.hint}")
 
     def _of_value(self, at: int, value: Any) -> Iterator[Finding]:
         """The checks of an entry that the reference has read."""
@@ -234,6 +221,10 @@ class _Audit:
     def _max_timestamp(self, at: int, header: Header, largest: int) -> Finding:
         hint = f"maxTimestamp {header.maxTimestamp}, the largest of its records is {largest}"
         return self._finding(at, header.baseOffset, "batch.max-timestamp", hint)
+
+
+def _skipped(begin: int, end: int) -> str:
+    return f"{end - begin} bytes skipped, to byte {end}"
 
 
 def _where(violation: codec.Violation) -> str:
