@@ -161,7 +161,9 @@ class _Audit:
         if "messages" in value:
             yield from self._placed(at, first_offset(value), last_offset(value), len(value["messages"]), None)
             return
-        header = Header(*(value[name] for name in Header._fields))
+        # Where lastOffsetDelta is said to be too small, its neighbours are held against the records that there are.
+        deltas = [value["lastOffsetDelta"], *(record["offsetDelta"] for record in value["records"])]
+        header = Header(*(value[name] for name in Header._fields))._replace(lastOffsetDelta=max(deltas))
         stamps = [record["timestamp"] for record in value["records"]]
         if stamps and not header.is_log_append_time and max(stamps) != header.maxTimestamp:
             yield self._max_timestamp(at, header, max(stamps))

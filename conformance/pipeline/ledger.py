@@ -120,7 +120,7 @@ def _after(event: Event, state: State | None) -> State:
 def _lost(event: Event, state: State | None) -> State:
     """The state after an event that is out of order: where the producer goes on is anybody's guess."""
     epoch = event.epoch if state is None else max(event.epoch, state.epoch)
-    return State(epoch, _ANY, event.transactional, event.missing, event.damage)
+    return State(epoch, _ANY, event.transactional and not event.marker, event.missing, event.damage)
 
 
 def _broken(event: Event, state: State) -> _Told | None:

@@ -129,7 +129,7 @@ public final class WriteLogs {
 
     private static KafkaProducer<byte[], byte[]> producer(String server, Map<String, String> further) {
         Properties settings = new Properties();
-        settings.putAll(Map.of("bootstrap.servers", server, "linger.ms", "1000", "batch.size", "4000"));
+        settings.putAll(Map.of("bootstrap.servers", server, "linger.ms", "100", "batch.size", "4000"));
         settings.putAll(further);
         return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
     }
@@ -181,7 +181,7 @@ public final class WriteLogs {
     private static void transactions(String server) throws Exception {
         try (var one = producer(server, Map.of("transactional.id", "one", "compression.type", "snappy"));
                 var other = producer(server, Map.of("transactional.id", "other"));
-                var loose = producer(server, Map.of())) {
+                var loose = producer(server, Map.of("linger.ms", "0"))) {
             one.initTransactions();
             other.initTransactions();
             for (int round = 0; round < 9; round++) {
@@ -255,7 +255,7 @@ public final class WriteLogs {
 
     /** Makes the last segment with anything in it one that the cleaner may take. */
     private static void roll(String server, String topic) throws Exception {
-        try (var producer = producer(server, Map.of())) {
+        try (var producer = producer(server, Map.of("linger.ms", "0"))) {
             for (int index = 0; index < 3; index++) {
                 producer.send(record(topic, 900_000 + index * 60_000, bytes("roll"), bytes("r" + index))).get();
             }
