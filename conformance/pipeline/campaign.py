@@ -118,7 +118,7 @@ def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -
     shown = replace(run, shrunk=run.shrunk[:DISTINCT])
     console.print(target_summary(shown) if quiet else target_report(shown, catalog.requirements), crop=False)
     if len(run.shrunk) > DISTINCT and not quiet:
-        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures", markup=False)
+        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures, each a vector", markup=False)
 
 
 # --- judging ------------------------------------------------------------------------------------------
