@@ -62,7 +62,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
         if not any(run.problem for run in runs):
             interrupted = not store.complete and not _judged(work, options, errors, runs)
             finished = not interrupted and not any(run.problem for run in runs)
-            interrupted |= not gather(runs, work, catalog, plan, finished=finished)
+            interrupted |= not gather(runs, work, catalog, plan, errors, finished=finished)
     write_files({**options, "seed": campaign.seed}, runs, [])
     for run in runs:
         _print(run, console, catalog, quiet=options["quiet"])
