@@ -16,6 +16,7 @@ from conformance.generated import generated_cases
 from conformance.known import Known
 from conformance.pipeline import clusters as clustering
 from conformance.pipeline import slices
+from conformance.pipeline import tables as making
 from conformance.pipeline.examining import Task
 from conformance.pipeline.slices import Campaign
 from conformance.pipeline.store import Store
@@ -269,6 +270,44 @@ def test_a_campaign_that_runs_is_not_joined(tmp_path):
         Store(tmp_path).opened(campaign),
     ):
         pass
+
+
+def test_killed_while_it_makes_the_tables_it_makes_them_again(tmp_path, catalog, monkeypatch):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 200)
+    store = judged(tmp_path / "out", campaign, catalog)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(making, "_summed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.finish()
+    assert not store.complete
+    assert store.done() == {0, 1}
+    (store.folder / ".counts.parquet.0123abcd").touch()
+    judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    other = judged(tmp_path / "other", campaign, catalog)
+    other.finish()
+    assert tables(store) == tables(other)
+    assert sorted(path.name for path in store.folder.iterdir()) == [
+        "campaign.json",
+        "counts.parquet",
+        "failures.parquet",
+    ]
+
+
+def test_killed_before_the_slices_of_finished_tables_are_dropped_it_drops_them(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 100)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    before = tables(store)
+    with store.opened(campaign):
+        store.path_of(0).write_bytes(b"half of it was dropped")
+        store.finish()
+    assert tables(store) == before
+    assert not store.slices.exists()
 
 
 def test_the_tables_so_far_are_there_while_looked_at_and_leave_nothing(tmp_path, catalog):
