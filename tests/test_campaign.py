@@ -23,6 +23,7 @@ from conformance.pipeline.store import Store
 from conformance.pipeline.tables import rows_of
 from conformance.results import tally
 from conformance.run import Examiner, Plan
+from conformance.targets import session
 from conformance.targets.session import Terms
 from conformance.yaml_files import FileError
 
@@ -145,15 +146,18 @@ def test_a_target_that_dies_hangs_or_floods_costs_its_case_a_verdict_and_no_othe
     assert {row["id"]: row["verdict"] for row in rows_of(store.failures)} == expected
 
 
-def test_what_a_target_broke_before_does_not_cost_it_the_next_slice(tmp_path, catalog):
+def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_path, catalog, monkeypatch):
+    monkeypatch.setitem(session._PATIENCE, "timeout", 1)
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=Terms(timeout=0.2))
     both = judged(tmp_path / "both", campaign, catalog)
     alone = judged(tmp_path / "alone", campaign, catalog, [1])
     assert both.path_of(1).read_bytes() == alone.path_of(1).read_bytes()
-    verdicts = [row["verdict"] for row in pq.read_table(both.path_of(0))["counts"][0].as_py()]
-    assert "timeout" in verdicts
+    for number in (0, 1):
+        rows = pq.read_table(both.path_of(number))["counts"][0].as_py()
+        assert [row["count"] for row in rows if row["verdict"] == "timeout"] == [1]
+        assert [row for row in rows if row["verdict"] == "skip"]
 
 
 # --- clusters -----------------------------------------------------------------------------------------
