@@ -37,7 +37,7 @@ What is left alone, because it is no part of the wire format, or no answer of a 
 - our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
-  the content size in lz4;
+  the content size in lz4, the leader's epoch in a batch that is converted;
 - the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …) and of logs (`hidden`,
   `legacy`, `partial`, `is_wrapper`), and the edges of types: the codec that judges is not the damaged one;
 - what the linter asks of definitions (ranges of versions that meet, or lie in one another), and the version of the
@@ -184,7 +184,8 @@ _UNSEEN = _names(
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
     "_is_open_zstd _ends_between_blocks _RLE",
     # the judge's half
-    "_refuse _same_float _same_text _REPLACED _FORMS unshown_paths _collect_unshown unknown_fields ListOf.nullable",
+    "_refuse _same_float _same_text _REPLACED _FORMS unshown_paths _collect_unshown unknown_fields",
+    "ListOf.nullable Fields.nullable",
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial hidden.update legacy.update is_wrapper",
@@ -193,7 +194,7 @@ _UNSEEN = _names(
     "sealed sealed_message CHECKSUMMED _MAGIC_AT encode_entry codec/log.py:_encode codec/message_set.py:_encode",
     "LAST Versions.__iter__ Versions.__bool__ Versions.__str__ Versions.within Versions.shared header_version",
     # bounds, and free choices
-    "Limits Cursor.count cursor.count _Stream.make_room self.room _STEP _XERIAL_BLOCK _XERIAL_VERSIONS",
+    "Limits Cursor.count cursor.count _Stream.make_room self.room _STEP _XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH",
 )
 """Classes, functions, tables, constants and calls that are left alone."""
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")

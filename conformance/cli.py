@@ -349,7 +349,8 @@ def _list_requirements(catalog: Catalog, chosen: Sequence[Case], *, narrowed: bo
         cases = [case for case in covering[name] if case in ids]
         if narrowed and not cases:
             continue
-        uncovered = "by conformance lint" if "lint" in requirement.tests else "no case yet"
+        means = [tool for tool in ("lint", "scan") if tool in requirement.tests]
+        uncovered = f"by conformance {means[0]}" if means else "no case yet"
         why_not = uncovered if requirement.testable else f"not testable: {requirement.why}"
         state = f"{len(cases)} cases" if cases else why_not
         click.echo(f"{name}\t{requirement.level}\t{', '.join(requirement.source)}\t{state}\t{' '.join(cases)}")
@@ -430,6 +431,53 @@ def fixtures(folder: Path) -> None:
     from conformance.fixtures import write_fixtures
 
     click.echo(f"{folder}: {write_fixtures(folder)} fixtures")
+
+
+# --- stored logs --------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--out", required=True, metavar="DIR", help="Where findings and summary go: a new folder, or a URI.")
+@click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@click.option(
+    "--uncompacted",
+    multiple=True,
+    metavar="TOPIC",
+    help="Topics (a glob) that were never compacted: a gap in a producer's numbers is a loss there.",
+)
+@click.option(
+    "--split-size",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    metavar="MIB",
+    help="Larger segments are cut into parts of this size.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the summary as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+@_one_line_errors
+@_on_spark
+def scan(paths: tuple[str, ...], **options: Any) -> None:
+    """Check stored log segments, batch by batch, on Spark.
+
+    PATH is a segment or a folder of them, at any depth; s3://…, hdfs://… and whatever else pyarrow reaches will do.
+    Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or a file that could not be read.
+    """
+    import signal
+
+    from conformance.pipeline.scanning import run_scan
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(run_scan(paths, options, _console(), _console(err=True)))
 
 
 # --- message definitions ------------------------------------------------------------------------------

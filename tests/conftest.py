@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -45,6 +46,33 @@ def kafka_clients(tmp_path_factory):
 @pytest.fixture(scope="session")
 def kafka_clients_3(tmp_path_factory):
     return built("kafka-clients-3", tmp_path_factory.mktemp("setup"))
+
+
+@pytest.fixture(scope="session")
+def broker_logs(tmp_path_factory):
+    """The folder with the logs of a real broker that has written every kind of segment and stopped (tests/broker).
+
+    What Maven builds is kept in the cache folder; the broker runs once, whatever the number of workers.
+    """
+    for tool in ("java", "mvn"):
+        if not shutil.which(tool):
+            pytest.skip(f"a broker lacks {tool} on the PATH")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-conformance"
+    cache.mkdir(parents=True, exist_ok=True)
+    logs = shared / "broker-logs"
+    with (cache / "broker.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "broker-done").exists():
+            program = ROOT / "tests" / "broker"
+            subprocess.run(
+                ["mvn", "-q", "-B", "package", f"-Dout={cache / 'broker'}"], cwd=program, check=True, timeout=900
+            )
+            jars = f"{cache}/broker/broker.jar:{cache}/broker/lib/*"
+            subprocess.run(["java", "-Xmx512m", "-cp", jars, "WriteLogs", logs], check=True, timeout=180)
+            (shared / "broker-done").touch()
+    return logs
 
 
 class Traces:

@@ -14,7 +14,7 @@ class Checksum:
     """A checksum: what it is called and how it is computed (to an unsigned 32-bit number)."""
 
     name: str
-    compute: Callable[[bytes], int]
+    compute: Callable[[bytes | memoryview], int]
 
 
 CRC32C = Checksum("CRC-32C", _crc32c.crc32c)

@@ -22,8 +22,10 @@ import zstandard
 
 from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed, Violation
 
+_DENSEST_STREAM = 1 << 15
+"""Bytes out per byte in at most: Zstandard's densest block makes 128 KiB of 4 bytes."""
 _STEP = 256
-"""Bytes fed at a time: at 128 KiB out of 4 bytes in (Zstandard's densest), no step yields more than 8 MiB."""
+"""Bytes fed at a time, at least; more where even the densest of them would find room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class _Stream(Cursor):
     def pump(self, opener: Any) -> bool:
         """Feed a decompressor to the end of its stream; False when the bytes end before."""
         while not opener.eof:
-            piece = self.data[self.pos : self.pos + _STEP]
+            piece = self.data[self.pos : self.pos + max(_STEP, self.room // _DENSEST_STREAM)]
             if not piece:
                 return False
             self.pos += len(piece)

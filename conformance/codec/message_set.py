@@ -46,7 +46,6 @@ SMALLEST = {0: 14, 1: 22}
 _FIT = (1 << 31) - 1 - OVERHEAD
 """A size above this overflows a signed 32-bit number once the 12 bytes before it are added."""
 
-_INT64_MAX = (1 << 63) - 1
 _LZ4, _ZSTD = CODEC_NAMES.index("lz4"), CODEC_NAMES.index("zstd")
 _CONTENT_SIZE = 0x08
 """The flag of an LZ4 frame whose header has eight bytes more, the size of its content."""
@@ -235,7 +234,7 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
             # Sets of old producers: Apache Kafka leaves their inner offsets as they are.
             cursor.remark(_RELATIVE, "a wrapper at offset 0 with further messages", at=start, any_value=True)
         return
-    if not 0 <= outer - last <= _INT64_MAX:
+    if wrapped(outer - last) < 0:
         cursor.fail_open(_RELATIVE, f"wrapper offset {outer} does not fit the last inner offset {last}", at=start)
     for message in inner:
         offset = message["offset"] + outer - last

@@ -7,6 +7,7 @@ strategies and mutations) hangs on the same row, so a new primitive is one row h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ctypes import c_int32
 from dataclasses import dataclass
 from typing import Any
 
@@ -214,8 +215,8 @@ class Prefix:
         """The length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
-        if number < -1 or (self.nullable and number >= 1 << 31):
-            # Below the null form; a compact one beyond 31 bits is so to Java, which has no unsigned numbers.
+        # A compact one beyond 31 bits is negative to Java, which has no unsigned numbers.
+        if (c_int32(number).value if self.nullable else number) < -1:
             if not self.negative_open:
                 cursor.fail(self.negative_rule, f"length or count {number}", at=start, open=self.nullable)
             cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)

@@ -273,7 +273,7 @@ def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
         return
     if batch["recordCount"] > 1:
         cursor.remark("control.single-record", f"a control batch of {batch['recordCount']} records", at=start + 57)
-    if any(record["key"] not in _KEYS or record["headers"] for record in batch["records"]):
+    if any(record["key"] not in CONTROL_KEYS or record["headers"] for record in batch["records"]):
         cursor.remark("control.key-layout", "a control record without a marker's key, or with headers", at=start + 61)
     if batch["compression"]:
         cursor.remark("control.single-record", "a compressed control batch", at=start + 21)
@@ -385,8 +385,8 @@ CONTROL_TYPES = (
 )
 """Markers of transactions and the others that Apache Kafka's code knows (record-batch#control-record-types)."""
 
-_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTROL_TYPES)))
-"""Their keys, of version 0."""
+CONTROL_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTROL_TYPES)))
+"""The keys of their records, of version 0."""
 
 
 def _open_version(cursor: Cursor, found: int, start: int) -> None:

@@ -44,6 +44,8 @@ CONVERTED = n.ListOf(
 Records = tuple[dict[str, Any], ...]
 _NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False, "isControlBatch": False}
 """What a batch says of its producer where there is none."""
+_NO_EPOCH = -1
+"""Of the leader: a broker that appends puts its own there."""
 _OF_ENTRY = ("magic", "compression", "timestampType", *_NOBODY)
 
 
@@ -61,8 +63,7 @@ def flattened(batches: Sequence[dict[str, Any]]) -> Records:
 def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | None = None) -> Records:
     """What the records of a LOG value become in a magic, numbered from `base_offset` where there is one.
 
-    In what entries they then stand is not said. Raises Unencodable where there is no such conversion (Zstandard below
-    magic 2, a base offset below it).
+    In what entries they then stand is not said. Raises Unencodable for a base offset below magic 2.
     """
     records = flattened([batch for batch in batches if not batch.get("isControlBatch")])
     if magic == _BATCHES:
@@ -78,8 +79,6 @@ def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | 
 
 def _down(record: dict[str, Any], most: int) -> dict[str, Any]:
     """A record as a message of that magic or its own lower one: of what such messages cannot say, nothing is left."""
-    if record["compression"] == CODEC_NAMES.index("zstd"):
-        raise Unencodable("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know")
     magic = min(record["magic"], most)
     kept = LAYOUTS[magic].rules_by_name()
     return {name: value for name, value in record.items() if name in kept} | {"magic": magic}
@@ -131,5 +130,5 @@ def _batch(records: Records) -> bytes:
     first = records[0]
     shared = {name: first[name] for name in _OF_ENTRY}
     return codec.encode(
-        "RECORD_BATCH", {**shared, "baseOffset": first["offset"], "partitionLeaderEpoch": -1, "records": records}
+        "RECORD_BATCH", {**shared, "baseOffset": first["offset"], "partitionLeaderEpoch": _NO_EPOCH, "records": records}
     )

@@ -74,7 +74,7 @@ def _in_epoch(producer: _Producer, span: tuple[int, int]) -> frozenset[str]:
     if span[0] == expected:
         return _accepted(producer, span)
     # Half of all numbers count as ahead, the others lie behind: repeats and overlaps, of which nothing is said.
-    if (span[0] - expected) % (1 << 31) < 1 << 30:
+    if next_sequence(span[0], -expected) < 1 << 30:
         return frozenset(("out-of-order",))
     producer.unsure = True
     return ANY

@@ -1,0 +1,120 @@
+"""How many records a second the audit's columns make of batches, beside aiokafka's C extension, in one run.
+
+    python benchmarks/decode.py        (needs the extras spark and clients)
+
+The same bytes go to both: batches of 1,000 records, of 100 bytes and of 1 KB, with a key and, in a second round, two
+headers. Both check the checksum and read every field of every record; aiokafka hands out an object a record, as its
+users get it, columns a row of numbers. Rounds alternate, the median counts. Figures of one run are to be compared with
+one another; machines differ.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from aiokafka.record import _crecords, memory_records
+
+from conformance import codec
+from conformance.codec.compression import CODEC_NAMES
+from conformance.pipeline import kernels
+from conformance.pipeline.columns import columns
+from conformance.strategies.dice import Dice
+
+RECORDS = 1_000
+BATCHES = 40
+ROUNDS = 7
+
+
+def batches(size: int, codec_name: str, headers: int) -> bytes:
+    """Batches of records whose value has so many bytes, compressible as words are."""
+    dice = Dice(f"benchmarks/decode/{size}")
+    words = [bytes(dice.between(97, 122) for _ in range(dice.between(3, 9))) for _ in range(400)]
+    extra = tuple({"key": f"header-{index}", "value": b"some value"} for index in range(headers))
+    out = []
+    for base in range(0, BATCHES * RECORDS, RECORDS):
+        records = tuple(
+            {
+                "offset": offset,
+                "timestamp": 1_700_000_000_000 + offset,
+                "key": b"key-%d" % offset,
+                "value": b" ".join(dice.pick(words) for _ in range(size // 4))[:size],
+                "headers": extra,
+            }
+            for offset in range(base, base + RECORDS)
+        )
+        out.append(
+            codec.encode(
+                "RECORD_BATCH",
+                {
+                    "baseOffset": base,
+                    "partitionLeaderEpoch": 0,
+                    "compression": CODEC_NAMES.index(codec_name),
+                    "timestampType": 0,
+                    "isTransactional": False,
+                    "isControlBatch": False,
+                    "producerId": -1,
+                    "producerEpoch": -1,
+                    "baseSequence": -1,
+                    "records": records,
+                },
+            )
+        )
+    return b"".join(out)
+
+
+def ours(data: bytes) -> int:
+    """Records that the columns hold."""
+    at = found = 0
+    while at < len(data):
+        batch = columns(data, at)
+        assert batch is not None, f"the batch at byte {at} is not clean"
+        if batch.header_count:
+            batch.headers()
+        found += len(batch.rows)
+        at += 12 + batch.header.batchLength
+    return found
+
+
+def theirs(data: bytes) -> int:
+    """Records that aiokafka hands out, every field looked at."""
+    found = 0
+    log = memory_records.MemoryRecords(data)
+    while (batch := log.next_batch()) is not None:
+        assert batch.validate_crc()
+        for record in batch:
+            _ = record.offset, record.timestamp, record.key, record.value, record.headers
+            found += 1
+    return found
+
+
+def rate(work: Callable[[bytes], int], data: bytes) -> float:
+    """Records a second, once."""
+    start = time.perf_counter()
+    found = work(data)
+    assert found == BATCHES * RECORDS, found
+    return found / (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Print a line for each kind of batch; fails where the columns are not ahead."""
+    assert memory_records.MemoryRecords is _crecords.MemoryRecords, "aiokafka runs without its C extension"
+    if not kernels.COMPILED:
+        sys.exit("numba is not installed: nothing to measure")
+    print(f"{'records':<28} {'columns':>14} {'aiokafka (C)':>14}   ratio")
+    behind = False
+    for size in (100, 1_000):
+        for name, headers in (("none", 0), ("none", 2), ("zstd", 0)):
+            data = batches(size, name, headers)
+            assert ours(data) == theirs(data)
+            found = [(rate(ours, data), rate(theirs, data)) for _ in range(ROUNDS)]
+            mine, other = (sorted(column)[ROUNDS // 2] for column in zip(*found, strict=True))
+            label = f"{size} B, {name}" + (f", {headers} headers" if headers else "")
+            print(f"{label:<28} {mine:>12,.0f}/s {other:>12,.0f}/s   {mine / other:.1f}")
+            behind |= mine <= other
+    sys.exit("the columns are behind" if behind else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""How fast the audit reads a segment on one core, beside Kafka's own DumpLogSegments, in one run.
+
+    python benchmarks/scan.py [MEGABYTES]        (needs the extra spark, Java 17 and Maven)
+
+The peer is org.apache.kafka.tools.DumpLogSegments --deep-iteration of the version in tests/broker/pom.xml, which Maven
+fetches and keeps under ~/.cache/kafka-conformance. Both read the same file: batches of about 16 KB, records of 100
+bytes and of 1 KB, in every codec. The audit checks everything it ever checks; what either prints goes nowhere. Spark
+takes no part: this is the work of one executor. Of Java's time its start is taken off: that of a run on a segment of
+one batch. Rounds alternate, the median counts, MB/s are of the file as it lies there. Ends with status 1 where a ratio
+is below what is asked: 3 at 1 KB, 2 at 100 B, 2 with zstd at 1 KB.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance import codec
+from conformance.codec.compression import CODEC_NAMES
+from conformance.pipeline import kernels
+from conformance.pipeline.audit import findings_and_piece
+from conformance.pipeline.ledger import settle
+from conformance.pipeline.segments import Split, find_segments
+from conformance.strategies.dice import Dice
+
+ROUNDS = 3
+BATCH = 16_000
+DISTINCT = 40
+ASKED = {(1_000, "none"): 3.0, (100, "none"): 2.0, (1_000, "zstd"): 2.0}
+BROKER = Path(__file__).resolve().parent.parent / "tests" / "broker"
+
+
+def peer() -> list[str]:
+    """The command of DumpLogSegments, built by Maven where it is not yet."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-conformance" / "broker"
+    if not (cache / "broker.jar").exists():
+        subprocess.run(("mvn", "-q", "-B", "package", f"-Dout={cache}"), cwd=BROKER, check=True)
+    one_core = ("-XX:ActiveProcessorCount=1", "-XX:+UseSerialGC", "-Xmx512m")
+    jars = f"{cache}/broker.jar:{cache}/lib/*"
+    return ["java", *one_core, "-cp", jars, "org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--files"]
+
+
+def batches(size: int, codec_name: str) -> list[bytes]:
+    """Different batches of records of so many bytes, of words as logs have them, in one codec."""
+    dice = Dice(f"benchmarks/scan/{size}")
+    words = [bytes(dice.between(97, 122) for _ in range(dice.between(3, 9))) for _ in range(400)]
+    count = BATCH // size
+    return [
+        codec.encode(
+            "RECORD_BATCH",
+            {
+                "baseOffset": 0,
+                "partitionLeaderEpoch": 0,
+                "compression": CODEC_NAMES.index(codec_name),
+                "timestampType": 0,
+                "isTransactional": False,
+                "isControlBatch": False,
+                "producerId": -1,
+                "producerEpoch": -1,
+                "baseSequence": -1,
+                "records": tuple(
+                    {
+                        "offset": offset,
+                        "timestamp": 1_700_000_000_000 + offset,
+                        "key": b"key-%d" % offset,
+                        "value": b" ".join(dice.pick(words) for _ in range(size // 4))[:size],
+                        "headers": (),
+                    }
+                    for offset in range(count)
+                ),
+            },
+        )
+        for _ in range(DISTINCT)
+    ]
+
+
+def write_segment(path: Path, parts: Sequence[bytes], records: int, size: int) -> None:
+    """Batches over and over, each at the next offset, which stands outside the checksum."""
+    offset = written = 0
+    with path.open("wb") as file:
+        while written < size:
+            part = parts[offset // records % len(parts)]
+            file.write(struct.pack(">q", offset) + part[8:])
+            offset += records
+            written += len(part)
+
+
+def audit(path: Path) -> float:
+    """Seconds for the whole audit of one segment, which has to be clean."""
+    start = time.perf_counter()
+    (segment,) = find_segments([str(path)])
+    found, piece = findings_and_piece(Split(segment, 0, segment.size), {})
+    assert not [*found, *settle([piece])], found[:1]
+    assert piece.batches
+    return time.perf_counter() - start
+
+
+def dump(command: Sequence[str], path: Path) -> float:
+    """Seconds for DumpLogSegments."""
+    start = time.perf_counter()
+    subprocess.run((*command, str(path)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def middle(seconds: Sequence[float]) -> float:
+    """The median."""
+    return sorted(seconds)[len(seconds) // 2]
+
+
+def main() -> None:
+    """Print a line for each size and codec."""
+    if not kernels.COMPILED:
+        sys.exit("numba is not installed: nothing to measure")
+    size = (int(sys.argv[1]) if len(sys.argv) > 1 else 64) * 10**6
+    command = peer()
+    short = []
+    print(f"{'records':<16} {'audit':>12} {'DumpLogSegments':>17}   ratio")
+    for record_size in (1_000, 100):
+        for name in CODEC_NAMES:
+            with tempfile.TemporaryDirectory() as folder:
+                path, tiny = (Path(folder, part, f"{0:020}.log") for part in ("whole", "tiny"))
+                for file in (path, tiny):
+                    file.parent.mkdir()
+                parts = batches(record_size, name)
+                write_segment(path, parts, BATCH // record_size, size)
+                write_segment(tiny, parts, BATCH // record_size, 1)
+                audit(tiny)
+                rounds = [(audit(path), dump(command, path), dump(command, tiny)) for _ in range(ROUNDS)]
+                total = path.stat().st_size
+            ours, theirs, start = (middle(column) for column in zip(*rounds, strict=True))
+            mine, other = total / ours / 1e6, total / (theirs - start) / 1e6
+            asked = ASKED.get((record_size, name))
+            note = f"  (asked: {asked:.0f})" if asked else ""
+            print(f"{record_size:>5} B, {name:<8} {mine:>7.0f} MB/s {other:>12.0f} MB/s   {mine / other:.1f}{note}")
+            if asked and mine < asked * other:
+                short.append(f"{record_size} B, {name}")
+    sys.exit(f"short of what is asked: {', '.join(short)}" if short else 0)
+
+
+if __name__ == "__main__":
+    main()
