@@ -62,7 +62,7 @@ def test_every_option_and_command_that_is_shown_exists(text, tmp_path):
 
 def test_every_option_of_a_campaign_that_is_shown_exists(tmp_path):
     shown = set(re.findall(r"(--[a-z][a-z-]+)", PIPELINE[: PIPELINE.index("With spark-submit")]))
-    commands = ("campaign", "run", "targets")
+    commands = ("campaign", "scan", "run", "targets")
     helps = " ".join(conformance(command, "--help", cwd=tmp_path).stdout for command in commands)
     assert {"--cases", "--out", "--master", "--corpus"} <= shown
     assert [option for option in sorted(shown) if option not in helps] == []

@@ -6,25 +6,21 @@ import os
 import shutil
 import sys
 import tempfile
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# Before Spark is imported: it warns of a pandas on which all that is used here works.
-warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
-import pyspark  # noqa: E402
-from py4j.protocol import Py4JError  # noqa: E402
-from pyspark import SparkConf, SparkContext  # noqa: E402
-from pyspark.errors import PySparkException  # noqa: E402
-from pyspark.java_gateway import launch_gateway  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-
-import conformance  # noqa: E402
-from conformance.pipeline.java import java_home  # noqa: E402
+import conformance
+from conformance.pipeline.java import java_home
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit started: the Java, the master and the rest are its affair."""
