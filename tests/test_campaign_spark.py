@@ -163,3 +163,20 @@ def test_a_campaign_that_is_complete_is_told_again_without_spark(quiet):
     )
     assert again.returncode == 1, again.stderr
     assert tables(folder / "out") == before
+
+
+@pytest.mark.parametrize(
+    "master, said",
+    [
+        ("nonesuch://", "Master must either be yarn or start with spark"),
+        pytest.param("spark://127.0.0.1:1", "All masters are unresponsive", marks=pytest.mark.slow),
+    ],
+)
+def test_a_master_that_is_none_is_one_line_and_status_2_and_leaves_nothing_running(tmp_path, traces, master, said):
+    done = subprocess.run(
+        command(tmp_path / "out", master), env=traces.env, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("conformance: Spark did not start: ")
+    assert said in done.stderr

@@ -188,4 +188,6 @@ def _reason(error: Exception) -> str:
     text = str(error)
     found = re.findall(r"^\S*(?:CannotStart|UnknownTarget): (.+)$", text, re.MULTILINE)
     found += re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", text, re.MULTILINE)
+    if "str() failed" in text:  # its Java is gone, and with it what it had to say
+        text = "Spark stopped"
     return f"{(found or text.splitlines() or ['Spark stopped'])[0]} (the same command goes on from here)"

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,11 @@ def session(master: str | None, app: str, settings: Mapping[str, str] | None = N
         conf = SparkConf().setAppName(app).setAll([*_settings(master, folder).items(), *(settings or {}).items()])
         if master is not None:
             conf = conf.setMaster(master)
+        log = folder / "java.log"
         with _environment({} if submitted else _variables(master)):
-            context = _context(conf, folder / "java.log")
+            context = _context(conf, log)
         try:
-            context.addArchive(f"{package_archive(folder)}#conformance")
-            yield SparkSession(context)
+            yield _ready(context, folder, log)
         finally:
             _stop(context)
 
@@ -105,15 +105,31 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
         return SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, Py4JError) as error:
         _end(gateway)
-        told = [line.strip() for line in log.read_text(errors="replace").splitlines() if "Exception" in line]
-        reason = told[-1] if told else str(error).strip().splitlines()[0]
-        raise NoSpark(f"Spark did not start: {reason}") from None
+        raise NoSpark(_why(error, log)) from None
+
+
+def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
+    """A session whose executors have this package. Raises NoSpark, as after a minute without a word from a master."""
+    try:
+        context.addArchive(f"{package_archive(folder)}#conformance")
+        return SparkSession(context)
+    except (PySparkException, Py4JError) as error:
+        raise NoSpark(_why(error, log)) from None
+
+
+def _why(error: Exception, log: Path) -> str:
+    """Why Spark did not start, in a line: what its Java said last, or what came of it here."""
+    lines = log.read_text(errors="replace").splitlines()
+    told = [line for line in lines if "Exception" in line] + [line for line in lines if "Reason: " in line]
+    reason = told[-1].rpartition("Reason: ")[2] if told else str(error).strip().partition("\n")[0]
+    return f"Spark did not start: {reason.strip()}"
 
 
 def _stop(context: SparkContext) -> None:
     """End the session, and its Java unless that is not ours."""
     gateway, identity, master = SparkContext._gateway, str(context.applicationId), str(context.master)  # noqa: SLF001
-    context.stop()
+    with suppress(Py4JError, OSError):  # its Java may have ended
+        context.stop()
     if master.startswith("local-cluster"):
         # Its workers keep what they unpacked where Spark is installed.
         shutil.rmtree(Path(pyspark.__file__).parent / "work" / identity, ignore_errors=True)
@@ -125,8 +141,10 @@ def _end(gateway: Any) -> None:
     process = getattr(gateway, "proc", None)
     if process is None:
         return
-    gateway.shutdown()
-    process.stdin.close()
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
     process.wait()
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
