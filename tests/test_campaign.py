@@ -16,12 +16,14 @@ from conformance.generated import generated_cases
 from conformance.known import Known
 from conformance.pipeline import clusters as clustering
 from conformance.pipeline import slices
+from conformance.pipeline import tables as making
 from conformance.pipeline.examining import Task
 from conformance.pipeline.slices import Campaign
 from conformance.pipeline.store import Store
 from conformance.pipeline.tables import rows_of
 from conformance.results import tally
 from conformance.run import Examiner, Plan
+from conformance.targets import session
 from conformance.targets.session import Terms
 from conformance.yaml_files import FileError
 
@@ -144,15 +146,18 @@ def test_a_target_that_dies_hangs_or_floods_costs_its_case_a_verdict_and_no_othe
     assert {row["id"]: row["verdict"] for row in rows_of(store.failures)} == expected
 
 
-def test_what_a_target_broke_before_does_not_cost_it_the_next_slice(tmp_path, catalog):
+def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_path, catalog, monkeypatch):
+    monkeypatch.setitem(session._PATIENCE, "timeout", 1)
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=Terms(timeout=0.2))
     both = judged(tmp_path / "both", campaign, catalog)
     alone = judged(tmp_path / "alone", campaign, catalog, [1])
     assert both.path_of(1).read_bytes() == alone.path_of(1).read_bytes()
-    verdicts = [row["verdict"] for row in pq.read_table(both.path_of(0))["counts"][0].as_py()]
-    assert "timeout" in verdicts
+    for number in (0, 1):
+        rows = pq.read_table(both.path_of(number))["counts"][0].as_py()
+        assert [row["count"] for row in rows if row["verdict"] == "timeout"] == [1]
+        assert [row for row in rows if row["verdict"] == "skip"]
 
 
 # --- clusters -----------------------------------------------------------------------------------------
@@ -269,6 +274,44 @@ def test_a_campaign_that_runs_is_not_joined(tmp_path):
         Store(tmp_path).opened(campaign),
     ):
         pass
+
+
+def test_killed_while_it_makes_the_tables_it_makes_them_again(tmp_path, catalog, monkeypatch):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 200)
+    store = judged(tmp_path / "out", campaign, catalog)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(making, "_summed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.finish()
+    assert not store.complete
+    assert store.done() == {0, 1}
+    (store.folder / ".counts.parquet.0123abcd").touch()
+    judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    other = judged(tmp_path / "other", campaign, catalog)
+    other.finish()
+    assert tables(store) == tables(other)
+    assert sorted(path.name for path in store.folder.iterdir()) == [
+        "campaign.json",
+        "counts.parquet",
+        "failures.parquet",
+    ]
+
+
+def test_killed_before_the_slices_of_finished_tables_are_dropped_it_drops_them(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 100)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    before = tables(store)
+    with store.opened(campaign):
+        store.path_of(0).write_bytes(b"half of it was dropped")
+        store.finish()
+    assert tables(store) == before
+    assert not store.slices.exists()
 
 
 def test_the_tables_so_far_are_there_while_looked_at_and_leave_nothing(tmp_path, catalog):

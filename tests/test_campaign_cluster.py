@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="campaigns need the extra spark")
 
 import pyspark
+from conftest import Traces
 
 from conformance.pipeline.java import java_home
 from conformance.pipeline.store import Store
@@ -37,9 +38,9 @@ CASES = 60_000
 class Cluster:
     """A standalone master with two workers, each in a session of its own."""
 
-    def __init__(self, folder, stack):
+    def __init__(self, folder, stack, env):
         self.folder = folder
-        env = {**os.environ, "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+        env = {**env, "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
         env.pop("PYTHONPATH", None)  # what the executors run is what the driver sends them
         self.env = {**env, "PYSPARK_PYTHON": sys.executable}
         self.stack = stack
@@ -98,8 +99,12 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
+    traces = Traces()
     with ExitStack() as stack:
-        yield Cluster(tmp_path_factory.mktemp("cluster"), stack)
+        yield Cluster(tmp_path_factory.mktemp("cluster"), stack, traces.env)
+    until = time.monotonic() + 60
+    while left := traces.left():
+        assert time.monotonic() < until, f"the cluster is gone, and left {left}"
 
 
 def arguments(out):
@@ -135,7 +140,7 @@ def quiet(place):
 
 def on_cluster(cluster):
     """The environment of a driver, which needs this package, and the options that name the cluster."""
-    env = {**cluster.env, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    env = {**cluster.env, **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}}
     settings = ["spark.files=bytewise.py", "spark.executor.memory=512m", "spark.executor.cores=1"]
     return env, ["--master", cluster.url, *(part for setting in settings for part in ("--conf", setting))]
 

@@ -62,7 +62,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
         if not any(run.problem for run in runs):
             interrupted = not store.complete and not _judged(work, options, errors, runs)
             finished = not interrupted and not any(run.problem for run in runs)
-            interrupted |= not gather(runs, work, catalog, plan, finished=finished)
+            interrupted |= not gather(runs, work, catalog, plan, errors, finished=finished)
     write_files({**options, "seed": campaign.seed}, runs, [])
     for run in runs:
         _print(run, console, catalog, quiet=options["quiet"])
@@ -118,7 +118,7 @@ def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -
     shown = replace(run, shrunk=run.shrunk[:DISTINCT])
     console.print(target_summary(shown) if quiet else target_report(shown, catalog.requirements), crop=False)
     if len(run.shrunk) > DISTINCT and not quiet:
-        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures", markup=False)
+        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures, each a vector", markup=False)
 
 
 # --- judging ------------------------------------------------------------------------------------------
@@ -188,4 +188,6 @@ def _reason(error: Exception) -> str:
     text = str(error)
     found = re.findall(r"^\S*(?:CannotStart|UnknownTarget): (.+)$", text, re.MULTILINE)
     found += re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", text, re.MULTILINE)
+    if "str() failed" in text:  # its Java is gone, and with it what it had to say
+        text = "Spark stopped"
     return f"{(found or text.splitlines() or ['Spark stopped'])[0]} (the same command goes on from here)"

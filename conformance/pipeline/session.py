@@ -6,25 +6,21 @@ import os
 import shutil
 import sys
 import tempfile
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-# Before Spark is imported: it warns of a pandas on which all that is used here works.
-warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
-import pyspark  # noqa: E402
-from py4j.protocol import Py4JError  # noqa: E402
-from pyspark import SparkConf, SparkContext  # noqa: E402
-from pyspark.errors import PySparkException  # noqa: E402
-from pyspark.java_gateway import launch_gateway  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
-
-import conformance  # noqa: E402
-from conformance.pipeline.java import java_home  # noqa: E402
+import conformance
+from conformance.pipeline.java import java_home
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit started: the Java, the master and the rest are its affair."""
@@ -48,11 +44,11 @@ def session(master: str | None, app: str, settings: Mapping[str, str] | None = N
         conf = SparkConf().setAppName(app).setAll([*_settings(master, folder).items(), *(settings or {}).items()])
         if master is not None:
             conf = conf.setMaster(master)
+        log = folder / "java.log"
         with _environment({} if submitted else _variables(master)):
-            context = _context(conf, folder / "java.log")
+            context = _context(conf, log)
         try:
-            context.addArchive(f"{package_archive(folder)}#conformance")
-            yield SparkSession(context)
+            yield _ready(context, folder, log)
         finally:
             _stop(context)
 
@@ -109,15 +105,31 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
         return SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, Py4JError) as error:
         _end(gateway)
-        told = [line.strip() for line in log.read_text(errors="replace").splitlines() if "Exception" in line]
-        reason = told[-1] if told else str(error).strip().splitlines()[0]
-        raise NoSpark(f"Spark did not start: {reason}") from None
+        raise NoSpark(_why(error, log)) from None
+
+
+def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
+    """A session whose executors have this package. Raises NoSpark, as after a minute without a word from a master."""
+    try:
+        context.addArchive(f"{package_archive(folder)}#conformance")
+        return SparkSession(context)
+    except (PySparkException, Py4JError) as error:
+        raise NoSpark(_why(error, log)) from None
+
+
+def _why(error: Exception, log: Path) -> str:
+    """Why Spark did not start, in a line: what its Java said last, or what came of it here."""
+    lines = log.read_text(errors="replace").splitlines()
+    told = [line for line in lines if "Exception" in line] + [line for line in lines if "Reason: " in line]
+    reason = told[-1].rpartition("Reason: ")[2] if told else str(error).strip().partition("\n")[0]
+    return f"Spark did not start: {reason.strip()}"
 
 
 def _stop(context: SparkContext) -> None:
     """End the session, and its Java unless that is not ours."""
     gateway, identity, master = SparkContext._gateway, str(context.applicationId), str(context.master)  # noqa: SLF001
-    context.stop()
+    with suppress(Py4JError, OSError):  # its Java may have ended
+        context.stop()
     if master.startswith("local-cluster"):
         # Its workers keep what they unpacked where Spark is installed.
         shutil.rmtree(Path(pyspark.__file__).parent / "work" / identity, ignore_errors=True)
@@ -129,8 +141,10 @@ def _end(gateway: Any) -> None:
     process = getattr(gateway, "proc", None)
     if process is None:
         return
-    gateway.shutdown()
-    process.stdin.close()
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
     process.wait()
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 

@@ -66,6 +66,8 @@ class Store:
             except BlockingIOError:
                 raise FileError(self.folder, "a campaign runs here already") from None
             self._agree(campaign)
+            for left in self.folder.glob(".*.parquet.*"):
+                left.unlink()  # by one who was killed while making a table
             yield
 
     def _agree(self, campaign: Campaign) -> None:

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.console import Console
+from rich.progress import Progress
+
 from conformance.catalog import Catalog
 from conformance.pipeline.clusters import Cluster, Rebuilt, clusters, distinct, shrunk, tallies
 from conformance.pipeline.examining import Task
@@ -14,14 +17,17 @@ from conformance.pipeline.store import Store
 from conformance.pipeline.tables import CLUSTERS, write
 from conformance.results import Result, Shrunk, Tally, TargetRun
 from conformance.run import Plan
+from conformance.running import progress_bar
 from conformance.saving import save_all
 from conformance.targets.session import CannotStart
 
 
-def gather(runs: Sequence[TargetRun], work: Task, catalog: Catalog, plan: Plan, *, finished: bool) -> bool:
+def gather(
+    runs: Sequence[TargetRun], work: Task, catalog: Catalog, plan: Plan, errors: Console, *, finished: bool
+) -> bool:
     """Make the tables and tell of them in the runs; of what is not finished, without shrinking.
 
-    Returns False where it was interrupted while it shrank. Raises OSError.
+    Progress goes to `errors`. Returns False where it was interrupted while it shrank. Raises OSError.
     """
     if not finished:
         with work.store.so_far() as part:
@@ -34,8 +40,9 @@ def gather(runs: Sequence[TargetRun], work: Task, catalog: Catalog, plan: Plan, 
     write(store.clusters, [one.row(target) for target, several in found.items() for one in several], CLUSTERS)
     shutil.rmtree(store.vectors, ignore_errors=True)
     try:
-        for run in runs:
-            run.shrunk += teller.shrunk(run, found.get(run.name, []))
+        with progress_bar(errors) as progress:
+            for run in runs:
+                teller.shrink(run, found.get(run.name, []), progress)
     except KeyboardInterrupt:
         return False
     finally:
@@ -61,20 +68,23 @@ class _Teller:
             run.results += rebuilt.results(self.store, run.name, found.get(run.name, []))
         return found
 
-    def shrunk(self, run: TargetRun, several: Sequence[Cluster]) -> list[Shrunk]:
-        """The distinct failures of a run, the smallest of each cluster shrunk."""
+    def shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:
+        """Give a run its distinct failures, the smallest of each cluster shrunk; all that are there when it ends."""
         counts = {cluster.smallest[2]: cluster.count for cluster in several}
         generated = [one for one in run.results if one.failed and one.case.kind == "generated"]
         if not generated:
-            return []
+            return
+        bar = progress.add_task(f"{run.name}: shrinking", total=len(generated))
         examiner = self.work.examiner(run.name, self.catalog)
+        found: list[Shrunk] = []
         try:
-            pairs = [(one, counts[one.case.id]) for one in generated]
-            return distinct(list(shrunk(pairs, examiner, self.catalog)))
+            for one in shrunk([(one, counts[one.case.id]) for one in generated], examiner, self.catalog):
+                found.append(one)
+                progress.advance(bar)
         except CannotStart as error:
             run.problem = str(error)
-            return []
         finally:
+            run.shrunk += distinct(found)
             examiner.close()
 
 
