@@ -5,13 +5,13 @@
     python benchmarks/mutants.py --generated 200      # generated cases besides, for what the vectors let live
     python benchmarks/mutants.py --generated 200 --alone --sample 200  # and what they find by themselves
 
-Every comparison, constant, operator and raise of `conformance/codec/` is damaged, one at a time. The damaged copy of
-the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed suite, whole, is the judge.
-A mutant is killed by the first failure at must or should, disputed ones included (the reference meets what Apache
-Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run --fail-on should --strict`
-holds against a target. A mutant that lives may still be *told apart*: the report on it is not the report on the
-undamaged codec, as it chose another reading at an open place, failed a may, or showed less. Nobody is accused of those,
-so they are counted apart and not as killed.
+Every comparison, constant, operator and raise of `conformance/codec/` and `conformance/semantics/` is damaged, one at a
+time. The damaged copy of the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed
+suite, whole, is the judge. A mutant is killed by the first failure at must or should, disputed ones included (the
+reference meets what Apache Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run
+--fail-on should --strict` holds against a target. A mutant that lives may still be *told apart*: the report on it is
+not the report on the undamaged codec, as it chose another reading at an open place, failed a may, or showed less.
+Nobody is accused of those, so they are counted apart and not as killed.
 
 What is damaged, and how (a mutant each):
 
@@ -26,18 +26,22 @@ What is damaged, and how (a mutant each):
 What is left alone, because it is no part of the wire format, or no answer of a target can show it:
 
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
-- remarks (`cursor.remark`, `rests_on`), and whether a refusal is open (`open=`), with the conditions, functions and
-  constants that do nothing but make or choose them: the protocol has no word for them, the suite alone goes by them;
-- what writes bytes for the generator (`stored.py`, `sealed`) and what writes a LOG: no target is asked for those;
+- remarks (`cursor.remark`, `remarks`, `rests_on`), and whether a refusal is open (`open=`), with the conditions,
+  functions and constants that do nothing but make or choose them: the protocol has no word for them, the suite alone
+  goes by them;
+- what writes bytes for the generator (`stored.py`, `sealed`, `compaction.py`), and what writes a LOG or a message set
+  of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
-  kind (`isinstance`), a batch of which a field is missing, an unknown type. Requests are whole and in the notation
-  (contract of the protocol), so no case asks;
+  kind (`isinstance`), a batch of which a field is missing, an unknown type, a definition unlike one before. Requests
+  are whole and in the notation (contract of the protocol), so no case asks;
 - our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
-  the content size in lz4;
-- the judge's half of the notation (`same`, `mismatches`, `observed` …) and the edges of types: the codec that judges
-  is not the damaged one;
+  the content size in lz4, the leader's epoch in a batch that is converted;
+- the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …) and of logs (`hidden`,
+  `legacy`, `partial`, `is_wrapper`), and the edges of types: the codec that judges is not the damaged one;
+- what the linter asks of definitions (ranges of versions that meet, or lie in one another), and the version of the
+  header before a message, as no target is asked for headers;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
 - f-strings (messages and names, all of them), docstrings, annotations, decorators, imports, `__all__`, `__slots__`.
 
@@ -83,7 +87,8 @@ from conformance.targets.process import Launch
 from conformance.targets.session import Terms
 
 PACKAGE = Path(conformance.__file__).parent
-EXEMPT_FILES = ("dump.py", "stored.py")
+FOLDERS = ("codec", "semantics")
+EXEMPT_FILES = ("codec/dump.py", "codec/stored.py", "semantics/compaction.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
 TERMS = Terms(timeout=6.0, startup=20.0, memory=512 * 2**20)
@@ -99,7 +104,7 @@ class Mutant:
     """One place in one file, and what is put there instead."""
 
     file: str
-    """Relative to the folder of the codec."""
+    """Relative to the package."""
     line: int
     number: int
     """Of the line's mutants, from 1."""
@@ -146,8 +151,8 @@ _TURNED = str.maketrans("<>", "><")
 """The byte order that a format of `struct` begins with."""
 
 _RAISERS = ("fail", "fail_open", "blame")
-_FINDINGS = (*_RAISERS, "remark", "span", "refusing")
-"""Methods of the cursor whose arguments are places, hints and ids."""
+_FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt")
+"""Calls whose arguments are places, hints and ids."""
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
 _NAMED = {
@@ -156,67 +161,54 @@ _NAMED = {
     "take": 2,
 }
 """What takes a name, of a type, of a field or for messages, and in which place."""
-_ASIDE = (
-    *("__all__", "__slots__", "describes", "known", "edges", "steps", "empty"),
-    *(
-        "stem",
-        "upper",
-        "rule",
-        "null_rule",
-        "negative_rule",
-        "long_rule",
-        "least_rule",
-        "path",
-        "layer",
-        "kind",
-        "open",
-        "trail",
-    ),
-    *("mtime", "store_size", "hash", "compare", "origin", "digest", "entity", "source"),
+
+
+def _names(*lines: str) -> frozenset[str]:
+    return frozenset(name for line in lines for name in line.split())
+
+
+_ASIDE = _names(
+    "__all__ __slots__ describes known edges steps empty further",
+    "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
+    "open is_inner magics others",
+    "mtime store_size hash compare origin digest entity source",
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
-_UNSEEN = (
-    *("Violation", "Span", "Cursor.tracing", "Cursor.remark", "Cursor.span", "Cursor._violation"),
-    *("_refuse", "_same_float", "_same_text", "_REPLACED", "unshown_paths", "_collect_unshown", "unknown_fields"),
+_UNSEEN = _names(
+    # findings, trails, and what only remarks and the choice of requirements go by
+    "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation _Stream._violation hint",
+    "rule_of _rule_of _RULES MESSAGE_RULES Layout.rules_by_name _null_rule _is_append_time _around _unordered",
+    "_FIT _KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
+    "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
+    # whether a refusal is open
+    "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
+    "_is_open_zstd _ends_between_blocks _RLE",
+    # the judge's half
+    "_refuse _same_float _same_text _REPLACED _FORMS unshown_paths _collect_unshown unknown_fields",
+    "ListOf.nullable Fields.nullable",
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
-    *("rule_of", "_is_append_time", "Layout.rules_by_name", "_RULES", "_null_rule", "sealed"),
-    *("_MAGIC_AT", "_FIT", "_KEYS", "CHECKSUMMED", "_ends_between_blocks", "_RLE", "_unordered"),
-    *(
-        "_OPEN_GZIP",
-        "_lacks_trailer",
-        "_LZ4_LEGACY",
-        "_is_skippable",
-        "_ZSTD_MAGIC",
-        "_OPEN_ZSTD",
-        "_is_open_zstd",
-        "_is_open_lz4",
-    ),
-    *(
-        "Limits",
-        "Findings",
-        "Cursor.count",
-        "_Stream.make_room",
-        "self.room",
-        "_STEP",
-        "_XERIAL_BLOCK",
-        "_XERIAL_VERSIONS",
-    ),
-    *("_rule_of", "log.py:_encode", "_Stream._violation", "_OPEN_LZ4", "_SNAPPY_FRAMING", "_FORMS", "ListOf.nullable"),
-    *("MESSAGE_RULES", "rule_of", "_around", "encode_entry", "hint"),
+    "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial hidden.update legacy.update is_wrapper",
+    "_Transactions.passes_over _need_not_be_met _header _is_passed_over _CODEC_AT",
+    # the generator's, the linter's, and what no target is asked for
+    "sealed sealed_message CHECKSUMMED _MAGIC_AT encode_entry codec/log.py:_encode codec/message_set.py:_encode",
+    "LAST Versions.__iter__ Versions.__bool__ Versions.__str__ Versions.within Versions.shared header_version",
+    # bounds, and free choices
+    "Limits Cursor.count cursor.count _Stream.make_room self.room _STEP _XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH",
 )
-"""Classes, functions, tables and constants of findings, trails, judging, bounds and free choices."""
-_COMPLAINTS = ("NotationError", "_refuse", "UnknownType")
+"""Classes, functions, tables, constants and calls that are left alone."""
+_COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
 _INCOMPLETE = "general.exact-encoding"
 """What is raised about a request, and the requirement named where a part of one is missing."""
 
 
-def mutants_of(folder: Path) -> list[Mutant]:
-    """Every mutant of the files of a codec, in order."""
+def mutants_of(package: Path) -> list[Mutant]:
+    """Every mutant of the files in those folders of a package, in order."""
     found: list[Mutant] = []
-    for path in sorted(folder.glob("*.py")):
-        if path.name not in EXEMPT_FILES:
-            found += _Sites(path.name, path.read_bytes()).found
+    for path in (path for folder in FOLDERS for path in sorted((package / folder).glob("*.py"))):
+        file = path.relative_to(package).as_posix()
+        if file not in EXEMPT_FILES:
+            found += _Sites(file, path.read_bytes()).found
     return found
 
 
@@ -297,10 +289,11 @@ class _Sites(ast.NodeVisitor):
             assert isinstance(it, ast.BoolOp)
             it.op = now()
 
-        self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
-        for part in node.values:
-            if not _asks_for_kind(part):
-                self.visit(part)
+        parts = [part for part in node.values if not _asks_for_kind(part)]
+        if parts == node.values:
+            self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
+        for part in parts:
+            self.visit(part)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if (number := _number(node)) is not None:
@@ -372,8 +365,8 @@ class _Sites(ast.NodeVisitor):
         self._names.pop()
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        names = [ast.unparse(target) for target in node.targets]
-        if not any(name.partition("[")[0] in (*_ASIDE, *_UNSEEN) for name in names):
+        names = {ast.unparse(target).strip("()").partition("[")[0].partition(",")[0] for target in node.targets}
+        if not any(name in _ASIDE | _UNSEEN or f"{self._file}:{name}" in _UNSEEN for name in names):
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -391,7 +384,7 @@ class _Sites(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = _called(node)
-        if name in _FINDINGS:
+        if name in _FINDINGS or ast.unparse(node.func) in _UNSEEN:
             return
         self.visit(node.func)
         for index, argument in enumerate(node.args):
@@ -440,9 +433,12 @@ def _is_sequence(node: ast.AST) -> bool:
     """Text, bytes and the like, as far as can be seen: another operator on those is no damage but a type error."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str | bytes)
-    return isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.IfExp) or _called(node) in (
+    return isinstance(node, _SEQUENCES) or _called(node) in (
         *("encode", "write", "join", "tuple", "bytes", "to_bytes", "pack"),
     )
+
+
+_SEQUENCES = (ast.JoinedStr, ast.Tuple, ast.List, ast.Dict, ast.IfExp, ast.GeneratorExp, ast.ListComp)
 
 
 def _asks_for_trail(test: ast.expr) -> bool | None:
@@ -465,13 +461,20 @@ def _untraced(parts: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 def _is_remark(node: ast.stmt) -> bool:
     """A remark or a further ground of a value, or an `if` that does nothing but make some."""
-    if isinstance(node, ast.If):
-        return all(map(_is_remark, (*node.body, *node.orelse)))
-    return isinstance(node, ast.Expr) and _makes_remark(node.value)
+    match node:
+        case ast.If():
+            return all(map(_is_remark, (*node.body, *node.orelse)))
+        case ast.Assign(targets=[ast.Name(id="hint")]):
+            return True
+        case _:
+            return isinstance(node, ast.Expr) and _makes_remark(node.value)
 
 
 def _makes_remark(node: ast.AST) -> bool:
-    return _called(node) == "remark" or (isinstance(node, ast.Call) and "rests_on" in ast.unparse(node.func))
+    return isinstance(node, ast.Call) and _REMARKING.search(ast.unparse(node.func)) is not None
+
+
+_REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests_on\b")
 
 
 def _asks_for_kind(test: ast.expr) -> bool:
@@ -581,7 +584,7 @@ class Workshop:
         try:
             shutil.copytree(self._whole, root / "conformance")
             if mutant is not NOBODY:
-                self._damage(mutant, root / "conformance" / "codec")
+                self._damage(mutant, root / "conformance")
             vectors, sights = self._judged(mutant, self._launch(root), self._vectors)
             generated = ""
             if self._alone or not vectors:
@@ -593,10 +596,10 @@ class Workshop:
             shutil.rmtree(root)
 
     @staticmethod
-    def _damage(mutant: Mutant, folder: Path) -> None:
-        path = folder / mutant.file
+    def _damage(mutant: Mutant, package: Path) -> None:
+        path = package / mutant.file
         path.write_bytes(mutant.applied(path.read_bytes()))
-        for stale in (folder / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             stale.unlink()
 
     def _judged(self, mutant: Mutant, launch: Launch, cases: Sequence[Case]) -> tuple[str, dict[str, Sight]]:
@@ -723,8 +726,8 @@ class Tally:
 
     def table(self) -> Iterator[str]:
         """Kills by file and in all."""
-        yield "                             killed by                             told    survivors"
-        yield "file               mutants  vectors  generated  either       rate   apart  explained  others"
+        yield "                                    killed by                             told    survivors"
+        yield "file                      mutants  vectors  generated  either       rate   apart  explained  others"
         files = sorted({fate.mutant.file for fate in self.fates})
         parts = [(file, Tally([fate for fate in self.fates if fate.mutant.file == file], self.known)) for file in files]
         for name, part in (*parts, ("all", self)):
@@ -733,10 +736,10 @@ class Tally:
                 sum(1 for fate in part.fates if of(fate)) for of in (*_COLUMNS, lambda fate: fate.told)
             )
             yield (
-                f"{name:<18} {len(part.fates):>7} {vectors:>8} {generated:>10} {killed:>7} {part.rate:>9.1f}% "
+                f"{name:<25} {len(part.fates):>7} {vectors:>8} {generated:>10} {killed:>7} {part.rate:>9.1f}% "
                 f"{told:>7} {explained:>10} {len(part.survivors) - explained:>7}"
             )
-        yield "in percent                  " + " ".join(f"{self.share(of):>{width}.1f}" for of, width in _WIDTHS)
+        yield "in percent                         " + " ".join(f"{self.share(of):>{width}.1f}" for of, width in _WIDTHS)
 
 
 _COLUMNS: tuple[Callable[[Fate], object], ...] = (
@@ -767,10 +770,15 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _chosen(options: argparse.Namespace) -> list[Mutant]:
-    found = [mutant for mutant in mutants_of(PACKAGE / "codec") if fnmatchcase(mutant.file, options.file)]
+    found = [mutant for mutant in mutants_of(PACKAGE) if fnmatchcase(mutant.file, options.file)]
     if options.only:
         found = [mutant for mutant in found if mutant.id in options.only]
     return found if options.sample is None else sampled(found, options.sample, options.seed)
+
+
+def _types(catalog: Catalog) -> list[str]:
+    """Every type that cases are generated for, and the messages that vectors bring definitions of."""
+    return [*TYPES, *sorted({case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")})]
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -785,7 +793,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print("no such mutant (see --list)", file=sys.stderr)
         return 2
     catalog = read_catalog(options.vectors)
-    generated = list(generated_cases(TYPES, options.generated, options.seed, catalog)) if options.generated else []
+    generated = list(generated_cases(_types(catalog), options.generated, options.seed, catalog))
     begin = time.perf_counter()
     tally = Tally([], known_survivors())
     for fate in sweep(mutants, catalog, generated, alone=options.alone, jobs=options.jobs):

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ def _on_spark(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
+            import_module("pyarrow")
             from conformance.pipeline.java import NoJava
             from conformance.pipeline.session import NoSpark
         except ImportError as error:

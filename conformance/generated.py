@@ -19,7 +19,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.log_cases import NotAsked
 from conformance.own_cases import decode_case, encode_case, log_case
 from conformance.strategies.dice import Dice
-from conformance.strategies.generate import VERSION, dice_of, drawn, unencodable
+from conformance.strategies.generate import VERSION, dice_of, drawn, skewed, unencodable
 from conformance.strategies.mutations import mutate
 from conformance.strategies.whole_logs import QUESTIONS
 
@@ -77,7 +77,7 @@ def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalo
             yield from cases_at(name, seed, index, catalog)
 
 
-_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode|:size)?\Z")
+_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode|:skewed)?\Z")
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:
@@ -92,7 +92,8 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
     """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
 
-    For questions about whole logs the question, and nothing where one is drawn that nobody is asked.
+    Of a message also a value of another of its versions. For questions about whole logs the question, and nothing
+    where one is drawn that nobody is asked.
     """
     dice = dice_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
@@ -113,6 +114,11 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
         yield from _set_cases(f"{identity}:encode", found.value, found.data, catalog)
     elif name != "LOG":
         yield from _encode_cases(f"{identity}:encode", name, found.value, catalog)
+    other = skewed(name, dice)
+    if other is not ...:
+        shown = codec.wire(name).notation.render(other)
+        asked = encode_case(f"{identity}:skewed", name, shown, catalog)
+        yield replace(asked, note="a value of another version")
 
 
 def _questions(

@@ -224,14 +224,23 @@ def convert_question(data: bytes, magic: int, base_offset: int | None = None) ->
         raise NotAsked("one batch is made of one wrapper, or of plain messages of one magic")
     request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
     try:
-        records = converted(batches, magic, base_offset)
-    except codec.Unencodable:
-        return request, Refuses(None, "invalid-value")
-    try:
         convert(data, magic, base_offset)
     except codec.Unencodable as error:
-        raise NotAsked(f"no batch holds such records: {error}") from None
-    return request, Converts(records)
+        if magic == 2:
+            raise NotAsked(f"no batch holds such records: {error}") from None
+        return request, Refuses(None, "invalid-value")
+    return request, conversion_of(batches, magic, base_offset)
+
+
+def conversion_of(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | None = None) -> Converts:
+    """What the batches of a LOG value must become in a magic. Raises Unencodable for a base offset below magic 2.
+
+    How a converter spreads records over entries is free, unless they are renumbered: that makes one batch.
+    """
+    records = converted(batches, magic, base_offset)
+    if base_offset is None:
+        return Converts(tuple({name: record[name] for name in record if name != "entry"} for record in records))
+    return Converts(tuple({**record, "entry": 0} for record in records))
 
 
 def _is_untimed(message: dict[str, Any]) -> bool:

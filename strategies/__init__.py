@@ -6,6 +6,7 @@ The names of `typed` stand here; Hypothesis is imported when one of them is firs
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 _TYPED = "conformance.strategies.typed"
@@ -13,6 +14,9 @@ _TYPED = "conformance.strategies.typed"
 
 def __getattr__(name: str) -> Any:
     """A public name of `conformance.strategies.typed`."""
+    # A module that is imported from here is asked for as a name first: that is no use of Hypothesis.
+    if importlib.util.find_spec(f"{__name__}.{name}"):
+        raise AttributeError(f"module {__name__!r} has not imported {name!r}")
     # Not `from … import typed`, which would ask for the name here again.
     typed = importlib.import_module(_TYPED)
     if name not in typed.__all__:

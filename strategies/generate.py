@@ -21,7 +21,7 @@ from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
 from conformance.strategies import legacy
 from conformance.strategies.dice import Dice
-from conformance.strategies.messages import message_value, unencodable_message, with_unknown_tags
+from conformance.strategies.messages import message_value, skewed_message, unencodable_message, with_unknown_tags
 
 VERSION = 2
 """Of the generator: it goes up whenever an id comes to mean other bytes."""
@@ -116,6 +116,11 @@ def unencodable(name: str, dice: Dice) -> Any:
     return None if wire.notation in (n.TEXT, n.HEX) and None not in wire.edges else ...
 
 
+def skewed(name: str, dice: Dice) -> Any:
+    """A value of another version of a message than the type's, in wire values; Ellipsis for any other type."""
+    return skewed_message(name, dice, value) if name.startswith("MESSAGE<") else ...
+
+
 def _disordered(dice: Dice) -> tuple[dict[str, Any], ...]:
     """Tagged fields of which one does not come after the one before it, or has no tag that there can be."""
     tags = sorted({dice.below(1 << dice.between(4, 31)) for _ in range(4)})
@@ -147,7 +152,7 @@ def _text(wire: codec.Wire, dice: Dice) -> str | None:
 def text(dice: Dice) -> str:
     """Text of one, two, three or four bytes a character, NUL and combining marks among them."""
     letters = dice.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
-    return "".join(dice.pick(letters) for _ in range(dice.pick(_LENGTHS)))
+    return "".join(dice.picks(letters, dice.pick(_LENGTHS)))
 
 
 def _octets(wire: codec.Wire, dice: Dice) -> bytes | None:

@@ -87,6 +87,41 @@ def with_unknown_tags(value: dict[str, Any], name: str, dice: Dice) -> dict[str,
     return {**value, UNKNOWN: tuple({"tag": tag, "data": dice.octets(dice.pick((0, 1, 5, 127)))} for tag in tags)}
 
 
+def skewed_message(name: str, dice: Dice, scalar: Callable[[str, Dice], Any]) -> Any:
+    """A value of another version of a message, near or far, to be written in the version of the type.
+
+    What the type's version lacks is to be dropped or refused, what the other lacks is written at its default. Ellipsis
+    where the message has no other version.
+    """
+    found = codec.message_of(name)
+    assert found is not None
+    message, version = found
+    others = [other for other in message.valid if other != version]
+    if not others:
+        return ...
+    near = [other for other in others if abs(other - version) == 1]
+    drawn = draw_message(message, dice.pick(near if dice.chance(50) else others), dice, scalar)
+    return spared(message, version, drawn) if dice.chance(70) else drawn
+
+
+def spared(message: Message, version: int, value: dict[str, Any], name: str = "") -> dict[str, Any]:
+    """The value (of a structure of the message) with what a writer of the version may not lose at its default."""
+    found: dict[str, Any] = {}
+    for member in message.structures[name or message.name]:
+        if member.name not in value:
+            continue
+        held = value[member.name]
+        if version not in member.versions and not member.ignorable:
+            held = default_of(message, member)
+        if version in member.versions and member.type in message.structures:
+            if isinstance(held, tuple):
+                held = tuple(spared(message, version, one, member.type) for one in held)
+            elif held is not None:
+                held = spared(message, version, held, member.type)
+        found[member.name] = held
+    return found
+
+
 def unencodable_message(name: str, dice: Dice) -> Any:
     """A value of a message that this version cannot write; Ellipsis where the definition allows none.
 

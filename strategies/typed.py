@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from conformance.codec import message_of, wire
 from conformance.codec import notation as n
-from conformance.codec import wire
 from conformance.strategies.building import FOR_TYPE, T, named, row_given, strategy_given
 from conformance.strategies.dice import Dice
 from conformance.strategies.mutations import mutate
@@ -62,6 +62,7 @@ from conformance.strategies.typed_logs import (
     transactions,
     wrappers,
 )
+from conformance.strategies.typed_messages import from_message, version_skews
 
 __all__ = [
     "arrays",
@@ -79,6 +80,7 @@ __all__ = [
     "encoded",
     "fetches",
     "float64s",
+    "from_message",
     "from_type",
     "gapped_batches",
     "headers",
@@ -104,6 +106,7 @@ __all__ = [
     "uuids",
     "varints",
     "varlongs",
+    "version_skews",
     "wrappers",
 ]
 
@@ -113,9 +116,13 @@ __all__ = [
 def from_type(name: str) -> SearchStrategy[Any]:
     """The strategy of the type called `name`, arrays included (`ARRAY<INT32>`); its repr shows which it is.
 
-    Arrays of anything but numbers and sized contents are kept short. Raises UnknownType, a ValueError.
+    Arrays of anything but numbers and sized contents are kept short. A message that `codec.know` was told of is
+    `MESSAGE<name,version>`. Raises UnknownType, a ValueError.
     """
     row_given(name)
+    message = message_of(name)
+    if message is not None:
+        return from_message(*message)
     form, _, rest = name.partition("<")
     if not rest:
         return FOR_TYPE[name]()

@@ -82,6 +82,9 @@ def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(
     assert sum(row["count"] for row in report["shrunk"]) == report["summary"][LIAR]["fail"]
     for shrunk in report["shrunk"]:
         assert shrunk["id"] in done.stdout
+    rows = list(rows_of(Store(folder / "out").clusters))
+    assert sum(row["count"] for row in rows) == report["summary"][LIAR]["fail"]
+    assert {row["smallest"] for row in rows} == {row["id"] for row in report["results"]}
     vectors = ["--vectors", folder / "out" / "vectors", "--select", "bytes/*", "--json", tmp_path / "again.json"]
     again = subprocess.run(
         [sys.executable, "-m", "conformance", "run", LIAR, *vectors],
@@ -128,6 +131,32 @@ def test_killed_at_any_moment_and_begun_again_a_campaign_ends_in_the_same_tables
     assert again.returncode == 1, again.stderr
     assert tables(out) == tables(quiet[0] / "out")
     assert not slices.exists()
+
+
+def test_interrupted_it_reports_what_was_gathered_and_goes_on_later(tmp_path, traces, quiet):
+    out, report = tmp_path / "out", tmp_path / "report.json"
+    begun = subprocess.Popen(
+        command(out, "local[2]", "--json", report, "--quiet"),
+        env=traces.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    until = time.monotonic() + 120
+    while not list(Store(out).slices.glob("0*.parquet")):
+        assert time.monotonic() < until
+        assert begun.poll() is None, begun.stderr.read()
+        time.sleep(0.02)
+    begun.send_signal(signal.SIGINT)
+    said = begun.communicate(timeout=120)
+    assert begun.returncode == 130, said
+    done = len(Store(out).done())
+    assert 0 < done < CASES // 1000
+    assert report.stat().st_size > 0
+    again = subprocess.run(
+        command(out, "local[2]", "--quiet"), env=traces.env, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert again.returncode == 1, again.stderr
+    assert tables(out) == tables(quiet[0] / "out")
 
 
 def test_a_campaign_that_is_complete_is_told_again_without_spark(quiet):

@@ -256,6 +256,12 @@ def test_the_reference_behind_serve_gets_the_same_verdicts_as_in_process(tmp_pat
     assert [(r["id"], r["verdict"]) for r in reports[0]] == [(r["id"], r["verdict"]) for r in reports[1]]
 
 
+def test_hypothesis_is_imported_only_where_it_is_used(tmp_path):
+    probe = "import sys, conformance.running, conformance.targets.serving; print('hypothesis' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, check=True)
+    assert text(done.stdout).strip() == "False"
+
+
 def test_version_imports_nothing_heavy(tmp_path):
     probe = (
         "import sys, conformance.cli; print([m for m in ('rich', 'yaml', 'zstandard', 'psutil') if m in sys.modules])"

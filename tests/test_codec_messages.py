@@ -55,8 +55,12 @@ def written(message, version, found):
 
 @pytest.fixture(scope="module")
 def every(catalog):
-    """Types of all messages that the vectors define, in every version."""
-    return sorted({case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")})
+    """Types of all messages that the vectors define, in every version but one.
+
+    Elements without fields have no bytes, and no more elements are read than there are bytes.
+    """
+    found = {case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")}
+    return sorted(found - {"MESSAGE<SuiteHollow,0>"})
 
 
 # --- values -------------------------------------------------------------------------------------------

@@ -11,19 +11,19 @@ import tracemalloc
 import pytest
 
 from conformance import codec
-from conformance.cases import Delivers, Refuses
+from conformance.cases import Delivers, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
 from conformance.codec.stored import FORMS
 from conformance.generated import TYPES, case_of, cases_at, generated_cases, types_for
-from conformance.own_cases import expectation
+from conformance.own_cases import decode_case, expectation
 from conformance.strategies.dice import Dice
 from conformance.strategies.generate import VERSION, drawn, unencodable
 from conformance.strategies.mutations import MUTATIONS, mutate
 from conformance.strategies.whole_logs import QUESTIONS
 
-DIGEST = "126292f4dbfcf05a"
+DIGEST = "f837a2985626f0cb"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
 
@@ -72,6 +72,37 @@ def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_refer
         parsed = notation.parse(notation.render(wrong))
         with pytest.raises(codec.Unencodable):
             codec.encode(name, parsed)
+
+
+@pytest.mark.parametrize(
+    ("data", "disputed"),
+    [
+        # Tag 5 twice, then one of 2^31 bytes: Apache Kafka reads past the one, and dies of the other.
+        ("00 03 0500 0500 068080808008", {"fail", "crash"}),
+        # A size that goes beyond the bytes is a violation that everybody can refuse.
+        ("00 01 0510", set()),
+    ],
+)
+def test_what_may_lie_behind_a_disputed_place_of_a_message_is_disputed_too(data, disputed, catalog):
+    case = decode_case("own", "MESSAGE<SuiteUntagged,1>", bytes.fromhex(data), catalog)
+    assert isinstance(case.expect, Refuses)
+    assert case.disputed == disputed
+
+
+def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):
+    cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]
+    assert cases
+    assert all(case_of(case.id, catalog) == [case] for case in cases)
+    (message, version) = codec.message_of("MESSAGE<SuiteDropped,0>")
+    there = {member.name for member in message.members if version in member.versions}
+    assert all(case.op == "encode" and case.note == "a value of another version" for case in cases)
+    assert all(case.request["value"].keys() - there for case in cases)
+    assert {type(case.expect) for case in cases} >= {Refuses, Writes}
+    held = [case.request["value"] for case in cases if isinstance(case.expect, Writes)]
+    assert {value["Timeout"] for value in held} == {5000}
+    assert any(value["Hint"] for value in held)
+    lost = next(case for case in cases if isinstance(case.expect, Refuses))
+    assert lost.requirement == "definitions.non-ignorable-non-default-error"
 
 
 def test_values_without_an_encoding_are_asked_for_of_every_kind_of_type(catalog):

@@ -9,12 +9,12 @@ import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.cases import Accepted, Case, Converts, Delivers, Kind, Refused
+from conformance.cases import Accepted, Case, Delivers, Kind, Refused
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
 from conformance.judging import judge
-from conformance.log_cases import first_seen, question_of, read_question, sequence_question
-from conformance.semantics.conversion import convert, converted
+from conformance.log_cases import conversion_of, first_seen, question_of, read_question, sequence_question
+from conformance.semantics.conversion import convert
 
 LOG = (
     batch(0, [record(0, headers=({"key": "h", "value": b"1"}, {"key": "h", "value": None})), 1])
@@ -341,7 +341,7 @@ def test_the_first_offset_of_a_log_is_where_a_fetch_begins_by_default():
 
 
 def conversion(data, magic, base=None):
-    expect = Converts(converted(codec.decode("LOG", data).value["batches"], magic, base))
+    expect = conversion_of(codec.decode("LOG", data).value["batches"], magic, base)
     return Case("x/y", "convert", "LOG", "x.y", "must", {"op": "convert"}, expect, data)
 
 
@@ -370,6 +370,7 @@ FIRST, SECOND = record(7, timestamp=1000), record(8, timestamp=1003)
         (conversion(OLD, 2), batch(0) + batch(3, [record(3, timestamp=-1)]), "pass"),
         (conversion(OLD, 2), batch(0, [0, record(3, timestamp=-1)]), "pass"),
         (conversion(OLD, 2), batch(0, [0, record(3, timestamp=-1)], producer=7), "fail"),
+        (conversion(OLD, 2), batch(0, [0, record(3, timestamp=-1)], transactional=True), "fail"),
         (conversion(OLD, 2), OLD, "fail"),
         (
             conversion(message(0) + message(3), 2, 7),

@@ -29,7 +29,7 @@ def sweeping():
 
 @pytest.fixture(scope="session")
 def mutants(sweeping):
-    return sweeping.mutants_of(sweeping.PACKAGE / "codec")
+    return sweeping.mutants_of(sweeping.PACKAGE)
 
 
 @pytest.fixture
@@ -42,6 +42,11 @@ def the(mutants, file, text, damage):
     found = [mutant for mutant in mutants if (mutant.file, mutant.damage) == (file, damage) and text in mutant.text]
     assert len(found) == 1, found
     return found[0]
+
+
+def put(package, file, text):
+    (package / file).parent.mkdir(exist_ok=True)
+    (package / file).write_text(text)
 
 
 # --- what is damaged ----------------------------------------------------------------------------------
@@ -94,16 +99,17 @@ DAMAGES = [
 
 
 def test_what_is_damaged_and_what_is_left_alone(sweeping, tmp_path):
-    (tmp_path / "it.py").write_text(SNIPPET)
-    (tmp_path / "dump.py").write_text(SNIPPET)
+    put(tmp_path, "codec/it.py", SNIPPET)
+    put(tmp_path, "codec/dump.py", SNIPPET)
+    put(tmp_path, "targets/it.py", SNIPPET)
     found = sweeping.mutants_of(tmp_path)
     assert [(mutant.text, mutant.damage) for mutant in found] == DAMAGES
-    assert {mutant.file for mutant in found} == {"it.py"}
+    assert {mutant.file for mutant in found} == {"codec/it.py"}
 
 
 def test_a_statement_over_several_lines_keeps_them(sweeping, tmp_path):
     source = "def f(cursor):\n    cursor.fail(\n        1,\n    )\n    return (\n        1 +\n        cursor)\n"
-    (tmp_path / "it.py").write_text(source)
+    put(tmp_path, "codec/it.py", source)
     fail, plus = [mutant for mutant in sweeping.mutants_of(tmp_path) if mutant.damage in ("fail -> pass", "+ -> -")]
     assert fail.applied(source.encode()).decode().splitlines()[4] == "    return ("
     assert plus.applied(source.encode()).count(b"\n") == source.count("\n")
@@ -112,21 +118,21 @@ def test_a_statement_over_several_lines_keeps_them(sweeping, tmp_path):
 
 def test_functions_that_only_remark_are_left_alone(sweeping, tmp_path):
     body = "    if not there:\n        return\n    low = 1 + there\n    if low < 2:\n        cursor.remark('a', 'b')\n"
-    for file, last in [("a.py", ""), ("b.py", "    return low\n"), ("c.py", "    there['x'] = low\n")]:
-        (tmp_path / file).write_text(f"def f(cursor, there):\n{body}{last}")
+    for name, last in [("a.py", ""), ("b.py", "    return low\n"), ("c.py", "    there['x'] = low\n")]:
+        put(tmp_path, f"semantics/{name}", f"def f(cursor, there):\n{body}{last}")
     found = sweeping.mutants_of(tmp_path)
-    assert {mutant.file for mutant in found} == {"b.py", "c.py"}
+    assert {mutant.file for mutant in found} == {"semantics/b.py", "semantics/c.py"}
     assert not any(mutant.text.startswith("if low") for mutant in found)
 
 
 def test_every_mutant_is_python_other_than_the_original_and_has_an_id_of_its_own(sweeping, mutants):
-    sources = {mutant.file: (sweeping.PACKAGE / "codec" / mutant.file).read_bytes() for mutant in mutants}
+    sources = {mutant.file: (sweeping.PACKAGE / mutant.file).read_bytes() for mutant in mutants}
     plain = {file: ast.dump(ast.parse(source)) for file, source in sources.items()}
     for mutant in mutants[::5]:
         assert ast.dump(ast.parse(mutant.applied(sources[mutant.file]))) != plain[mutant.file], mutant
     assert len({mutant.id for mutant in mutants}) == len(mutants)
-    assert {"__init__.py", "primitives.py", "structure.py", "record_batch.py", "compression.py"} <= set(sources)
-    assert not {"dump.py", "stored.py"} & set(sources)
+    assert {"codec/__init__.py", "codec/primitives.py", "codec/log.py", "semantics/visibility.py"} <= set(sources)
+    assert not {"codec/dump.py", "codec/stored.py", "semantics/compaction.py"} & set(sources)
 
 
 def test_a_sample_is_the_same_every_time(sweeping, mutants):
@@ -148,15 +154,17 @@ def test_survivors_that_are_explained_exist(sweeping, mutants):
 # --- who is killed ------------------------------------------------------------------------------------
 
 DEADLY = [
-    ("primitives.py", "if at - start == self.limit:", "== -> !="),
-    ("primitives.py", '_32 = _Groups(32, 5, "varint', "5 -> 6"),
-    ("primitives.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
-    ("structure.py", "if computed != found:", "!= -> =="),
-    ("structure.py", "self.checksum.name", "blame -> pass"),
-    ("structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
-    ("message_set.py", "if rest < OVERHEAD:", "< -> <="),
-    ("compression.py", "zlib.decompressobj(", "+ -> -"),
-    ("compression.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
+    ("codec/primitives.py", "if at - start == self.limit:", "== -> !="),
+    ("codec/primitives.py", '_32 = _Groups(32, 5, "varint', "5 -> 6"),
+    ("codec/primitives.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
+    ("codec/structure.py", "if computed != found:", "!= -> =="),
+    ("codec/structure.py", "self.checksum.name", "blame -> pass"),
+    ("codec/structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
+    ("codec/message_set.py", "if rest < OVERHEAD:", "< -> <="),
+    ("codec/compression.py", "zlib.decompressobj(", "+ -> -"),
+    ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
+    ("semantics/sequences.py", "if span in producer.batches:", "in -> not in"),
+    ("codec/compression.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
 ]
 
 
@@ -172,24 +180,24 @@ def test_deadly_mutants_are_killed(workshop, mutants, file, text, damage):
 
 
 def test_the_crc_that_is_not_checked_is_a_failure_of_the_crc(workshop, mutants):
-    fate = workshop.fate(the(mutants, "structure.py", "self.checksum.name", "blame -> pass"))
+    fate = workshop.fate(the(mutants, "codec/structure.py", "self.checksum.name", "blame -> pass"))
     assert fate.vectors.rpartition(" ")[2].startswith(("crc.", "batch.crc", "sizes.")), fate
 
 
 def test_a_mutant_that_cannot_be_imported_is_killed(workshop, sweeping):
-    broken = sweeping.Mutant("log.py", 1, 0, "x -> y", "", (0, 3), "nonsense")
+    broken = sweeping.Mutant("codec/log.py", 1, 0, "x -> y", "", (0, 3), "nonsense")
     assert workshop.fate(broken).vectors.startswith("not started: ")
 
 
 def test_a_mutant_that_answers_no_more_is_killed(workshop, mutants):
     """The loop over the groups of a number never ends; a second fault is not waited for."""
-    fate = workshop.fate(the(mutants, "primitives.py", "raw >>= 7", ">> -> <<"))
+    fate = workshop.fate(the(mutants, "codec/primitives.py", "raw >>= 7", ">> -> <<"))
     assert fate.vectors.startswith(("timeout: ", "fail: ", "crash: "))
 
 
 def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(workshop, mutants):
     fate = workshop.fate(
-        the(mutants, "compression.py", "if stop.violation.open or not any(stream.plain):", "not removed")
+        the(mutants, "codec/compression.py", "if stop.violation.open or not any(stream.plain):", "not removed")
     )
     assert not fate.killed
     assert fate.told.startswith("snappy/"), fate
@@ -199,7 +207,7 @@ def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweepin
     cases = list(generated_cases(["VARINT"], 20, 0, catalog))
     with sweeping.impatience():
         workshop = sweeping.Workshop(tmp_path, catalog, cases, alone=True)
-        fate = workshop.fate(the(mutants, "primitives.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
+        fate = workshop.fate(the(mutants, "codec/primitives.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
     assert fate.vectors
     assert fate.generated.startswith("fail: gen/"), fate
 

@@ -18,7 +18,9 @@ import conformance
 from conformance import codec, strategies
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import first_offset, last_offset
+from conformance.codec.messages import UNKNOWN
 from conformance.codec.primitives import ARRAYS, PRIMITIVES
+from conformance.definitions import parse_definition
 from conformance.semantics.visibility import Aborted, view
 from conformance.strategies import (
     arrays,
@@ -31,6 +33,7 @@ from conformance.strategies import (
     encoded,
     fetches,
     float64s,
+    from_message,
     from_type,
     gapped_batches,
     headers,
@@ -50,6 +53,7 @@ from conformance.strategies import (
     uint16s,
     varints,
     varlongs,
+    version_skews,
     wrappers,
 )
 
@@ -282,6 +286,159 @@ def test_offsets_in_a_log_rise():
             assert last_offset(one) < first_offset(other)
 
     always(logs(min_size=2, max_size=3), hold)
+
+
+# --- messages -----------------------------------------------------------------------------------------
+
+MESSAGE, _ = parse_definition(
+    {
+        "type": "data",
+        "name": "OfStrategies",
+        "validVersions": "0-3",
+        "flexibleVersions": "2+",
+        "fields": [
+            {"name": "Count", "type": "int32", "versions": "0+", "default": "7"},
+            {"name": "Kept", "type": "int16", "versions": "1+", "default": "-1"},
+            {"name": "Dropped", "type": "string", "versions": "1+", "ignorable": True, "nullableVersions": "2+"},
+            {"name": "Ids", "type": "[]uuid", "versions": "0+", "nullableVersions": "3+"},
+            {"name": "Late", "type": "bool", "versions": "2+", "taggedVersions": "2+", "tag": 0, "default": "true"},
+            {
+                "name": "Inner",
+                "type": "Part",
+                "versions": "2+",
+                "nullableVersions": "3+",
+                "ignorable": True,
+                "fields": [
+                    {"name": "Ratio", "type": "float64", "versions": "2+"},
+                    {"name": "Names", "type": "[]string", "versions": "2+"},
+                ],
+            },
+        ],
+    },
+    "of-strategies",
+)
+codec.know([MESSAGE])
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_message_of_a_version_is_read_back_with_every_field_that_it_has(version, unknown):
+    name = f"MESSAGE<OfStrategies,{version}>"
+    fields = {member.name for member in MESSAGE.members if version in member.versions}
+
+    def hold(pair):
+        check_whole(name, *pair)
+        assert pair[0].keys() - {UNKNOWN} == fields
+
+    always(encoded(name, values=from_message(MESSAGE, version, unknown_tags=unknown)), hold)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda value: value["Inner"] is None,
+        lambda value: value["Ids"] is None,
+        lambda value: len(value["Ids"] or ()) > 126,
+        lambda value: value["Late"] is True,
+        lambda value: value["Late"] is False,
+        lambda value: value["Dropped"] is None,
+        lambda value: len(value["Dropped"] or "") > 126,
+        lambda value: value["Count"] == -(1 << 31),
+        lambda value: value["Inner"] and len(value["Inner"]["Names"]) > 2,
+        lambda value: [tag["tag"] for tag in value.get(UNKNOWN, ())] == [1, 2],
+    ],
+)
+def test_nulls_defaults_edges_and_unknown_tags_come_up_in_messages(condition):
+    found = find(from_message(MESSAGE, 3, unknown_tags=True), condition, settings=UNSHRUNK)
+    assert condition(found)
+
+
+def test_no_version_that_has_no_tagged_section_has_unknown_tags():
+    always(from_message(MESSAGE, 1, unknown_tags=True), lambda value: check(UNKNOWN not in value))
+
+
+def test_the_smallest_message():
+    assert smallest(from_message(MESSAGE, 1)) == {"Count": 0, "Kept": 0, "Dropped": "", "Ids": ()}
+    assert smallest(from_message(MESSAGE, 3)) == {
+        **{"Count": 0, "Kept": 0, "Dropped": None, "Ids": None, "Late": True, "Inner": None},
+    }
+    inner = {"Ratio": 0, "Names": ()}
+    assert smallest(from_message(MESSAGE, 3), lambda value: value["Inner"])["Inner"] == inner
+
+
+def test_a_message_shows_the_call_that_makes_it_and_from_type_makes_it():
+    assert repr(from_type("MESSAGE<OfStrategies,2>")) == "from_message(OfStrategies, 2)"
+    assert repr(version_skews(MESSAGE, 2)) == "version_skews(OfStrategies, 2)"
+
+
+def test_damage_to_messages_ends_in_a_value_or_a_violation_and_often_in_one():
+    refused = []
+
+    def hold(data):
+        read = codec.decode("MESSAGE<OfStrategies,3>", data)
+        assert read.ok or read.violations
+        refused.append(not read.ok)
+
+    settings(QUIET, max_examples=200)(given(hostile("MESSAGE<OfStrategies,3>"))(hold))()
+    assert 40 < sum(refused) < 200
+
+
+@pytest.mark.parametrize(
+    ("version", "value", "read"),
+    [
+        # What version 0 lacks: dropped, or at its default, or not to be lost.
+        (0, {"Count": 1, "Kept": -1, "Dropped": "x", "Ids": ()}, {"Count": 1, "Ids": ()}),
+        (0, {"Count": 1, "Kept": 0, "Dropped": "", "Ids": ()}, None),
+        (1, {"Count": 1, "Ids": ()}, {"Count": 1, "Kept": -1, "Dropped": "", "Ids": ()}),
+    ],
+)
+def test_of_a_message_of_another_version_a_reader_has_what_the_rules_say(version, value, read):
+    pairs = version_skews(MESSAGE, version)
+    assert smallest(pairs, lambda pair: alike(pair[0], value))[1] == read
+
+
+def alike(found, value):
+    """Whether a value has the fields of another, and is unlike its defaults where that one is."""
+    defaults = {"Kept": -1, "Dropped": ""}
+    return (
+        found.keys() == value.keys()
+        and all(
+            (found[name] == default) == (value[name] == default) for name, default in defaults.items() if name in value
+        )
+        and found["Count"] == value["Count"]
+        and found["Ids"] == value["Ids"]
+    )
+
+
+def test_what_arrives_of_another_version_holds_for_every_pair():
+    seen = set()
+
+    def hold(pair):
+        value, read = pair
+        lost = value.get("Kept", -1) != -1 or not value.get("Late", True)
+        null = "Ids" in value and value["Ids"] is None
+        assert (read is None) == (lost or null)
+        if read is not None:
+            assert read == {name: value.get(name, {"Count": 7}.get(name, ())) for name in ("Count", "Ids")}
+        seen.add(read is None)
+
+    settings(QUIET, max_examples=200)(given(version_skews(MESSAGE, 0))(hold))()
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((MESSAGE, 4), ValueError),
+        (("OfStrategies", 1), TypeError),
+        ((MESSAGE, "1"), TypeError),
+        ((MESSAGE, True), TypeError),
+    ],
+)
+def test_a_message_or_version_that_there_is_not_is_refused_at_the_call(arguments, error):
+    for strategy in (from_message, version_skews):
+        with pytest.raises(error):
+            strategy(*arguments)
 
 
 # --- what they shrink to ------------------------------------------------------------------------------

@@ -104,26 +104,22 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
     An entry that is damaged inside is followed by the next, as its size still tells where that begins; one whose size
     is too small, or whose magic is unknown, is the last.
     """
-    at = 0
-    while at < len(data):
+    for at, stop in extents(data):
         findings = Findings(limits=limits or Limits())
         cursor = Cursor(data, findings)
         cursor.pos = at
         value: Any = None
         try:
             if is_cut_off(cursor, magics=_MAGICS):
-                yield Entry(at, len(data), None, (), tuple(findings.remarks))
+                yield Entry(at, stop, None, (), tuple(findings.remarks))
                 return
             value = _entry(cursor)
         except Malformed as problem:
             findings.violations.append(problem.violation)
-        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
-        stop = at + OVERHEAD + size if size > 0 else len(data)
         sound = all(found.requirement in CHECKSUM_RULES for found in findings.violations)
         yield Entry(at, stop, value if sound else None, tuple(findings.violations), tuple(findings.remarks))
         if data[at + MAGIC_AT : at + MAGIC_AT + 1] not in (b"\0", b"\1", b"\2"):
             return
-        at = stop
 
 
 def extents(data: bytes) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import lz4.frame
@@ -21,7 +21,7 @@ from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Unencodable
 from conformance.codec.primitives import INT8, INT32, INT64, OCTETS, UINT32, Prefix, Wire, sized
-from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, TIMESTAMP_TYPES
+from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, TIMESTAMP_TYPES, wrapped
 from conformance.codec.structure import (
     Bits,
     ByteLength,
@@ -46,7 +46,6 @@ SMALLEST = {0: 14, 1: 22}
 _FIT = (1 << 31) - 1 - OVERHEAD
 """A size above this overflows a signed 32-bit number once the 12 bytes before it are added."""
 
-_INT64_MAX = (1 << 63) - 1
 _LZ4, _ZSTD = CODEC_NAMES.index("lz4"), CODEC_NAMES.index("zstd")
 _CONTENT_SIZE = 0x08
 """The flag of an LZ4 frame whose header has eight bytes more, the size of its content."""
@@ -139,7 +138,7 @@ def _inner(cursor: Cursor) -> list[Values]:
         if cursor.tracing:
             cursor.path = f"{base}[{len(found)}]"
         start = cursor.pos
-        found.append(_message(cursor, inner=True))
+        found.append(_message(cursor, is_inner=True))
         cursor.span("", start)
     cursor.path = base
     if not found:
@@ -235,12 +234,12 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
             # Sets of old producers: Apache Kafka leaves their inner offsets as they are.
             cursor.remark(_RELATIVE, "a wrapper at offset 0 with further messages", at=start, any_value=True)
         return
-    if not 0 <= outer - last <= _INT64_MAX:
+    if wrapped(outer - last) < 0:
         cursor.fail_open(_RELATIVE, f"wrapper offset {outer} does not fit the last inner offset {last}", at=start)
     for message in inner:
-        message["offset"] += outer - last
-        if message["offset"] > _INT64_MAX:
-            message["offset"] -= 1 << 64
+        offset = message["offset"] + outer - last
+        message["offset"] = wrapped(offset)
+        if message["offset"] != offset:
             cursor.remark(_RELATIVE, "an absolute offset is no INT64", at=start, any_value=True)
 
 
@@ -344,18 +343,24 @@ def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
     if size < SMALLEST[0]:
         rule = "batch.length-wrong-rejected" if _BATCH in magics else _SIZE
         cursor.fail(rule, f"size {size} is below that of any entry", at=start + 8)
-    if size <= rest - OVERHEAD:
-        return False
+    is_cut = size > rest - OVERHEAD
+    if is_cut:
+        _doubt_cut(cursor, size, magics)
+    return is_cut
+
+
+def _doubt_cut(cursor: Cursor, size: int, magics: tuple[int, ...]) -> None:
+    """What others may refuse at the entry that is cut off at the cursor."""
     # While the magic is not to be seen, the entry may be a batch to those who know nothing else.
-    magic = cursor.data[start + MAGIC_AT] if rest > MAGIC_AT else _BATCH if _BATCH in magics else 0
+    unseen = _BATCH if _BATCH in magics else 0
+    magic = cursor.data[cursor.pos + MAGIC_AT] if cursor.left > MAGIC_AT else unseen
     rule = _SIZE if magic in SMALLEST else "batch.length-wrong-rejected"
     if size < SMALLEST.get(magic, HEADER_SIZE - OVERHEAD):
-        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=start + 8)
+        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=cursor.pos + 8)
     if size > _FIT:
-        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=start + 8)
+        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=cursor.pos + 8)
     if magic not in magics:
-        cursor.remark("format.magic-versions", "the cut entry has no known magic", at=start + MAGIC_AT)
-    return True
+        cursor.remark("format.magic-versions", "the cut entry has no known magic", at=cursor.pos + MAGIC_AT)
 
 
 def is_wrapper(entry: bytes) -> bool:
@@ -363,15 +368,13 @@ def is_wrapper(entry: bytes) -> bool:
     return len(entry) > MAGIC_AT + 1 and entry[MAGIC_AT] in LAYOUTS and bool(entry[MAGIC_AT + 1] & 7)
 
 
-def _message(cursor: Cursor, *, inner: bool = False) -> Values:
+def _message(cursor: Cursor, *, is_inner: bool = False) -> Values:
     """A message and what stands before it, by the magic that it names."""
     magic = cursor.data[cursor.pos + MAGIC_AT]
     if magic not in LAYOUTS:
-        at = cursor.pos + MAGIC_AT
-        if inner or magic == _BATCH:
-            rule = _INNER if inner else "format.magic-versions"
-            cursor.fail_open(rule, f"magic {magic} in a message set", at=at)
-        cursor.fail("format.magic-versions", f"magic {magic} is none", at=at)
+        rule = _INNER if is_inner else "format.magic-versions"
+        hint = f"magic {magic} in a message set"
+        cursor.fail(rule, hint, at=cursor.pos + MAGIC_AT, open=is_inner or magic == _BATCH)
     return read(LAYOUTS[magic], cursor)
 
 
@@ -449,17 +452,16 @@ def encode_entry(entry: Values) -> bytes:
 
 
 def _decode(cursor: Cursor) -> tuple[Values, ...]:
-    found: list[Values] = []
-    base, entries = cursor.path, 0
+    found: list[tuple[Values, ...]] = []
+    base = cursor.path
     while cursor.left and not is_cut_off(cursor):
         if cursor.tracing:
-            cursor.path = f"{base}[{entries}]"
+            cursor.path = f"{base}[{len(found)}]"
         start = cursor.pos
-        found += read_entry(cursor)["messages"]
+        found.append(read_entry(cursor)["messages"])
         cursor.span("", start)
-        entries += 1
     cursor.path = base
-    return tuple(found)
+    return tuple(chain.from_iterable(found))
 
 
 def _encode(messages: Any) -> bytes:

@@ -36,8 +36,8 @@ LAST = (1 << 15) - 1
 class Versions:
     """A range of versions, both ends included; empty where the low end is above the high one."""
 
-    low: int = 1
-    high: int = 0
+    low: int
+    high: int
 
     def __contains__(self, version: int) -> bool:
         return self.low <= version <= self.high
@@ -64,7 +64,7 @@ class Versions:
         return Versions(max(self.low, other.low), min(self.high, other.high))
 
 
-NONE = Versions()
+NONE = Versions(1, 0)
 
 FIXED = {
     **{"bool": "BOOLEAN", "int8": "INT8", "int16": "INT16", "uint16": "UINT16", "int32": "INT32", "uint32": "UINT32"},
@@ -84,18 +84,18 @@ class Member:
     type: str
     """One of SCALARS or the name of a structure; of an array, what its elements are."""
     versions: Versions
-    is_array: bool = False
-    default: Any = None
+    is_array: bool
+    default: Any
     """As a wire value. Structures that are not null by default have the defaults of their fields instead."""
-    nullable: Versions = NONE
-    tagged: Versions = NONE
-    tag: int | None = None
-    ignorable: bool = False
-    map_key: bool = False
-    rigid: bool = False
+    nullable: Versions
+    tagged: Versions
+    tag: int | None
+    ignorable: bool
+    map_key: bool
+    rigid: bool
     """Never in its compact form (`"flexibleVersions": "none"` on the field)."""
-    entity: str = ""
-    null_default: bool = False
+    entity: str
+    null_default: bool
     """Whether the definition gives null as the default."""
 
     @property
@@ -186,16 +186,16 @@ def _made(message: Message, version: int) -> Wire:
     return replace(_Compiler(message, version).structure(message.name), name=type_name(message.name, version))
 
 
-def notation_of(message: Message, name: str = "") -> n.Fields:
-    """The value notation of a message, or of one of its structures, in any version; null is each version's to judge."""
+def notation_of(message: Message, name: str) -> n.Fields:
+    """The value notation of a message's structure, by its name, in any version; null is each version's to judge."""
     rows: dict[str, Any] = {}
-    for member in message.structures[name or message.name]:
+    for member in message.structures[name]:
         if member.type in SCALARS:
             one: Any = PRIMITIVES[FIXED.get(member.type) or SIZED[member.type]].notation
         else:
             one = notation_of(message, member.type)
         rows[member.name] = n.ListOf(one) if member.is_array else one
-    return n.Fields({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable=bool(name))
+    return n.Fields({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable=name != message.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,17 +240,15 @@ class _Compiler:
         def encode(value: Any) -> bytes:
             return write(layout, self._complete(members, value))
 
-        smallest = layout.smallest() + self.flexible
-        notation = notation_of(self.message, "" if name == self.message.name else name)
-        return Wire(name, decode, encode, notation, smallest)
+        # As Apache Kafka: an array has no more elements than bytes, whatever their size.
+        return Wire(name, decode, encode, notation_of(self.message, name), 1)
 
     def _wire(self, member: Member) -> Wire:
         """How a field stands in this version."""
         nullable = self.version in member.nullable
         if member.is_array:
             element = self._scalar(member, nullable=False) if member.type in SCALARS else self.structure(member.type)
-            # As Apache Kafka: no more elements than bytes, even of structures without fields.
-            return array(f"[]{member.type}", self._count(nullable=nullable), _counted(element), _TOO_FEW)
+            return array(f"[]{member.type}", self._count(nullable=nullable), element, _TOO_FEW)
         if member.type in SCALARS:
             return self._scalar(member, nullable=nullable)
         return _nullable(self.structure(member.type)) if nullable else self.structure(member.type)
@@ -284,10 +282,6 @@ class _Compiler:
         if unknown and not self.flexible:
             raise Unencodable("tagged.only-in-flexible", f"tagged fields in version {self.version}")
         return {**out, UNKNOWN: unknown}
-
-
-def _counted(element: Wire) -> Wire:
-    return replace(element, smallest=max(1, element.smallest))
 
 
 def _nullable(structure: Wire) -> Wire:

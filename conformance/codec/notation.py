@@ -172,7 +172,7 @@ class Names:
 
     def render(self, value: Any) -> Any:
         """The name, or the number when no name fits."""
-        return self.names[value] if isinstance(value, int) and 0 <= value < len(self.names) else value
+        return dict(enumerate(self.names)).get(value, value)
 
     def same(self, one: Any, other: Any) -> bool:
         """Equal numbers, or a further name against a number without a name."""

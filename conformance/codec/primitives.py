@@ -7,6 +7,7 @@ strategies and mutations) hangs on the same row, so a new primitive is one row h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ctypes import c_int32
 from dataclasses import dataclass
 from typing import Any
 
@@ -214,8 +215,8 @@ class Prefix:
         """The length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
-        if number < -1 or (self.nullable and number >= 1 << 31):
-            # Below the null form; a compact one beyond 31 bits is so to Java, which has no unsigned numbers.
+        # A compact one beyond 31 bits is negative to Java, which has no unsigned numbers.
+        if (c_int32(number).value if self.nullable else number) < -1:
             if not self.negative_open:
                 cursor.fail(self.negative_rule, f"length or count {number}", at=start, open=self.nullable)
             cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
@@ -438,11 +439,9 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
     cursor.span("size", start, size, "UNSIGNED_VARINT")
-    # Of a size that is negative to a signed reader Apache Kafka's messages die.
-    rule = "robustness.tagged-field-size" if size >= 1 << 31 else "tagged.size-bounds-data"
-    if tag in known and size > cursor.left:
-        cursor.fail("tagged.size-bounds-data", f"size {size}, but {cursor.left} bytes are left", at=start, open=True)
-    data = cursor.take(size, rule, "tagged field", at=start)
+    # Of a size that is negative to a signed reader Apache Kafka's messages die; that of a known field it passes over.
+    rule = "robustness.tagged-field-size" if size >= 1 << 31 and tag not in known else "tagged.size-bounds-data"
+    data = cursor.take(size, rule, "tagged field", at=start, open=tag in known)
     cursor.span("data", cursor.pos - size, data)
     value = {"value": known[tag](cursor, cursor.pos - size)} if tag in known else {}
     return {"tag": tag, "data": data, **value}

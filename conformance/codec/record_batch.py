@@ -9,6 +9,7 @@ producerEpoch baseSequence recordCount records...
 from __future__ import annotations
 
 import struct
+from ctypes import c_int64
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -43,7 +44,7 @@ OVERHEAD = 12
 CHECKSUMMED = 21
 """Where the bytes begin that the crc covers (record-batch#crc-coverage)."""
 
-_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_INT64_MAX = (1 << 63) - 1
 
 # --- header -------------------------------------------------------------------------------------------
 
@@ -224,16 +225,17 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
     base, origin, append_time = batch["baseOffset"], batch["baseTimestamp"], batch["timestampType"]
     for record in batch["records"]:
         offset, timestamp = base + record["offsetDelta"], origin + record["timestampDelta"]
-        if not _INT64_MIN <= offset <= _INT64_MAX:
+        record["offset"] = wrapped(offset)
+        record["timestamp"] = batch["maxTimestamp"] if append_time else wrapped(timestamp)
+        if record["offset"] != offset:
             cursor.remark("offset.record-formula", f"offset {offset} is no INT64", at=start, any_value=True)
-        if not append_time and not _INT64_MIN <= timestamp <= _INT64_MAX:
+        if not append_time and record["timestamp"] != timestamp:
             cursor.remark("timestamp.record-formula", f"timestamp {timestamp} is no INT64", at=start, any_value=True)
-        record["offset"] = _wrap(offset)
-        record["timestamp"] = batch["maxTimestamp"] if append_time else _wrap(timestamp)
 
 
-def _wrap(number: int) -> int:
-    return (number - _INT64_MIN) % (1 << 64) + _INT64_MIN
+def wrapped(number: int) -> int:
+    """What a sum of 64-bit numbers is in 64 bits."""
+    return c_int64(number).value
 
 
 def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:

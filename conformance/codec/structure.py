@@ -275,7 +275,7 @@ def write(layout: Layout, values: Values) -> bytes:
 def _to_write(field: Field, values: Values, tail: bytes) -> Any:
     if field.derive is not None:
         return field.derive.compute(values, tail)
-    if field.bits and any(bits.name in values for bits in field.bits):
+    if any(bits.name in values for bits in field.bits):
         return sum(bits.write(values.get(bits.name, 0), "attributes.compression-bits") for bits in field.bits)
     if field.name not in values:
         raise Unencodable("general.exact-encoding", f"{field.name} is missing")

@@ -16,11 +16,11 @@ from rich.console import Console
 from conformance.catalog import Catalog, read_catalog
 from conformance.generated import message_types, type_of, types_for
 from conformance.known import read_known
-from conformance.pipeline.clusters import Rebuilt, clusters, distinct, shrunk, tallies
 from conformance.pipeline.examining import Task
 from conformance.pipeline.session import session
 from conformance.pipeline.slices import Campaign
 from conformance.pipeline.store import Store
+from conformance.pipeline.telling import gather
 from conformance.reports.text import target_report, target_summary
 from conformance.results import TargetRun
 from conformance.run import Plan, probe_case
@@ -33,7 +33,6 @@ from conformance.running import (
     status,
     write_files,
 )
-from conformance.saving import save_all
 from conformance.shrinking import DISTINCT
 from conformance.targets.session import CannotStart, Terms
 from conformance.yaml_files import FileError
@@ -53,7 +52,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
     settings_of(options["conf"])
     check_writable(options)
     plan = Plan(1, campaign.terms, options["fail_on"], options["strict"], known)
-    store = Store(options["out"])
+    store = Store(options["out"].absolute())  # executors have a folder of their own to work in
     with store.opened(campaign):
         work = Task(campaign, store, catalog.requirements, {})
         runs = [TargetRun(target) for target in campaign.targets]
@@ -62,7 +61,8 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
         interrupted = False
         if not any(run.problem for run in runs):
             interrupted = not store.complete and not _judged(work, options, errors, runs)
-            _gather(runs, work, catalog, plan, finished=not interrupted and not any(run.problem for run in runs))
+            finished = not interrupted and not any(run.problem for run in runs)
+            interrupted |= not gather(runs, work, catalog, plan, finished=finished)
     write_files({**options, "seed": campaign.seed}, runs, [])
     for run in runs:
         _print(run, console, catalog, quiet=options["quiet"])
@@ -114,6 +114,13 @@ def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
         examiner.close()
 
 
+def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -> None:
+    shown = replace(run, shrunk=run.shrunk[:DISTINCT])
+    console.print(target_summary(shown) if quiet else target_report(shown, catalog.requirements), crop=False)
+    if len(run.shrunk) > DISTINCT and not quiet:
+        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures", markup=False)
+
+
 # --- judging ------------------------------------------------------------------------------------------
 
 
@@ -125,7 +132,14 @@ def _judged(work: Task, options: dict[str, Any], errors: Console, runs: list[Tar
         return True
     with session(options["master"], "conformance campaign", settings_of(options["conf"])) as spark:
         failed: list[Exception] = []
-        job = InheritableThread(target=_spread, args=(spark, work, pending, failed), daemon=True)
+
+        def judge_all() -> None:
+            try:
+                spread(spark, work, pending)
+            except Exception as error:  # noqa: BLE001 - told by the thread that waits
+                failed.append(error)
+
+        job = InheritableThread(target=judge_all, daemon=True)
         try:
             job.start()
             _watch(job, work, errors)
@@ -147,14 +161,11 @@ def settings_of(given: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (option.partition("=") for option in given)}
 
 
-def _spread(spark: SparkSession, work: Task, pending: list[int], failed: list[Exception]) -> None:
-    """Have all slices judged, several to a task."""
+def spread(spark: SparkSession, work: Task, pending: list[int]) -> None:
+    """Have slices judged, several to a task. Raises what Spark makes of a task that fails."""
     context = spark.sparkContext
     share = max(1, min(_LONGEST_TASK, len(pending) // (4 * context.defaultParallelism)))
-    try:
-        context.parallelize(pending, -(-len(pending) // share)).mapPartitions(work).count()
-    except Exception as error:  # noqa: BLE001 - told by the thread that waits
-        failed.append(error)
+    context.parallelize(pending, -(-len(pending) // share)).mapPartitions(work).count()
 
 
 def _watch(job: threading.Thread, work: Task, errors: Console) -> None:
@@ -178,48 +189,3 @@ def _reason(error: Exception) -> str:
     found = re.findall(r"^\S*(?:CannotStart|UnknownTarget): (.+)$", text, re.MULTILINE)
     found += re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", text, re.MULTILINE)
     return f"{(found or text.splitlines() or ['Spark stopped'])[0]} (the same command goes on from here)"
-
-
-# --- telling ------------------------------------------------------------------------------------------
-
-
-def _gather(runs: list[TargetRun], work: Task, catalog: Catalog, plan: Plan, *, finished: bool) -> None:
-    """Make the tables and tell of them in the runs; of what is not finished, without shrinking."""
-    if not finished:
-        with work.store.so_far() as part:
-            _tell(runs, work, part, catalog, plan, shrinking=False)
-        return
-    work.store.finish()
-    _tell(runs, work, work.store, catalog, plan, shrinking=True)
-    save_all(runs, work.store.vectors)
-
-
-def _tell(runs: list[TargetRun], work: Task, store: Store, catalog: Catalog, plan: Plan, *, shrinking: bool) -> None:
-    found, excused = clusters(store, plan.known)
-    numbers = tallies(store)
-    rebuilt = Rebuilt(work.campaign, catalog, plan)
-    for run in runs:
-        several = found.get(run.name, [])
-        results = rebuilt.results(store, run.name, several)
-        run.results += results
-        run.counted = numbers.get(run.name)
-        for (target, level), count in excused.items():
-            if run.counted is not None and target == run.name:
-                run.counted.known[level] += count
-        pairs = [(result, cluster.count) for result, cluster in zip(results, several, strict=True) if result.failed]
-        if not (shrinking and pairs):
-            continue
-        examiner = work.examiner(run.name, catalog)
-        try:
-            run.shrunk += distinct(list(shrunk(pairs, examiner, catalog)))
-        except CannotStart as error:
-            run.problem = str(error)
-        finally:
-            examiner.close()
-
-
-def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -> None:
-    shown = replace(run, shrunk=run.shrunk[:DISTINCT])
-    console.print(target_summary(shown) if quiet else target_report(shown, catalog.requirements), crop=False)
-    if len(run.shrunk) > DISTINCT and not quiet:
-        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures", markup=False)

@@ -45,6 +45,10 @@ class Cluster:
     smallest: tuple[int, int, str] = (1 << 62, 0, "")
     """Size, slice, id: the first of the smallest ones, wherever they were judged."""
 
+    def row(self, target: str) -> dict[str, Any]:
+        """As it stands in the table of clusters."""
+        return {"target": target, **self.signature._asdict(), "count": self.count, "smallest": self.smallest[2]}
+
 
 _LOOKED_AT = ["target", "slice", "id", "size", *Signature._fields]
 

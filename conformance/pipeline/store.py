@@ -45,6 +45,11 @@ class Store:
         return self.folder / "failures.parquet"
 
     @property
+    def clusters(self) -> Path:
+        """The table of failures that are the same."""
+        return self.folder / "clusters.parquet"
+
+    @property
     def vectors(self) -> Path:
         """The shrunk failures."""
         return self.folder / "vectors"

@@ -68,6 +68,16 @@ _SLICE = pa.schema(
     ]
 )
 
+CLUSTERS = pa.schema(
+    [
+        *_KEYS,
+        _column("field", _TEXT),
+        _column("count", pa.int64()),
+        _column("smallest", _TEXT),
+    ]
+)
+"""Failures that are the same: how many, and the id of the smallest. `field`: whatever the index of an element."""
+
 _WHOLE = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
 _MUTATION = "mutation: "
 _KEPT = 10_000
@@ -141,7 +151,8 @@ def gather(slices: Iterable[Path], counts: Path, failures: Path) -> None:
     with replacing(failures) as fresh, pq.ParquetWriter(fresh, FAILURES, compression="zstd") as out:
         waiting: list[pa.Table] = []
         for path in slices:
-            row = pq.read_table(path, schema=_SLICE)
+            with pq.ParquetFile(path) as file:
+                row = file.read()
             summed.append(_flat(row, "counts", COUNTS))
             waiting.append(_flat(row, "failures", FAILURES))
             if _rows(summed) > _KEPT:
@@ -168,6 +179,12 @@ def _summed(tables: Sequence[pa.Table]) -> pa.Table:
     keys = COUNTS.names[:-1]
     table = pa.concat_tables(tables).group_by(keys).aggregate([("count", "sum")]).rename_columns([*keys, "count"])
     return table.sort_by([(name, "ascending") for name in keys]).cast(COUNTS)
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
+    """Write a small table, whole or not at all. Raises OSError."""
+    with replacing(path) as fresh:
+        pq.write_table(pa.Table.from_pylist(list(rows), schema), fresh, compression="zstd")
 
 
 def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from conformance import codec
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Unencodable
-from conformance.codec.message_set import encode_set
+from conformance.codec.message_set import LAYOUTS, encode_set
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 
 _BATCHES = 2
@@ -25,6 +25,10 @@ CONVERTED = n.ListOf(
             "magic": n.NUMBER,
             "compression": n.Names(CODEC_NAMES),
             "producerId": n.DECIMAL,
+            "producerEpoch": n.NUMBER,
+            "baseSequence": n.NUMBER,
+            "isTransactional": n.TRUTH,
+            "isControlBatch": n.TRUTH,
             "offset": n.DECIMAL,
             "timestampType": n.Names(TIMESTAMP_TYPES),
             "timestamp": n.DECIMAL,
@@ -38,7 +42,11 @@ CONVERTED = n.ListOf(
 """A log as conversion is judged on it: its records, each with the magic and codec of the entry that it stands in."""
 
 Records = tuple[dict[str, Any], ...]
-_OF_ENTRY = ("magic", "compression", "producerId", "timestampType")
+_NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False, "isControlBatch": False}
+"""What a batch says of its producer where there is none."""
+_NO_EPOCH = -1
+"""Of the leader: a broker that appends puts its own there."""
+_OF_ENTRY = ("magic", "compression", "timestampType", *_NOBODY)
 
 
 def flattened(batches: Sequence[dict[str, Any]]) -> Records:
@@ -53,10 +61,9 @@ def flattened(batches: Sequence[dict[str, Any]]) -> Records:
 
 
 def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | None = None) -> Records:
-    """What the records of a LOG value become in a magic; with `base_offset`, in one batch numbered from there.
+    """What the records of a LOG value become in a magic, numbered from `base_offset` where there is one.
 
-    How a converter spreads records over entries is free otherwise, so there `entry` is left out. Raises Unencodable
-    where there is no such conversion (Zstandard below magic 2, a base offset below it).
+    In what entries they then stand is not said. Raises Unencodable for a base offset below magic 2.
     """
     records = flattened([batch for batch in batches if not batch.get("isControlBatch")])
     if magic == _BATCHES:
@@ -65,33 +72,30 @@ def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | 
         raise Unencodable("convert.up-to-v2", "records are renumbered in magic 2 only")
     else:
         records = tuple(_down(record, magic) for record in records)
-    if base_offset is None:
-        return tuple({name: entry for name, entry in record.items() if name != "entry"} for record in records)
-    return tuple({**record, "entry": 0, "offset": base_offset + index} for index, record in enumerate(records))
+    if base_offset is not None:
+        records = tuple({**record, "offset": base_offset + index} for index, record in enumerate(records))
+    return records
 
 
-def _down(record: dict[str, Any], magic: int) -> dict[str, Any]:
-    """A record as a message, unless it is one already: of what messages cannot say, nothing is left."""
-    if record["magic"] <= magic:
-        return record
-    if record["compression"] == CODEC_NAMES.index("zstd"):
-        raise Unencodable("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know")
-    lost = ("producerId", "headers") if magic else ("producerId", "headers", "timestamp", "timestampType")
-    return {name: entry for name, entry in record.items() if name not in lost} | {"magic": magic}
+def _down(record: dict[str, Any], most: int) -> dict[str, Any]:
+    """A record as a message of that magic or its own lower one: of what such messages cannot say, nothing is left."""
+    magic = min(record["magic"], most)
+    kept = LAYOUTS[magic].rules_by_name()
+    return {name: value for name, value in record.items() if name in kept} | {"magic": magic}
 
 
 def _up(record: dict[str, Any]) -> dict[str, Any]:
     """A message as a record without a producer: its time is kept as a time of creation."""
     if record["magic"] == _BATCHES:
         return record
-    return {"timestamp": -1, **record, "magic": _BATCHES, "timestampType": 0, "producerId": -1, "headers": ()}
+    return {"timestamp": -1, **record, **_NOBODY, "magic": _BATCHES, "timestampType": 0, "headers": ()}
 
 
 def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     """The bytes of a log in another magic: each entry on its own, or all as one batch numbered from `base_offset`.
 
-    Entries that are as low as the magic already, or batches when it is 2, are copied as they are. Raises Unencodable
-    where there is no such conversion, and Unconvertible for a log that cannot be read.
+    Entries of the magic are copied as they are. Raises Unencodable where there is no such conversion, and Unconvertible
+    for a log that cannot be read.
     """
     found = list(codec.entries(data))
     broken = next((entry.violations[0] for entry in found if entry.violations), None)
@@ -103,12 +107,10 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
         return _batch(records) if records else b""
     out = []
     for entry in found:
-        records = converted([entry.value], magic)
-        if entry.value["magic"] <= magic < _BATCHES or entry.value["magic"] == _BATCHES == magic:
+        if entry.value["magic"] == magic:
             out.append(data[entry.start : entry.stop])
-        elif records:
-            write = _batch if magic == _BATCHES else _messages
-            out.append(write(records))
+        elif records := converted([entry.value], magic):
+            out.append(_batch(records) if magic == _BATCHES else _messages(records))
     return b"".join(out)
 
 
@@ -124,10 +126,9 @@ def _messages(records: Records) -> bytes:
     return encode_set(records, records[0]["magic"], records[0]["compression"])
 
 
-_NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False, "isControlBatch": False}
-
-
 def _batch(records: Records) -> bytes:
     first = records[0]
-    fields = {"baseOffset": first["offset"], "partitionLeaderEpoch": -1, "timestampType": 0, **_NOBODY}
-    return codec.encode("RECORD_BATCH", {**fields, "compression": first["compression"], "records": records})
+    shared = {name: first[name] for name in _OF_ENTRY}
+    return codec.encode(
+        "RECORD_BATCH", {**shared, "baseOffset": first["offset"], "partitionLeaderEpoch": _NO_EPOCH, "records": records}
+    )

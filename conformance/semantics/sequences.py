@@ -59,8 +59,10 @@ def _answer(producers: dict[int, _Producer], batch: dict[str, Any]) -> frozenset
     if known is None or (epoch > known.epoch and first == 0):
         known = producers[identity] = _Producer(epoch)
         return _accepted(known, span)
-    if epoch != known.epoch:
-        return frozenset(("fenced" if epoch < known.epoch else "out-of-order",))
+    if epoch < known.epoch:
+        return frozenset(("fenced",))
+    if epoch > known.epoch:
+        return frozenset(("out-of-order",))
     return ANY if known.unsure else _in_epoch(known, span)
 
 
@@ -72,7 +74,7 @@ def _in_epoch(producer: _Producer, span: tuple[int, int]) -> frozenset[str]:
     if span[0] == expected:
         return _accepted(producer, span)
     # Half of all numbers count as ahead, the others lie behind: repeats and overlaps, of which nothing is said.
-    if (span[0] - expected) % (1 << 31) < 1 << 30:
+    if next_sequence(span[0], -expected) < 1 << 30:
         return frozenset(("out-of-order",))
     producer.unsure = True
     return ANY

@@ -70,7 +70,7 @@ class View:
     @property
     def next_offset(self) -> int:
         """Where the next fetch starts after all there is (record-batch#offset-calculation)."""
-        return max((self.fetch_offset, *self.ends[-1:]))
+        return max((self.fetch_offset, *self.ends))
 
 
 class _Transactions:

@@ -1,0 +1,158 @@
+"""What a campaign does on one core and on two, whether a case costs the same in a long one, and what memory it takes.
+
+    python benchmarks/campaign.py [CASES [TARGET]]
+
+The target is the reference in process, unless another is named. Starting Spark, and the first slices, on which the
+workers import what they need, are not counted. The figures of one run are to be compared with one another; machines
+differ. With CASES 1000000 it is asked whether a case costs what it does with 100000.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+from pyspark.sql import SparkSession
+
+from conformance.catalog import Catalog, read_catalog
+from conformance.generated import TYPES
+from conformance.pipeline.campaign import spread
+from conformance.pipeline.examining import Task
+from conformance.pipeline.session import session
+from conformance.pipeline.slices import SLICE, Campaign
+from conformance.pipeline.store import Store
+from conformance.pipeline.tables import rows_of
+
+CASES = 100_000
+CORES = 100
+
+
+class Memory:
+    """The most memory that the Python processes below this one held at once, and this one."""
+
+    def __init__(self) -> None:
+        self.workers = self.driver = 0
+        self._ended = threading.Event()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look four times a second."""
+        thread = threading.Thread(target=self._watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join()
+
+    def _watch(self) -> None:
+        me = psutil.Process()
+        while not self._ended.wait(0.25):
+            self.driver = max(self.driver, me.memory_info().rss)
+            for process in workers():
+                with suppress(psutil.Error):
+                    self.workers = max(self.workers, process.memory_info().rss)
+
+
+def workers() -> list[psutil.Process]:
+    """The Python processes that Spark has started here."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if "pyspark.daemon" in process.cmdline():
+                found.append(process)
+    return found
+
+
+def worked() -> float:
+    """Seconds of processor time that they have taken."""
+    total = 0.0
+    for process in workers():
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One campaign: seconds of judging, seconds of gathering, cases judged, and memory."""
+
+    judging: float
+    gathering: float
+    judged: int
+    processor: float
+    """Seconds of processor time of the workers; what else runs on the machine does not show in it."""
+    memory: Memory
+
+    @property
+    def rate(self) -> float:
+        """Cases a second."""
+        return self.judged / self.judging
+
+
+def measured(spark: SparkSession, campaign: Campaign, catalog: Catalog) -> Measured:
+    """Run a campaign in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, memory = Store(Path(folder) / "out"), Memory()
+        work = Task(campaign, store, catalog.requirements, {})
+        with store.opened(campaign), memory.watched():
+            before, began = worked(), time.perf_counter()
+            spread(spark, work, list(range(campaign.slices)))
+            judged, processor = time.perf_counter(), worked() - before
+            store.finish()
+            ended = time.perf_counter()
+        count = sum(row["count"] for row in rows_of(store.counts))
+        return Measured(judged - began, ended - judged, count, processor, memory)
+
+
+def on_cores(cores: int, campaign: Campaign, catalog: Catalog, lengths: list[int]) -> list[Measured]:
+    """Campaigns of several lengths, in one session."""
+    with session(f"local[{cores}]", "benchmark") as spark:
+        measured(spark, replace(campaign, cases=cores * 4 * SLICE), catalog)
+        found = [measured(spark, replace(campaign, cases=cases), catalog) for cases in lengths]
+    for one, cases in zip(found, lengths, strict=True):
+        memory = f"{one.memory.workers >> 20} MiB a worker, {one.memory.driver >> 20} MiB the driver"
+        cost = f"{one.processor / one.judged * 1e6:4.0f} µs of a processor each"
+        print(
+            f"local[{cores}]  {cases:>9,}  {one.judged:>9,} judged  {one.rate:>7,.0f} cases/s  {cost}  {memory}",
+            flush=True,
+        )
+    return found
+
+
+def main(arguments: list[str]) -> None:
+    """Print the figures."""
+    cases = int(arguments[0]) if arguments else CASES
+    target = arguments[1] if len(arguments) > 1 else "reference"
+    catalog = read_catalog()
+    campaign = Campaign((target,), TYPES, cases)
+    short = max(cases // 10, 8 * SLICE)
+    small_one, one = on_cores(1, campaign, catalog, [short, cases])
+    _, two = on_cores(2, campaign, catalog, [short, cases])
+    ratio = two.rate / one.rate
+    print(f"\nlocal[2] : local[1]                        {ratio:6.2f}")
+    dearer = (two.processor / two.judged) / (one.processor / one.judged)
+    print(f"processor time of a case, likewise         {dearer:6.2f}")
+    growth = (one.judging / one.judged) / (small_one.judging / small_one.judged)
+    print(f"a case of {cases:,} : a case of {short:,}      {growth:6.2f}")
+    print(f"memory of a worker, likewise               {one.memory.workers / small_one.memory.workers:6.2f}")
+    # On paper: cores work as two do here, the driver gathers alone, and Spark takes its time to start.
+    gathering = one.gathering / cases
+    rate = one.rate * (ratio / 2) * CORES
+    hour = 3600 / (one.judged / cases / rate + gathering)
+    print(
+        f"gathering, on the driver alone             {gathering * 1e6:6.1f} µs a case\n"
+        f"on paper, {CORES} cores: {rate:,.0f} cases/s, and {hour / 1e6:,.0f} million generated cases an hour, gathered"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
