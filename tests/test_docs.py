@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PIPELINE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 
 
@@ -57,3 +58,11 @@ def test_every_option_and_command_that_is_shown_exists(text, tmp_path):
         assert command in helps, command
     for option in re.findall(r"`(--[a-z-]+)", text):
         assert option in run_help or option in ("--requirements", "--kafka-target"), option
+
+
+def test_every_option_of_a_campaign_that_is_shown_exists(tmp_path):
+    shown = set(re.findall(r"(--[a-z][a-z-]+)", PIPELINE[: PIPELINE.index("With spark-submit")]))
+    commands = ("campaign", "run", "targets")
+    helps = " ".join(conformance(command, "--help", cwd=tmp_path).stdout for command in commands)
+    assert {"--cases", "--out", "--master", "--corpus"} <= shown
+    assert [option for option in sorted(shown) if option not in helps] == []
