@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from conformance.pipeline.audit import scan
-from conformance.pipeline.ledger import Finding, Piece, settle
+from conformance.pipeline.ledger import settle
+from conformance.pipeline.pieces import Finding, Piece
 from conformance.pipeline.segments import Segment, Split, splits
 
 SPLIT = 256

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from conformance import __version__
 from conformance.catalog import read_catalog
-from conformance.pipeline.ledger import NOTE, UNREAD
+from conformance.pipeline.pieces import NOTE, UNREAD
 from conformance.pipeline.scan import FINDINGS, Scanned, Terms, audited, write
 from conformance.pipeline.segments import NoSegments, Segment, find_segments
 from conformance.pipeline.session import session
