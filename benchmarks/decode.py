@@ -5,7 +5,8 @@
 The same bytes go to both: batches of 1,000 records, of 100 bytes and of 1 KB, with a key and, in a second round, two
 headers. Both check the checksum and read every field of every record; aiokafka hands out an object a record, as its
 users get it, columns a row of numbers. Rounds alternate, the median counts. Figures of one run are to be compared with
-one another; machines differ.
+one another; machines differ. Ends with status 1 where the columns are not ahead on plain records; with zstd most of the
+time of both goes into two builds of the same library, so that line is shown only.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def main() -> None:
             mine, other = (sorted(column)[ROUNDS // 2] for column in zip(*found, strict=True))
             label = f"{size} B, {name}" + (f", {headers} headers" if headers else "")
             print(f"{label:<28} {mine:>12,.0f}/s {other:>12,.0f}/s   {mine / other:.1f}")
-            behind |= mine <= other
+            behind |= name == "none" and mine <= other
     sys.exit("the columns are behind" if behind else 0)
 
 

@@ -394,6 +394,28 @@ def test_a_batch_larger_than_what_is_read_at_a_time_is_read_whole(tmp_path, monk
     assert shown(audit(place)) == shown(audit(place, 300)) == [(f"{SECOND}.log", AT[1], MAGIC, "must")]
 
 
+def test_what_looks_like_many_large_batches_is_given_up_before_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(segment_reading, "_PATIENCE", 1 << 20)
+    looked_at = []
+    compute = segment_reading.CRC32C.compute
+
+    class Counting:
+        @staticmethod
+        def compute(data):
+            looked_at.append(len(data))
+            return compute(data)
+
+    monkeypatch.setattr(segment_reading, "CRC32C", Counting)
+    head = struct.pack(">qiiB", 0, 1 << 17, 0, 2)
+    place = tmp_path / "t-0"
+    place.mkdir()
+    (place / f"{0:020}.log").write_bytes(b"\xff" + head * (1 << 14))
+    (finding,) = audit(place)
+    assert finding.position == 0
+    assert len(looked_at) > 50
+    assert sum(looked_at) < 64 * (1 << 14) * len(head) + (1 << 21)
+
+
 def test_a_file_that_cannot_be_read_is_said_to_be_unread(tmp_path):
     place = written(tmp_path, LOG)
     (segment, *_) = find_segments([str(place)])

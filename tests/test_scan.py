@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from segment_files import RECORDS, audit, changed, partition, places, shown, wri
 from conformance import codec
 from conformance.cli import main
 from conformance.pipeline.columns import columns
+from conformance.pipeline.scan import Terms, audited
 from conformance.pipeline.segments import find_segments, splits
 from conformance.pipeline.session import session
 from conformance.pipeline.source import read, register
@@ -50,7 +53,10 @@ def damaged(tmp_path):
 
 
 def scan(*arguments):
-    return CliRunner().invoke(main, ["scan", *map(str, arguments), "--master", "local[2]"])
+    """In a process of its own: there is one Spark in each, and the tests of the data source keep theirs."""
+    command = [sys.executable, "-m", "conformance", "scan", *map(str, arguments), "--master", "local[2]"]
+    merged = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run(command, check=False, timeout=240, **merged)
 
 
 def rows(folder):
@@ -61,7 +67,7 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
     logs, expected = damaged
     out = tmp_path / "out"
     done = scan(logs, "--out", out, "--json", tmp_path / "found.json")
-    assert done.exit_code == 1, done.output
+    assert done.returncode == 1, done.stdout
     names = ("topic", "partition", "path", "position", "base_offset", "requirement", "level")
     assert [tuple(row[name] for name in names) for row in rows(out / "findings")] == expected
     assert all(row["detail"] for row in rows(out / "findings"))
@@ -74,9 +80,9 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
     assert whole == {"sound": (3, 12, 60), "broken": (3, 11, 55)}
     report = json.loads((tmp_path / "found.json").read_text())
     assert [row["position"] for row in report["first"]] == [row[3] for row in expected[:2]]
-    assert expected[0][2] in done.output
-    assert "2 partitions, 6 segments" in done.output
-    assert "2 must, 1 note" in done.output
+    assert expected[0][2] in done.stdout
+    assert "2 partitions, 6 segments" in done.stdout
+    assert "2 must, 1 note" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -96,6 +102,27 @@ def test_bad_input_gets_one_error_and_status_2_before_spark_is_started(tmp_path,
     assert done.exit_code == 2
     assert said in done.output
     assert not Path("new").exists()
+
+
+def test_parts_of_segments_on_spark_are_judged_as_they_are_here(spark, damaged):
+    logs, _ = damaged
+    lost = partition()
+    lost[1] = [lost[1][0], *lost[1][2:]]
+    written(logs, lost, "orders-0")
+    written(logs, lost, "others-0")
+    found = audited(spark, find_segments([str(logs)]), Terms({}, 300, ("ord*",))).findings.collect()
+    here = audit(logs) + audit(logs / "orders-0", uncompacted=True)
+    names = ("path", "position", "base_offset", "requirement", "level", "detail")
+    assert sorted(tuple(row[name] for name in names) for row in found) == sorted(map(tuple, here))
+    assert [row["requirement"] for row in found if row["topic"] == "orders"] == ["sequence.gap-out-of-order"]
+
+
+def test_where_spark_cannot_write_one_line_says_so(damaged):
+    logs, _ = damaged
+    done = scan(logs, "--out", "nosuch://place/x")
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1].startswith("conformance: nosuch://place/x: ")
+    assert "Traceback" not in done.stdout
 
 
 # --- a data source ------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from conformance.codec.message_set import MAGIC_AT
 from conformance.codec.record_batch import OVERHEAD
 from conformance.pipeline.columns import Batch, Header, header_at
 from conformance.pipeline.indexes import index_findings, pointers
-from conformance.pipeline.ledger import MUST, NOTE, UNREAD, Event, Finding, Ledger, Piece
+from conformance.pipeline.ledger import Ledger
+from conformance.pipeline.pieces import MUST, NOTE, UNREAD, Event, Finding, Piece
 from conformance.pipeline.segments import Split, Window, is_blank
 from conformance.pipeline.walking import LENGTH_RULE, Step, is_sound, walk
 from conformance.semantics.sequences import next_sequence

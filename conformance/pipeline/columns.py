@@ -165,11 +165,12 @@ def _opened(payload: bytes, codec: int) -> bytes | None:
 def _with_rows(header: Header, plain: bytes) -> Batch | None:
     """The batch with its records as rows, if each of them is sound and nothing else is there."""
     count = header.recordCount
-    if count * RECORD.smallest > len(plain):
+    most = _LIMITS.elements if header.compression else count
+    if count * RECORD.smallest > len(plain) or count > most:
         return None
     rows: Rows = np.empty((count, len(COLUMNS)), np.int64)
     sound, headers = kernels.records(kernels.octets(plain), 0, len(plain), rows)
-    if sound != count or (header.compression and count + headers > _LIMITS.elements):
+    if sound != count or (header.compression and count + headers > most):
         return None
     if count == 0:
         return Batch(header, plain, rows, 0, _MIN)

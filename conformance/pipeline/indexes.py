@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pyarrow import fs
 
-from conformance.pipeline.ledger import MUST, Finding
+from conformance.pipeline.pieces import MUST, Finding
 from conformance.pipeline.segments import Segment, opened
 
 Entries = npt.NDArray[np.void]

@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from conformance.pipeline.audit import scan
-from conformance.pipeline.ledger import Finding, Piece, settle
+from conformance.pipeline.ledger import settle
+from conformance.pipeline.pieces import Finding, Piece
 from conformance.pipeline.segments import Segment, Split, splits
 
 SPLIT = 256
@@ -64,6 +65,9 @@ FINDINGS = ("topic", "partition", "path", "position", "base_offset", "requiremen
 """The columns of the findings."""
 
 _MANY = 4096
+"""Findings handed to Spark at a time."""
+
+_MOST_TASKS = 10_000
 
 
 class Terms(NamedTuple):
@@ -96,7 +100,7 @@ def audited(spark: SparkSession, segments: Sequence[Segment], terms: Terms) -> S
     given = spark.createDataFrame(table).repartition(min(len(segments), 2 * cores))
     cut = given.mapInArrow(partial(_cut, size=terms.split_size), _ddl(_SPLIT))
     # Small segments share a task, large ones have several.
-    tasks = max(2 * cores, sum(one.size for one in segments) // terms.split_size)
+    tasks = max(2 * cores, min(sum(one.size for one in segments) // terms.split_size, _MOST_TASKS))
     rows = cut.repartition(tasks).mapInArrow(partial(_audited, levels=dict(terms.levels)), _ddl(_ROW))
     rows = rows.persist(StorageLevel.DISK_ONLY)
     pieces = rows.filter(sf.col("piece").isNotNull())

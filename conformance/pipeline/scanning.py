@@ -9,16 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from conformance import __version__
 from conformance.catalog import read_catalog
-from conformance.pipeline.ledger import NOTE, UNREAD
+from conformance.pipeline.pieces import NOTE, UNREAD
 from conformance.pipeline.scan import FINDINGS, Scanned, Terms, audited, write
-from conformance.pipeline.segments import NoSegments, find_segments
+from conformance.pipeline.segments import NoSegments, Segment, find_segments
 from conformance.pipeline.session import session
 from conformance.reports.text import printable
 from conformance.yaml_files import FileError
@@ -45,22 +47,36 @@ def run_scan(paths: Sequence[str], options: Mapping[str, Any], console: Console,
     errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
     try:
         with session(options["master"], "conformance scan", _settings(options["conf"])) as spark:
-            scanned = audited(spark, segments, terms)
-            write(scanned, out)
-            report = _report(scanned)
+            report = _report(_written(spark, segments, terms, out))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except PySparkException as error:
-        raise FileError(out, str(error).strip().splitlines()[0]) from None
     if options["json_file"] is not None:
         options["json_file"].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     console.print(_told(report, out, quiet=options["quiet"]), crop=False)
     return _status(report, options["fail_on"])
 
 
-def _found(paths: Sequence[str]) -> list[Any]:
+def _written(spark: SparkSession, segments: Sequence[Segment], terms: Terms, out: str) -> Scanned:
+    """Audit and write. Raises FileError where Spark cannot."""
+    scanned = audited(spark, segments, terms)
     try:
-        return list(find_segments(paths))
+        write(scanned, out)
+    except (PySparkException, Py4JError) as error:
+        # Here, and not further out: a Java error has to ask Java what it says.
+        raise FileError(out, _reason(str(error))) from None
+    return scanned
+
+
+def _reason(told: str) -> str:
+    """The line of what Spark has to say that says why."""
+    lines = [line.strip(" :") for line in told.splitlines() if line.strip(" :")]
+    named = [line for line in lines if "Exception" in line or "Error" in line]
+    return (named or lines or ["Spark gave no reason"])[0]
+
+
+def _found(paths: Sequence[str]) -> list[Segment]:
+    try:
+        return find_segments(paths)
     except NoSegments as error:
         path, _, problem = str(error).rpartition(": ")
         raise FileError(path, problem) from None

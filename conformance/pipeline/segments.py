@@ -22,6 +22,9 @@ from conformance.codec.record_batch import CHECKSUMMED, HEADER_SIZE, OVERHEAD
 WINDOW = 8 << 20
 """Bytes read at a time."""
 
+_PATIENCE, _PATIENCE_A_BYTE = 1 << 30, 64
+"""Bytes that may be held against a checksum in search of the next entry: in any case, and for each byte passed over."""
+
 LEAST = {**SMALLEST, 2: HEADER_SIZE - OVERHEAD}
 """The least size of an entry by its magic, as its own size field counts (OVERHEAD not counted)."""
 
@@ -196,11 +199,22 @@ def is_blank(window: Window, at: int) -> bool:
 
 
 def resumed(window: Window, at: int, stop: int) -> int:
-    """The first position from `at` on where an entry begins whose checksum is right; `stop` where there is none."""
+    """The first position from `at` on where an entry begins whose checksum is right; `stop` where there is none.
+
+    Bytes made to look like the beginnings of many large entries are given up at some point: then it is `stop`, too.
+    """
+    patience = _PATIENCE
     while at < stop:
         part = window.take(at, min(WINDOW, stop - at + HEADER_SIZE))
+        patience += _PATIENCE_A_BYTE * len(part)
         for begin in _plausible(part, window.size - at):
-            if at + begin < stop and _is_sound(window, at + begin):
+            if at + begin >= stop:
+                break
+            end = extent(window, at + begin)
+            patience -= 0 if end is None else end - at - begin
+            if patience < 0:
+                return stop
+            if end is not None and _is_sound(window.take(at + begin, end - at - begin)):
                 return at + begin
         at += max(len(part) - HEADER_SIZE, 1) if at + len(part) < window.size else len(part)
     return stop
@@ -221,11 +235,7 @@ def _plausible(part: bytes, left: int) -> Iterator[int]:
         yield int(begin)
 
 
-def _is_sound(window: Window, at: int) -> bool:
-    stop = extent(window, at)
-    if stop is None:
-        return False
-    entry = window.take(at, stop - at)
+def _is_sound(entry: bytes) -> bool:
     if entry[MAGIC_AT] == 2:
         return CRC32C.compute(entry[CHECKSUMMED:]) == int.from_bytes(entry[CHECKSUMMED - 4 : CHECKSUMMED], "big")
     return CRC32.compute(entry[MAGIC_AT:]) == int.from_bytes(entry[OVERHEAD:MAGIC_AT], "big")

@@ -216,9 +216,7 @@ def _of_columns(batch: Batch, place: dict[str, Any]) -> pa.RecordBatch:
     """The records of a clean batch, without an object for any of them."""
     header, count = batch.header, len(batch.rows)
     constant = {**place, **{name: value for name, value in _of_header(header).items() if name in _RECORDS}}
-    found: dict[str, Any] = {
-        name: pa.repeat(pa.scalar(value, _RECORDS[name]), count) for name, value in constant.items()
-    }
+    found: dict[str, Any] = {name: _repeated(value, _RECORDS[name], count) for name, value in constant.items()}
     found["offset"] = pa.array(batch.offsets())
     found["timestamp"] = pa.array(batch.timestamps())
     for name in ("key", "value"):
