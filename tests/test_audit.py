@@ -222,6 +222,33 @@ def test_a_batch_whose_sequences_were_there_before_is_found(tmp_path, size):
     assert shown(audit(tmp_path, size)) == [(f"{0:020}.log", len(plain(0)), "sequence.duplicate-deduplicated", "must")]
 
 
+DAY = 24 * 60 * 60 * 1000
+
+
+@pytest.mark.parametrize("size", [1 << 30, 1])
+@pytest.mark.parametrize(
+    ("idle", "found"), [(DAY, []), (DAY - 1, ["producer-epoch.fences", "sequence.gap-out-of-order"])]
+)
+def test_nothing_is_held_against_a_producer_that_a_broker_may_have_forgotten(tmp_path, size, idle, found):
+    def at(offset, days, producer, **fields):
+        return batch(offset, [record(offset, timestamp=days * idle)], producer=producer, **fields)
+
+    log = [
+        at(0, 0, 7, producerEpoch=5),
+        at(1, 0, 8),
+        at(2, 1, 7, producerEpoch=3, baseSequence=4),
+        at(3, 1, 8, baseSequence=9),
+    ]
+    written(tmp_path, [log])
+    assert sorted(one.requirement for one in audit(tmp_path, size, uncompacted=True)) == found
+
+
+def test_a_producer_in_a_transaction_is_not_forgotten(tmp_path):
+    later = batch(2, [record(2, timestamp=2 * DAY)], producer=7, transactional=True, baseSequence=9)
+    written(tmp_path, [[part(0), later]])
+    assert [one.requirement for one in audit(tmp_path, uncompacted=True)] == ["sequence.gap-out-of-order"]
+
+
 def test_a_batch_that_is_before_its_segments_name_is_found(tmp_path):
     place = written(tmp_path, LOG[:2])
     (place / f"{4 * RECORDS:020}.log").rename(place / f"{4 * RECORDS + 1:020}.log")

@@ -204,6 +204,7 @@ class _Audit:
             header.baseOffset,
             piece.missing,
             piece.damage,
+            header.maxTimestamp,
         )
 
     def _pointed(self, at: int, base_offset: int) -> Iterator[Finding]:

@@ -33,15 +33,27 @@ _Told = tuple[str, str]
 def _after(event: Event, state: State | None) -> State:
     """The state after an event that breaks nothing."""
     if not event.marker:
-        return State(event.epoch, event.last, event.transactional, event.missing, event.damage)
+        return State(event.epoch, event.last, event.transactional, event.missing, event.damage, event.time)
     last = _UNKNOWN if state is None else _FRESH if event.epoch > state.epoch else state.last
-    return State(event.epoch, last, False, event.missing, event.damage)  # noqa: FBT003 - closed
+    return State(event.epoch, last, False, event.missing, event.damage, event.time)  # noqa: FBT003 - closed
 
 
 def _lost(event: Event, state: State | None) -> State:
     """The state after an event that is out of order: where the producer goes on is anybody's guess."""
     epoch = event.epoch if state is None else max(event.epoch, state.epoch)
-    return State(epoch, _ANY, event.transactional and not event.marker, event.missing, event.damage)
+    return State(epoch, _ANY, event.transactional and not event.marker, event.missing, event.damage, event.time)
+
+
+_FORGOTTEN = 24 * 60 * 60 * 1000
+"""Milliseconds after which a broker forgets a producer that is idle outside a transaction (producer.id.expiration.ms);
+then it takes any epoch and any sequence from it."""
+
+
+def _remembered(event: Event, state: State | None) -> State | None:
+    """What a broker still knows of a producer when an event comes."""
+    if state is None or state.open or event.time - state.time < _FORGOTTEN:
+        return state
+    return State(event.epoch, _ANY, False, event.missing, event.damage, event.time)  # noqa: FBT003 - closed
 
 
 def _broken(event: Event, state: State) -> _Told | None:
@@ -108,7 +120,7 @@ class Ledger:
             # Whether it is in its place is not known here.
             self.piece.put_off.append(event)
             return None
-        state = self._met.get(event.producer)
+        state = _remembered(event, self._met.get(event.producer))
         if state is None or (not event.marker and event.epoch == state.epoch and state.last == _UNKNOWN):
             self.piece.put_off.append(event)
         told = None if state is None else _broken(event, state)
@@ -221,7 +233,7 @@ class _Partition:
 
 def _judged(event: Event, states: dict[int, State], *, certain: bool) -> _Told | None:
     """What an event that was put off breaks; the state after it goes to `states`."""
-    state = states.get(event.producer)
+    state = _remembered(event, states.get(event.producer))
     told = None if state is None else _broken(event, state)
     if state is not None and told is not None:
         states[event.producer] = _lost(event, state)
@@ -234,5 +246,6 @@ def _judged(event: Event, states: dict[int, State], *, certain: bool) -> _Told |
 def _moved(state: State, before: State | None, missing: int, damage: int) -> State:
     """The state in which a piece leaves a producer, as the partition counts, with what only earlier pieces knew."""
     last = before.last if before is not None and state.last == _UNKNOWN and before.epoch == state.epoch else state.last
-    epoch = state.epoch if before is None else max(state.epoch, before.epoch)
-    return State(epoch, last, state.open, state.missing + missing, state.damage + damage)
+    held = before is not None and (before.open or state.time - before.time < _FORGOTTEN)
+    epoch = max(state.epoch, before.epoch) if before is not None and held else state.epoch
+    return State(epoch, last, state.open, state.missing + missing, state.damage + damage, state.time)

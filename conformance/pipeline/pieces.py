@@ -41,6 +41,8 @@ class Event(msgspec.Struct, array_like=True, frozen=True):
     """Offsets that nothing had from the start of the piece up to here."""
     damage: int
     """Damaged places from the start of the piece up to here."""
+    time: int
+    """The largest timestamp, in milliseconds."""
 
 
 class State(msgspec.Struct, array_like=True):
@@ -52,6 +54,7 @@ class State(msgspec.Struct, array_like=True):
     """Whether a transaction is."""
     missing: int
     damage: int
+    time: int
 
 
 class Gap(msgspec.Struct, array_like=True, frozen=True):
