@@ -144,9 +144,9 @@ def main(arguments: list[str]) -> None:
     growth = (one.judging / one.judged) / (small_one.judging / small_one.judged)
     print(f"a case of {cases:,} : a case of {short:,}      {growth:6.2f}")
     print(f"memory of a worker, likewise               {one.memory.workers / small_one.memory.workers:6.2f}")
-    # On paper: cores work as two do here, the driver gathers alone, and Spark takes its time to start.
+    # On paper: cores work as two do here, at best as one each, and the driver gathers alone.
     gathering = one.gathering / cases
-    rate = one.rate * (ratio / 2) * CORES
+    rate = one.rate * min(ratio / 2, 1) * CORES
     hour = 3600 / (one.judged / cases / rate + gathering)
     print(
         f"gathering, on the driver alone             {gathering * 1e6:6.1f} µs a case\n"

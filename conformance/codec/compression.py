@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -281,8 +282,18 @@ def _open_zstd(stream: _Stream) -> None:
         _zstd_frame(stream)
 
 
+class _Kept(threading.local):
+    """What costs more to make than a small frame to read, and serves one thread at a time."""
+
+    def __init__(self) -> None:
+        self.zstd = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+
+
+_KEPT = _Kept()
+
+
 def _zstd_frame(stream: _Stream) -> None:
-    opener = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+    opener = _KEPT.zstd.decompressobj()
     begin = stream.pos
     with stream.refusing(
         zstandard.ZstdError, lambda message: (_rule_of(message), _is_open_zstd(stream, begin, message))
