@@ -85,6 +85,40 @@ def main() -> None:
     """Judge decoders and encoders of the Apache Kafka wire format, requirement by requirement."""
 
 
+# --- options that several commands have ---------------------------------------------------------------
+
+_SEED = click.option("--seed", default="0", show_default=True, metavar="N|random", help="Of the generated cases.")
+_TIMEOUT = click.option(
+    "--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer."
+)
+_MEMORY = click.option(
+    "--memory", type=click.IntRange(16), default=1024, show_default=True, help="MiB for a target and its children."
+)
+_PYTHON = click.option("--python", metavar="PATH", help="Interpreter for module targets.")
+_DEFINITIONS = click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
+_KNOWN_FAILURES = click.option(
+    "--known-failures",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML list of {id, reason} that do not count.",
+)
+_FAIL_ON = click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
+_STRICT = click.option("--strict", is_flag=True, help="Disputed failures count too.")
+_JUNIT = click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+_QUIET = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+
+
 # --- run ----------------------------------------------------------------------------------------------
 
 
@@ -109,7 +143,7 @@ def main() -> None:
 @click.option(
     "--generated", type=click.IntRange(0), default=200, show_default=True, metavar="N", help="Generated cases per type."
 )
-@click.option("--seed", default="0", show_default=True, metavar="N|random", help="Of the generated cases.")
+@_SEED
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -117,25 +151,11 @@ def main() -> None:
     show_default=True,
     help="Processes of a target at once.",
 )
-@click.option(
-    "--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer."
-)
-@click.option(
-    "--memory", type=click.IntRange(16), default=1024, show_default=True, help="MiB for a target and its children."
-)
-@click.option("--python", metavar="PATH", help="Interpreter for module targets.")
-@click.option(
-    "--definitions",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
-)
-@click.option(
-    "--known-failures",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML list of {id, reason} that do not count.",
-)
+@_TIMEOUT
+@_MEMORY
+@_PYTHON
+@_DEFINITIONS
+@_KNOWN_FAILURES
 @click.option("--update-known-failures", is_flag=True, help="Write new failures to that file, drop stale entries.")
 @click.option(
     "--save-failures",
@@ -143,19 +163,13 @@ def main() -> None:
     metavar="DIR",
     help="Write each distinct generated failure as a vector.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["must", "should"]),
-    default="must",
-    show_default=True,
-    help="Lowest level that counts.",
-)
-@click.option("--strict", is_flag=True, help="Disputed failures count too.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+@_FAIL_ON
+@_STRICT
+@_JUNIT
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every result as JSON."
 )
-@click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+@_QUIET
 @_one_line_errors
 def run(targets: tuple[str, ...], **options: Any) -> None:
     """Judge one or several targets.
@@ -175,7 +189,7 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
 @main.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("--cases", type=click.IntRange(1), required=True, metavar="N", help="Generated cases, over all types.")
-@click.option("--seed", default="0", show_default=True, metavar="N|random", help="Of the generated cases.")
+@_SEED
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -193,38 +207,18 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
     metavar="DIR",
     help="Vectors of an earlier campaign, to be judged first.",
 )
-@click.option(
-    "--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer."
-)
-@click.option(
-    "--memory", type=click.IntRange(16), default=1024, show_default=True, help="MiB for a target and its children."
-)
-@click.option("--python", metavar="PATH", help="Interpreter for module targets.")
-@click.option(
-    "--definitions",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
-)
-@click.option(
-    "--known-failures",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML list of {id, reason} that do not count.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["must", "should"]),
-    default="must",
-    show_default=True,
-    help="Lowest level that counts.",
-)
-@click.option("--strict", is_flag=True, help="Disputed failures count too.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+@_TIMEOUT
+@_MEMORY
+@_PYTHON
+@_DEFINITIONS
+@_KNOWN_FAILURES
+@_FAIL_ON
+@_STRICT
+@_JUNIT
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the distinct failures as JSON."
 )
-@click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+@_QUIET
 @_one_line_errors
 @_on_spark
 def campaign(targets: tuple[str, ...], **options: Any) -> None:
@@ -243,12 +237,7 @@ def campaign(targets: tuple[str, ...], **options: Any) -> None:
 @main.command()
 @click.argument("target")
 @click.option("--python", metavar="PATH", help="Interpreter for a module target.")
-@click.option(
-    "--definitions",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
-)
+@_DEFINITIONS
 @_one_line_errors
 def serve(target: str, python: str | None, definitions: Path | None) -> None:
     """Speak the target protocol on standard input and output for the reference or a Python module."""
@@ -388,12 +377,7 @@ def show(case_id: str, vectors: tuple[Path, ...]) -> None:
     "--type", "name", required=True, metavar="T", help="Such as RECORD_BATCH, ARRAY<INT32>, MESSAGE<FetchRequest,12>."
 )
 @click.argument("given", metavar="HEX|@FILE|-")
-@click.option(
-    "--definitions",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
-)
+@_DEFINITIONS
 @_one_line_errors
 def explain(name: str, given: str, definitions: Path | None) -> None:
     """Annotate any bytes by the reference codec, with every violation and remark."""
@@ -455,15 +439,9 @@ def fixtures(folder: Path) -> None:
     metavar="MIB",
     help="Larger segments are cut into parts of this size.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["must", "should"]),
-    default="must",
-    show_default=True,
-    help="Lowest level that counts.",
-)
+@_FAIL_ON
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the summary as JSON.")
-@click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+@_QUIET
 @_one_line_errors
 @_on_spark
 def scan(paths: tuple[str, ...], **options: Any) -> None:
@@ -486,13 +464,7 @@ def scan(paths: tuple[str, ...], **options: Any) -> None:
 @main.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--against", type=click.Path(path_type=Path), metavar="OLD", help="The definitions of an older release.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["must", "should"]),
-    default="must",
-    show_default=True,
-    help="Lowest level that counts.",
-)
+@_FAIL_ON
 @click.option("--strict", is_flag=True, help="Findings where the document is silent count too.")
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every finding as JSON."
