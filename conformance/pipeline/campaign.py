@@ -17,7 +17,7 @@ from conformance.catalog import Catalog, read_catalog
 from conformance.generated import message_types, type_of, types_for
 from conformance.known import read_known
 from conformance.pipeline.examining import Task
-from conformance.pipeline.session import session
+from conformance.pipeline.session import session, settings_of
 from conformance.pipeline.slices import Campaign
 from conformance.pipeline.store import Store
 from conformance.pipeline.telling import gather
@@ -151,14 +151,6 @@ def _judged(work: Task, options: dict[str, Any], errors: Console, runs: list[Tar
         for run in runs:
             run.problem = _reason(failed[0])
     return True
-
-
-def settings_of(given: Sequence[str]) -> dict[str, str]:
-    """Settings of Spark from the command line. Raises FileError."""
-    for option in given:
-        if not re.match(r"[\w.-]+=", option):
-            raise FileError("--conf", f"expected KEY=VALUE, found {option[:60]!r}")
-    return {name: value for name, _, value in (option.partition("=") for option in given)}
 
 
 def spread(spark: SparkSession, work: Task, pending: list[int]) -> None:

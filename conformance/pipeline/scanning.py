@@ -21,7 +21,7 @@ from conformance.catalog import read_catalog
 from conformance.pipeline.pieces import NOTE, UNREAD
 from conformance.pipeline.scan import FINDINGS, Scanned, Terms, audited, write
 from conformance.pipeline.segments import NoSegments, Segment, find_segments
-from conformance.pipeline.session import session
+from conformance.pipeline.session import session, settings_of
 from conformance.reports.text import printable
 from conformance.yaml_files import FileError
 
@@ -46,7 +46,7 @@ def run_scan(paths: Sequence[str], options: Mapping[str, Any], console: Console,
     size = sum(one.size for one in segments)
     errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
     try:
-        with session(options["master"], "conformance scan", _settings(options["conf"])) as spark:
+        with session(options["master"], "conformance scan", settings_of(options["conf"])) as spark:
             report = _report(_written(spark, segments, terms, out))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -89,15 +89,6 @@ def _check_free(out: str) -> None:
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or os.listdir(folder)):  # noqa: PTH208 - its names, not paths
         raise FileError(out, "there is something already; results go to a new or empty folder")
-
-
-def _settings(given: Sequence[str]) -> dict[str, str]:
-    """Settings of Spark, from KEY=VALUE. Raises FileError."""
-    pairs = [setting.partition("=") for setting in given]
-    for key, equals, _ in pairs:
-        if not key or not equals:
-            raise FileError("--conf", f"expected KEY=VALUE, found {key[:40]!r}")
-    return {key: value for key, _, value in pairs}
 
 
 def _report(scanned: Scanned) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import conformance
 from conformance.pipeline.java import java_home
+from conformance.yaml_files import FileError
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit started: the Java, the master and the rest are its affair."""
@@ -51,6 +53,14 @@ def session(master: str | None, app: str, settings: Mapping[str, str] | None = N
             yield _ready(context, folder, log)
         finally:
             _stop(context)
+
+
+def settings_of(given: Sequence[str]) -> dict[str, str]:
+    """Settings of Spark from the command line. Raises FileError."""
+    for option in given:
+        if not re.match(r"[\w.-]+=", option):
+            raise FileError("--conf", f"expected KEY=VALUE, found {option[:60]!r}")
+    return {name: value for name, _, value in (option.partition("=") for option in given)}
 
 
 def _is_local(master: str | None) -> bool:
