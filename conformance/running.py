@@ -64,9 +64,9 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
     for run in runs:
         console.print(target_summary(run) if options["quiet"] else target_report(run, catalog.requirements), crop=False)
     if options["update_known_failures"]:
-        console.print(f"{options['known_failures']}: updated", markup=False)
+        console.print(f"{options['known_failures']}: updated", markup=False, soft_wrap=True)
     for entry, why in old:
-        console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False)
+        console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False, soft_wrap=True)
     return INTERRUPTED if interrupted else status(runs, stale_entries=bool(old))
 
 

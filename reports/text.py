@@ -166,8 +166,9 @@ def target_summary(run: TargetRun) -> RenderableType:
     if numbers.unobserved:
         parts.append(Text(f"{numbers.unobserved} cases passed on the fields that the target shows", style="dim"))
     if run.problem:
-        parts.append(Text(printable(run.problem), style="bold red"))
-    return Padding(Group(*parts), (0, 0, 1, 0), expand=False)
+        # One line however long: it names a command, and is searched for in logs.
+        parts.append(Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore"))
+    return Group(*parts, Text(""))
 
 
 def _skips(details: Counter[str]) -> list[RenderableType]:

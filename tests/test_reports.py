@@ -82,12 +82,20 @@ EVERY = [PASS, FAIL, CRASH, TIMEOUT, SKIP, EITHER, FAULT, KNOWN, UNCOUNTED, DISP
 
 def text(renderable, width=100):
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
-    console.print(renderable)
+    console.print(renderable, crop=False)
     return console.file.getvalue()
 
 
 def report(record, catalog):
     return text(target_report(record, catalog.requirements))
+
+
+# --- text ---------------------------------------------------------------------------------------------
+
+
+def test_why_a_target_could_not_start_is_one_line_however_long_its_command():
+    problem = f"command:{'/folder' * 40}/adapter could not be started in 3 attempts: exited with status 9"
+    assert problem in text(target_summary(TargetRun("t", problem=problem))).splitlines()
 
 
 # --- JSON ---------------------------------------------------------------------------------------------

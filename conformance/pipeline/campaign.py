@@ -67,7 +67,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
     for run in runs:
         _print(run, console, catalog, quiet=options["quiet"])
     if store.complete:
-        console.print(f"tables and vectors: {store.folder}", markup=False)
+        console.print(f"tables and vectors: {store.folder}", markup=False, soft_wrap=True)
     return INTERRUPTED if interrupted else status(runs, stale_entries=False)
 
 
