@@ -607,8 +607,11 @@ def test_a_fetch_shrinks_to_one_record_without_a_producer():
     assert found["log"]["batches"] == (BATCH,)
     assert [record["offset"] for record in found["records"]] == [0]
     assert (found["isolation"], found["fetchOffset"], found["nextOffset"]) == ("read_uncommitted", 0, 1)
-    hidden = smallest(fetches(), lambda fetch: fetch["aborted"] and fetch["records"])
-    assert len(hidden["aborted"]) == 1
+
+
+def test_fetches_come_up_that_hide_what_was_aborted_beside_records_that_they_show():
+    found = find(fetches(), lambda fetch: fetch["aborted"] and fetch["records"], settings=UNSHRUNK)
+    assert found["isolation"] == "read_committed"
 
 
 def test_pairs_shrink_as_their_values_do():

@@ -1,4 +1,4 @@
-"""A campaign on a cluster: a master and two workers, each a process of its own, of which one is lost."""
+"""A cluster: a master and two workers, each a process of its own, of which one is lost. Campaigns and audits."""
 
 import json
 import os
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark", reason="campaigns need the extra spark")
+pytest.importorskip("pyspark", reason="campaigns and audits need the extra spark")
 
+import pyarrow.parquet as pq
 import pyspark
 from conftest import Traces
+from segment_files import partition, places, written
 
 from conformance.pipeline.java import java_home
 from conformance.pipeline.store import Store
@@ -164,13 +166,16 @@ def test_a_worker_that_is_lost_in_the_middle_changes_nothing(cluster, place, qui
     assert tables(place / "lost") == quiet
 
 
-def test_spark_submit_runs_a_campaign(cluster, place, quiet):
-    (place / "driver.py").write_text("from conformance.cli import main\n\nmain()\n")
+DRIVER = "from conformance.cli import main\n\nmain()\n"
+
+
+def submitted(cluster, place, *arguments, settings=(), program=DRIVER):
+    """What spark-submit says of a program and its arguments."""
+    (place / "driver.py").write_text(program)
     env, _ = on_cluster(cluster)
     submit = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", cluster.url]
-    settings = ["--files", "bytewise.py", "--conf", "spark.executor.memory=512m"]
-    done = subprocess.run(
-        [*submit, *settings, "driver.py", *arguments("submitted")],
+    return subprocess.run(
+        [*submit, *settings, "--conf", "spark.executor.memory=512m", "driver.py", *arguments],
         env={**env, "PYSPARK_DRIVER_PYTHON": sys.executable},
         cwd=place,
         capture_output=True,
@@ -178,5 +183,60 @@ def test_spark_submit_runs_a_campaign(cluster, place, quiet):
         check=False,
         timeout=400,
     )
+
+
+def test_spark_submit_runs_a_campaign(cluster, place, quiet):
+    done = submitted(cluster, place, *arguments("submitted"), settings=("--files", "bytewise.py"))
     assert done.returncode == 1, done.stdout + done.stderr
     assert tables(place / "submitted") == quiet
+
+
+# --- audits -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def logs(place):
+    """Three sound partitions, and one with a flipped bit, of which the byte is told."""
+    log = partition(compression=4)
+    log[1][2] = log[1][2][:-1] + bytes([log[1][2][-1] ^ 4])
+    for number in range(3):
+        written(place / "logs", partition(), f"sound-{number}")
+    file = written(place / "logs", log, "broken-0") / f"{20:020}.log"
+    return [(str(file), places(log)[1][2], "crc.mismatch-corrupt", "must")]
+
+
+def findings(folder):
+    names = ("path", "position", "requirement", "level")
+    return [tuple(row[name] for name in names) for row in pq.read_table(folder / "findings").to_pylist()]
+
+
+def test_a_cluster_runs_an_audit(cluster, place, logs):
+    env, options = on_cluster(cluster)
+    running = conformance(place, "scan", str(place / "logs"), "--out", "found", *options, env=env)
+    said = running.communicate(timeout=400)
+    assert running.returncode == 1, said
+    assert "4 partitions, 12 segments" in said[0]
+    assert findings(place / "found") == logs
+
+
+def test_spark_submit_runs_an_audit(cluster, place, logs):
+    done = submitted(cluster, place, "scan", str(place / "logs"), "--out", "sent")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert findings(place / "sent") == logs
+
+
+ASKING = """\
+import sys
+from pyspark.sql import SparkSession
+from conformance.pipeline.source import register
+
+spark = SparkSession.builder.getOrCreate()
+register(spark)
+batches = spark.read.format("kafka-log").load(sys.argv[1])
+print("batches", [tuple(row) for row in batches.groupBy("violation").count().orderBy("violation").collect()])
+"""
+
+
+def test_executors_read_logs_as_a_data_source(cluster, place, logs):
+    done = submitted(cluster, place, str(place / "logs"), program=ASKING)
+    assert f"batches {[(None, 47), (logs[0][2], 1)]}" in done.stdout, done.stdout + done.stderr
