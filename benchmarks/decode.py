@@ -16,53 +16,14 @@ import time
 from collections.abc import Callable
 
 from aiokafka.record import _crecords, memory_records
+from batches import word_batches
 
-from conformance import codec
-from conformance.codec.compression import CODEC_NAMES
 from conformance.pipeline import kernels
 from conformance.pipeline.columns import columns
-from conformance.strategies.dice import Dice
 
 RECORDS = 1_000
 BATCHES = 40
 ROUNDS = 7
-
-
-def batches(size: int, codec_name: str, headers: int) -> bytes:
-    """Batches of records whose value has so many bytes, compressible as words are."""
-    dice = Dice(f"benchmarks/decode/{size}")
-    words = [bytes(dice.between(97, 122) for _ in range(dice.between(3, 9))) for _ in range(400)]
-    extra = tuple({"key": f"header-{index}", "value": b"some value"} for index in range(headers))
-    out = []
-    for base in range(0, BATCHES * RECORDS, RECORDS):
-        records = tuple(
-            {
-                "offset": offset,
-                "timestamp": 1_700_000_000_000 + offset,
-                "key": b"key-%d" % offset,
-                "value": b" ".join(dice.pick(words) for _ in range(size // 4))[:size],
-                "headers": extra,
-            }
-            for offset in range(base, base + RECORDS)
-        )
-        out.append(
-            codec.encode(
-                "RECORD_BATCH",
-                {
-                    "baseOffset": base,
-                    "partitionLeaderEpoch": 0,
-                    "compression": CODEC_NAMES.index(codec_name),
-                    "timestampType": 0,
-                    "isTransactional": False,
-                    "isControlBatch": False,
-                    "producerId": -1,
-                    "producerEpoch": -1,
-                    "baseSequence": -1,
-                    "records": records,
-                },
-            )
-        )
-    return b"".join(out)
 
 
 def ours(data: bytes) -> int:
@@ -107,7 +68,7 @@ def main() -> None:
     behind = False
     for size in (100, 1_000):
         for name, headers in (("none", 0), ("none", 2), ("zstd", 0)):
-            data = batches(size, name, headers)
+            data = b"".join(word_batches(range(0, BATCHES * RECORDS, RECORDS), RECORDS, size, name, headers))
             assert ours(data) == theirs(data)
             found = [(rate(ours, data), rate(theirs, data)) for _ in range(ROUNDS)]
             mine, other = (sorted(column)[ROUNDS // 2] for column in zip(*found, strict=True))

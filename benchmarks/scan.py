@@ -21,13 +21,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance import codec
+from batches import word_batches
+
 from conformance.codec.compression import CODEC_NAMES
 from conformance.pipeline import kernels
 from conformance.pipeline.audit import findings_and_piece
 from conformance.pipeline.ledger import settle
 from conformance.pipeline.segments import Split, find_segments
-from conformance.strategies.dice import Dice
 
 ROUNDS = 3
 BATCH = 16_000
@@ -44,40 +44,6 @@ def peer() -> list[str]:
     one_core = ("-XX:ActiveProcessorCount=1", "-XX:+UseSerialGC", "-Xmx512m")
     jars = f"{cache}/broker.jar:{cache}/lib/*"
     return ["java", *one_core, "-cp", jars, "org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--files"]
-
-
-def batches(size: int, codec_name: str) -> list[bytes]:
-    """Different batches of records of so many bytes, of words as logs have them, in one codec."""
-    dice = Dice(f"benchmarks/scan/{size}")
-    words = [bytes(dice.between(97, 122) for _ in range(dice.between(3, 9))) for _ in range(400)]
-    count = BATCH // size
-    return [
-        codec.encode(
-            "RECORD_BATCH",
-            {
-                "baseOffset": 0,
-                "partitionLeaderEpoch": 0,
-                "compression": CODEC_NAMES.index(codec_name),
-                "timestampType": 0,
-                "isTransactional": False,
-                "isControlBatch": False,
-                "producerId": -1,
-                "producerEpoch": -1,
-                "baseSequence": -1,
-                "records": tuple(
-                    {
-                        "offset": offset,
-                        "timestamp": 1_700_000_000_000 + offset,
-                        "key": b"key-%d" % offset,
-                        "value": b" ".join(dice.pick(words) for _ in range(size // 4))[:size],
-                        "headers": (),
-                    }
-                    for offset in range(count)
-                ),
-            },
-        )
-        for _ in range(DISTINCT)
-    ]
 
 
 def write_segment(path: Path, parts: Sequence[bytes], records: int, size: int) -> None:
@@ -127,7 +93,7 @@ def main() -> None:
                 path, tiny = (Path(folder, part, f"{0:020}.log") for part in ("whole", "tiny"))
                 for file in (path, tiny):
                     file.parent.mkdir()
-                parts = batches(record_size, name)
+                parts = word_batches([0] * DISTINCT, BATCH // record_size, record_size, name)
                 write_segment(path, parts, BATCH // record_size, size)
                 write_segment(tiny, parts, BATCH // record_size, 1)
                 audit(tiny)

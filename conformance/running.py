@@ -40,14 +40,15 @@ OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
 def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console, errors: Console) -> int:
     """Run everything and report; returns the exit status. Raises FileError or UnknownTarget before anything runs."""
     options = {**options, "seed": seed_of(options["seed"])}
+    # What is quickly found wrong comes first: cases take seconds to make.
+    launches = {target: None if target == "reference" else resolve(target, options["python"]) for target in targets}
+    known = read_known(options["known_failures"]) if _reads_known(options) else ()
     catalog = read_catalog(options["vectors"])
     options["messages"] = known_definitions(options["definitions"])
-    known = read_known(options["known_failures"]) if _reads_known(options) else ()
     cases = _collect(catalog, options)
     if not cases:
         errors.print("conformance: the selection matches no case (see `conformance list`)", markup=False)
         return WRONG
-    launches = {target: None if target == "reference" else resolve(target, options["python"]) for target in targets}
     check_writable(options)
     terms = Terms(timeout=options["timeout"], memory=options["memory"] << 20)
     plan = Plan(options["jobs"], terms, options["fail_on"], options["strict"], known)

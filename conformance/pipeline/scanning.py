@@ -115,7 +115,7 @@ def _status(report: Mapping[str, Any], fail_on: str) -> int:
 def _told(report: Mapping[str, Any], out: str, *, quiet: bool) -> RenderableType:
     parts: list[RenderableType] = []
     if not quiet:
-        parts += [Text(printable(_line(row))) for row in report["first"]]
+        parts += [Text(printable(_line(row)), no_wrap=True, overflow="ignore") for row in report["first"]]
         counted = sum(row["findings"] for row in report["summary"] if row["level"] != NOTE)
         if counted > len(report["first"]):
             parts.append(Text(f"and {counted - len(report['first'])} more, in {printable(out)}/findings"))

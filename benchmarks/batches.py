@@ -1,0 +1,42 @@
+"""The record batches that benchmarks of reading put to both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conformance import codec
+from conformance.codec.compression import CODEC_NAMES
+from conformance.strategies.dice import Dice
+
+
+def word_batches(bases: Iterable[int], records: int, size: int, codec_name: str, headers: int = 0) -> list[bytes]:
+    """A batch for each base offset: `records` records whose values have `size` bytes of words, as logs have them."""
+    dice = Dice(f"benchmarks/batches/{size}")
+    words = [bytes(dice.between(97, 122) for _ in range(dice.between(3, 9))) for _ in range(400)]
+    extra = tuple({"key": f"header-{index}", "value": b"some value"} for index in range(headers))
+
+    def record(offset: int) -> dict[str, object]:
+        return {
+            "offset": offset,
+            "timestamp": 1_700_000_000_000 + offset,
+            "key": b"key-%d" % offset,
+            "value": b" ".join(dice.pick(words) for _ in range(size // 4))[:size],
+            "headers": extra,
+        }
+
+    def batch(base: int) -> bytes:
+        fields = {
+            "baseOffset": base,
+            "partitionLeaderEpoch": 0,
+            "compression": CODEC_NAMES.index(codec_name),
+            "timestampType": 0,
+            "isTransactional": False,
+            "isControlBatch": False,
+            "producerId": -1,
+            "producerEpoch": -1,
+            "baseSequence": -1,
+            "records": tuple(record(offset) for offset in range(base, base + records)),
+        }
+        return codec.encode("RECORD_BATCH", fields)
+
+    return [batch(base) for base in bases]
