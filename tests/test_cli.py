@@ -19,6 +19,7 @@ def text(data):
 
 WRONG_USAGE = {
     "unknown target": (["run", "kafka-pyhton"], "kafka-pyhton"),
+    "unknown target, before anything is read": (["run", "kafka-pyhton", "--vectors", "nowhere"], "kafka-pyhton"),
     "unknown module file": (["run", "module:./nowhere.py"], "nowhere.py"),
     "module without a name": (["run", "module:"], "module:"),
     "unknown program": (["run", "command:no-such-program --x"], "no-such-program"),
