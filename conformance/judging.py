@@ -221,12 +221,19 @@ def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: dict[str, 
     value, consumed = _shown(case, answer)
     if not readings:
         return Verdict(Kind.EITHER, "accepted")
+    wrong = []
     for reading in readings:
-        if isinstance(reading, Reads) and _difference(case, reading, value, consumed) is None:
-            if value is UNSHOWN:
-                return Verdict(Kind.SKIP, "unobserved: the target shows no value")
-            return Verdict(Kind.EITHER, f"accepted, {_short(case, value)}")
-    return Verdict(Kind.FAIL, "accepted with an outcome that agrees with no reading")
+        if isinstance(reading, Reads):
+            differs = _difference(case, reading, value, consumed)
+            if differs is None:
+                if value is UNSHOWN:
+                    return Verdict(Kind.SKIP, "unobserved: the target shows no value")
+                return Verdict(Kind.EITHER, f"accepted, {_short(case, value)}")
+            wrong.append(differs)
+    none = "accepted with an outcome that agrees with no reading"
+    if len(wrong) != 1:
+        return Verdict(Kind.FAIL, none)
+    return Verdict(Kind.FAIL, f"{none}: {wrong[0].detail}", path=wrong[0].path)
 
 
 def _short(case: Case, value: Any) -> str:

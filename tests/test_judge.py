@@ -126,6 +126,13 @@ def test_an_answer_is_judged_by_the_expectation(expect, outcome, verdict):
     assert told(judge(case(expect), outcome)) == verdict
 
 
+def test_a_value_at_an_open_place_that_has_one_reading_is_told_by_what_differs_from_it():
+    found = judge(case(OPEN), Accepted({"value": 0, "consumed": 1}))
+    assert found.detail.endswith("no reading: 1 bytes consumed instead of 2")
+    assert found.path == "consumed"
+    assert judge(case(VALUES), Accepted({"value": 1})).detail.endswith("no reading")
+
+
 @pytest.mark.parametrize("level", ["should", "may", "informative"])
 def test_the_level_of_a_verdict_is_the_requirements_unless_the_class_alone_is_wrong(level):
     assert told(judge(case(READS, level=level), Accepted({"value": 1}))) == ("fail", "", "")

@@ -9,7 +9,8 @@ from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
 from conformance.case_maker import make_cases
 from conformance.cases import AnyOf, Converts, Delivers, Refuses, Sequences
-from conformance.log_cases import NotAsked, convert_question
+from conformance.codec.record_batch import sealed
+from conformance.log_cases import NotAsked, convert_question, read_question
 from conformance.vector_files import read_vectors
 from conformance.yaml_files import FileError
 
@@ -154,6 +155,15 @@ def test_where_the_bytes_are_open_refusing_is_right_too_or_anything(tmp_path, ca
     assert case.expect.open
     assert one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: any').expect == AnyOf()
     assert one(tmp_path, catalog, f'op: read, hex: "{SKEWED}", either: any').expect == AnyOf()
+
+
+def test_where_bits_beyond_a_varint_stand_any_offset_will_do():
+    """Nobody says whether they are dropped, refused or kept, as by readers that count in 64 bits."""
+    excess = bytes.fromhex("18 00 00 8080808010 026b 0276 00")
+    _, expect = read_question(sealed(batch(0)[:61] + excess))
+    assert expect == AnyOf()
+    _, expect = read_question(sealed(batch(0)[:61] + excess.replace(b"\x10", b"\x00")))
+    assert isinstance(expect, Delivers)
 
 
 def test_a_checksum_is_what_a_reader_should_look_at(tmp_path, catalog):
