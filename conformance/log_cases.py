@@ -35,11 +35,8 @@ _ORDER = (
     "offset.record-formula",
     "record.offset-delta",
     "recursive.wrapper-offset-is-last",
-    "varint.fifth-byte-excess-bits",
-    "varlong.tenth-byte-excess-bits",
 )
-"""Open places after which offsets need not rise, or are others to who keeps what we drop: what a consumer makes of such
-a log is anybody's guess."""
+"""Open places after which offsets do not rise: what a consumer makes of such a log is anybody's guess."""
 
 
 class NotAsked(NotationError):

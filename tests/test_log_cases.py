@@ -8,9 +8,10 @@ import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
 from conformance.case_maker import make_cases
-from conformance.cases import AnyOf, Converts, Delivers, Refuses, Sequences
+from conformance.cases import AnyOf, Converts, Delivers, Kind, Refuses, Sequences
 from conformance.codec.record_batch import sealed
 from conformance.log_cases import NotAsked, convert_question, read_question
+from conformance.log_judging import judge_read
 from conformance.vector_files import read_vectors
 from conformance.yaml_files import FileError
 
@@ -157,13 +158,25 @@ def test_where_the_bytes_are_open_refusing_is_right_too_or_anything(tmp_path, ca
     assert one(tmp_path, catalog, f'op: read, hex: "{SKEWED}", either: any').expect == AnyOf()
 
 
-def test_where_bits_beyond_a_varint_stand_any_offset_will_do():
-    """Nobody says whether they are dropped, refused or kept, as by readers that count in 64 bits."""
-    excess = bytes.fromhex("18 00 00 8080808010 026b 0276 00")
-    _, expect = read_question(sealed(batch(0)[:61] + excess))
-    assert expect == AnyOf()
-    _, expect = read_question(sealed(batch(0)[:61] + excess.replace(b"\x10", b"\x00")))
-    assert isinstance(expect, Delivers)
+def test_of_bits_beyond_a_varint_a_reader_may_refuse_or_drop_them_and_no_more():
+    """Kept, they make an offset beyond INT32 of an offsetDelta: no reading of the documents, nor Apache Kafka's."""
+    log = sealed(batch(0)[:61] + bytes.fromhex("18 00 00 8080808010 026b 0276 00"))
+    _, expect = read_question(log)
+    assert expect.open
+    (record,) = expect.view.records
+    assert record["offset"] == 0
+    shown = {
+        "offset": "0",
+        "timestamp": "1000",
+        "timestampType": "CreateTime",
+        "key": "6b",
+        "value": "76",
+        "headers": [],
+    }
+    assert judge_read(expect, {"records": [shown], "nextOffset": "1"}).kind is Kind.EITHER
+    assert judge_read(expect, {"records": [], "error": "malformed", "nextOffset": "0"}).kind is Kind.EITHER
+    kept = judge_read(expect, {"records": [{**shown, "offset": str(1 << 31)}], "nextOffset": "1"})
+    assert (kept.kind, kept.requirement) == (Kind.FAIL, "offset.record-formula")
 
 
 def test_a_checksum_is_what_a_reader_should_look_at(tmp_path, catalog):

@@ -80,7 +80,11 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
     assert whole == {"sound": (3, 12, 60), "broken": (3, 11, 55)}
     report = json.loads((tmp_path / "found.json").read_text())
     assert [row["position"] for row in report["first"]] == [row[3] for row in expected[:2]]
-    assert expected[0][2] in done.stdout
+    told = [line for line in done.stdout.splitlines() if line.startswith("must ")]
+    details = [row["detail"] for row in rows(out / "findings")]
+    for line, (*_, file, at, _, rule, _), detail in zip(told, expected[:2], details[:2], strict=True):
+        assert line.startswith(f"must {rule} {file}, byte {at} ")
+        assert line.endswith(f": {detail}"), "a finding is one line, however long"
     assert "2 partitions, 6 segments" in done.stdout
     assert "2 must, 1 note" in done.stdout
 

@@ -240,10 +240,11 @@ def read(data: bytes, **asked: Any) -> dict[str, Any]:
 
 
 def _consumed(record: Any) -> dict[str, Any]:
-    """Show a ConsumerRecord; None is its word for no timestamp and no timestamp type."""
-    named = record.timestamp_type
-    return {
-        **_record(record),
-        "timestamp": -1 if record.timestamp is None else record.timestamp,
-        "timestampType": "NoTimestampType" if named is None else _named(TIMESTAMP_TYPES, named),
-    }
+    """Show a ConsumerRecord; None is its word for no timestamp.
+
+    A type of None says nothing: the C extension gives it for magic 0, and for magic 1 with timestamp -1.
+    """
+    value = {**_record(record), "timestamp": -1 if record.timestamp is None else record.timestamp}
+    if record.timestamp_type is not None:
+        value["timestampType"] = _named(TIMESTAMP_TYPES, record.timestamp_type)
+    return value
