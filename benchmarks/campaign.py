@@ -21,14 +21,14 @@ from pathlib import Path
 import psutil
 from pyspark.sql import SparkSession
 
-from conformance.catalog import Catalog, read_catalog
-from conformance.generated import TYPES
-from conformance.pipeline.campaign import spread
-from conformance.pipeline.examining import Task
+from conformance.cases.catalog import Catalog, read_catalog
+from conformance.pipeline.campaign.driver import spread
+from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.campaign.slices import SLICE, Campaign
+from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.tables import rows_of
 from conformance.pipeline.session import session
-from conformance.pipeline.slices import SLICE, Campaign
-from conformance.pipeline.store import Store
-from conformance.pipeline.tables import rows_of
+from conformance.strategies.seeded.cases import TYPES
 
 CASES = 100_000
 CORES = 100

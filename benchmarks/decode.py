@@ -18,8 +18,8 @@ from collections.abc import Callable
 from aiokafka.record import _crecords, memory_records
 from batches import word_batches
 
-from conformance.pipeline import kernels
-from conformance.pipeline.columns import columns
+from conformance.pipeline.audit import kernels
+from conformance.pipeline.audit.columns import columns
 
 RECORDS = 1_000
 BATCHES = 40

@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from conformance.cases import Case, Outcome
-from conformance.catalog import read_catalog
-from conformance.judging import judge
-from conformance.run import Plan, run_target
+from conformance.cases.catalog import read_catalog
+from conformance.cases.model import Case, Outcome
+from conformance.judging.judge import judge
+from conformance.running.examiner import Plan, run_target
 from conformance.targets import protocol
 from conformance.targets.process import Launch
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from conformance import codec
-from conformance.cases import AnyOf, Refuses
-from conformance.own_cases import expectation
-from conformance.strategies.dice import Dice
-from conformance.strategies.generate import Drawn, drawn
-from conformance.strategies.mutations import MUTATIONS, mutate
+from conformance.cases.from_reference import expectation
+from conformance.cases.model import AnyOf, Refuses
+from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.generator import Drawn, drawn
+from conformance.strategies.seeded.mutations import MUTATIONS, mutate
 
 TYPES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 SLOWEST = 0.1

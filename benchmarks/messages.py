@@ -19,9 +19,9 @@ from pathlib import Path
 
 from conformance import codec
 from conformance.codec.messages import wire_of
-from conformance.definitions import read_definitions
-from conformance.generated import message_types
-from conformance.strategies.generate import dice_of, value
+from conformance.definitions.files import read_definitions
+from conformance.strategies.seeded.cases import message_types
+from conformance.strategies.seeded.generator import dice_of, value
 
 SMALL = (
     ("HeartbeatRequest", 4, {"GroupId": "group", "GenerationId": 7, "MemberId": "member-1", "GroupInstanceId": None}),

@@ -76,12 +76,12 @@ import yaml
 
 import conformance
 from conformance import codec
-from conformance.cases import Case, Kind
-from conformance.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.model import Case, Kind
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
-from conformance.generated import TYPES, generated_cases
-from conformance.run import Plan, run_target
+from conformance.running.examiner import Plan, run_target
+from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets import session
 from conformance.targets.process import Launch
 from conformance.targets.session import Terms

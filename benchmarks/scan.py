@@ -24,10 +24,10 @@ from pathlib import Path
 from batches import word_batches
 
 from conformance.codec.compression import CODEC_NAMES
-from conformance.pipeline import kernels
-from conformance.pipeline.audit import findings_and_piece
-from conformance.pipeline.ledger import settle
-from conformance.pipeline.segments import Split, find_segments
+from conformance.pipeline.audit import kernels
+from conformance.pipeline.audit.batches import findings_and_piece
+from conformance.pipeline.audit.ledger import settle
+from conformance.pipeline.audit.segments import Split, find_segments
 
 ROUNDS = 3
 BATCH = 16_000

@@ -17,8 +17,8 @@ from conformance import __version__
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.cases import Case
-    from conformance.catalog import Catalog
+    from conformance.cases.catalog import Catalog
+    from conformance.cases.model import Case
 
 OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -28,9 +28,9 @@ def _one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from conformance.cases.yaml_files import FileError
         from conformance.codec import UnknownType
         from conformance.targets.resolve import UnknownTarget
-        from conformance.yaml_files import FileError
 
         try:
             return command(*args, **kwargs)
@@ -179,7 +179,7 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
     """
     import signal
 
-    from conformance.running import judge_all
+    from conformance.commands.judging import judge_all
 
     # Told to stop by `timeout` or a CI job, it ends its targets and reports as if by hand.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -228,7 +228,7 @@ def campaign(targets: tuple[str, ...], **options: Any) -> None:
     """
     import signal
 
-    from conformance.pipeline.campaign import run_campaign
+    from conformance.pipeline.campaign.driver import run_campaign
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run_campaign(targets, options, _console(), _console(err=True)))
@@ -241,7 +241,7 @@ def campaign(targets: tuple[str, ...], **options: Any) -> None:
 @_one_line_errors
 def serve(target: str, python: str | None, definitions: Path | None) -> None:
     """Speak the target protocol on standard input and output for the reference or a Python module."""
-    from conformance.running import known_definitions
+    from conformance.commands.judging import known_definitions
     from conformance.targets.resolve import UnknownTarget, resolve
     from conformance.targets.serving import serve_reference
 
@@ -261,7 +261,7 @@ def serve(target: str, python: str | None, definitions: Path | None) -> None:
 @_one_line_errors
 def doctor(target: str, python: str | None) -> None:
     """Check an adapter before it judges its target."""
-    from conformance.doctor import examine
+    from conformance.running.doctor import examine
     from conformance.targets.resolve import resolve
 
     healthy = True
@@ -317,8 +317,8 @@ def list_targets(setup: str | None) -> None:
 @_one_line_errors
 def list_cases(*, requirements: bool, select: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
     """List cases, or requirements with level, document section and cases."""
-    from conformance.catalog import read_catalog
-    from conformance.catalog import select as selected
+    from conformance.cases.catalog import read_catalog
+    from conformance.cases.catalog import select as selected
 
     catalog = read_catalog(vectors)
     chosen = selected(catalog.cases.values(), select)
@@ -358,7 +358,7 @@ def _no_case(select: Sequence[str]) -> None:
 @_one_line_errors
 def show(case_id: str, vectors: tuple[Path, ...]) -> None:
     """Show one case: its bytes field by field, what is expected, and why."""
-    from conformance.catalog import read_catalog
+    from conformance.cases.catalog import read_catalog
     from conformance.codec.dump import annotate
     from conformance.reports.explain import expected_text
     from conformance.reports.text import case_report
@@ -382,8 +382,8 @@ def show(case_id: str, vectors: tuple[Path, ...]) -> None:
 def explain(name: str, given: str, definitions: Path | None) -> None:
     """Annotate any bytes by the reference codec, with every violation and remark."""
     from conformance.codec.dump import annotate
+    from conformance.commands.judging import known_definitions
     from conformance.reports.text import dump
-    from conformance.running import known_definitions
 
     known_definitions(definitions)
     data = _given_bytes(given)
@@ -400,7 +400,7 @@ def explain(name: str, given: str, definitions: Path | None) -> None:
 
 def _given_bytes(given: str) -> bytes:
     """Bytes from hex digits, from a file (`@FILE`, raw), or from standard input (`-`, raw)."""
-    from conformance.running import parse_hex
+    from conformance.commands.judging import parse_hex
 
     if given == "-":
         return sys.stdin.buffer.read()
@@ -412,7 +412,7 @@ def _given_bytes(given: str) -> bytes:
 @_one_line_errors
 def fixtures(folder: Path) -> None:
     """Write golden binary fixtures: the vectors with bytes, a covering set of batches, and a manifest."""
-    from conformance.fixtures import write_fixtures
+    from conformance.running.fixtures import write_fixtures
 
     click.echo(f"{folder}: {write_fixtures(folder)} fixtures")
 
@@ -452,7 +452,7 @@ def scan(paths: tuple[str, ...], **options: Any) -> None:
     """
     import signal
 
-    from conformance.pipeline.scanning import run_scan
+    from conformance.pipeline.audit.scan import run_scan
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run_scan(paths, options, _console(), _console(err=True)))
@@ -478,9 +478,9 @@ def lint(path: Path, against: Path | None, *, fail_on: str, strict: bool, json_f
     """
     import json
 
-    from conformance.definitions import DefinitionError
-    from conformance.lint import as_json, counts, levels, summary
-    from conformance.lint import lint as examine
+    from conformance.definitions.files import DefinitionError
+    from conformance.definitions.lint import as_json, counts, levels, summary
+    from conformance.definitions.lint import lint as examine
 
     try:
         found = levels(examine(path, against))
@@ -504,8 +504,8 @@ def vector_files() -> None:
 
 
 def _files(files: tuple[Path, ...]) -> list[Path]:
-    from conformance.catalog import VECTORS
-    from conformance.catalog import vector_files as find
+    from conformance.cases.catalog import VECTORS
+    from conformance.cases.catalog import vector_files as find
 
     return [file for root in files or (VECTORS,) for file in find(root)]
 
@@ -515,7 +515,7 @@ def _files(files: tuple[Path, ...]) -> list[Path]:
 @_one_line_errors
 def check_vectors(files: tuple[Path, ...]) -> None:
     """Hold vector files against the reference codec and their own rules."""
-    from conformance.vector_tool import check
+    from conformance.cases.vector_tool import check
 
     problems = [problem for file in _files(files) for problem in check(file)]
     for problem in problems:
@@ -529,7 +529,7 @@ def check_vectors(files: tuple[Path, ...]) -> None:
 @_one_line_errors
 def fix_vectors(files: tuple[Path, ...]) -> None:
     """Format vector files; quote what YAML would misread; recompute lengths and checksums where asked."""
-    from conformance.vector_tool import fix
+    from conformance.cases.vector_tool import fix
 
     for file in _files(files):
         if fix(file):

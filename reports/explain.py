@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
-from conformance.cases import (
+from conformance.cases.from_reference import as_given, parts_of
+from conformance.cases.model import (
     Accepted,
     AnyOf,
     Broke,
@@ -28,8 +29,7 @@ from conformance.cases import (
 )
 from conformance.codec.dump import Line, annotate, line_at, line_of
 from conformance.codec.notation import UNSHOWN, NotationError
-from conformance.own_cases import as_given, parts_of
-from conformance.results import Result
+from conformance.running.results import Result
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.visibility import VIEW
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance import __version__
-from conformance.cases import Kind
+from conformance.cases.model import Kind
 from conformance.reports.explain import actual_json, expected_json, reproduce
-from conformance.results import Result, Shrunk, Tally, TargetRun
+from conformance.running.results import Result, Shrunk, Tally, TargetRun
 
 
 def as_json(runs: Sequence[TargetRun], seed: int) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from conformance.cases import Kind
+from conformance.cases.model import Kind
 from conformance.reports.explain import explain
-from conformance.results import Result, TargetRun
+from conformance.running.results import Result, TargetRun
 
 
 def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -> str:

@@ -12,12 +12,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from conformance.cases import LEVELS, Accepted, Case, Kind
+from conformance.cases.model import LEVELS, Accepted, Case, Kind
+from conformance.cases.vector_files import Requirement
 from conformance.codec import Violation
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
-from conformance.results import Result, Shrunk, TargetRun
-from conformance.vector_files import Requirement
+from conformance.running.results import Result, Shrunk, TargetRun
 
 _LONGEST = 8192
 """Characters of a line; the longest that we make ourselves is a command with a kilobyte of hex."""

@@ -9,11 +9,11 @@ import importlib
 import importlib.util
 from typing import Any
 
-_TYPED = "conformance.strategies.typed"
+_TYPED = "conformance.strategies.hypothesis.typed"
 
 
 def __getattr__(name: str) -> Any:
-    """A public name of `conformance.strategies.typed`."""
+    """A public name of `conformance.strategies.hypothesis.typed`."""
     # A module that is imported from here is asked for as a name first: that is no use of Hypothesis.
     if importlib.util.find_spec(f"{__name__}.{name}"):
         raise AttributeError(f"module {__name__!r} has not imported {name!r}")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
 import subprocess
 import sys
-import time
-import uuid
 from pathlib import Path
 
-import psutil
 import pytest
+from traces import ROOT, Traces
 
-from conformance.catalog import read_catalog
+from conformance.cases.catalog import read_catalog
 from conformance.targets.resolve import adapters
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -73,32 +68,6 @@ def broker_logs(tmp_path_factory):
             subprocess.run(["java", "-Xmx512m", "-cp", jars, "WriteLogs", logs], check=True, timeout=180)
             (shared / "broker-done").touch()
     return logs
-
-
-class Traces:
-    """Marks processes by their environment, which children inherit, and finds those that still run."""
-
-    VARIABLE = "CONFORMANCE_TESTS_TRACE"
-
-    def __init__(self) -> None:
-        self.token = uuid.uuid4().hex
-        self.env = {**os.environ, self.VARIABLE: self.token, "PYTHONPATH": str(ROOT)}
-
-    def left(self) -> list[str]:
-        """Command lines of marked processes that run; those that are about to go are given a moment."""
-        until = time.monotonic() + 2
-        while (found := self._running()) and time.monotonic() < until:
-            time.sleep(0.05)
-        return found
-
-    def _running(self) -> list[str]:
-        found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, OSError):
-                marked = process.environ().get(self.VARIABLE) == self.token
-                if marked and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(" ".join(process.cmdline()))
-        return found
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import conformance
+from conformance.cases.yaml_files import FileError
 from conformance.pipeline.java import java_home
-from conformance.yaml_files import FileError
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit started: the Java, the master and the rest are its affair."""

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases import Case
-from conformance.catalog import read_catalog, select
-from conformance.generated import case_of, generated_cases, types_for
-from conformance.known import Known, read_known
-from conformance.results import Result, Shrunk
-from conformance.run import Examiner, Plan, probe_case
-from conformance.shrinking import PATIENCE, shrink
-from conformance.strategies.whole_logs import QUESTIONS
+from conformance.cases.catalog import read_catalog, select
+from conformance.cases.model import Case
+from conformance.cases.yaml_files import FileError
+from conformance.running.examiner import Examiner, Plan, probe_case
+from conformance.running.known_failures import Known, read_known
+from conformance.running.results import Result, Shrunk
+from conformance.running.shrinking import PATIENCE, shrink
+from conformance.strategies.seeded.cases import case_of, generated_cases, types_for
+from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart, Terms
-from conformance.yaml_files import FileError
 
 
 class Questions:

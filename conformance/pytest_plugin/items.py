@@ -9,12 +9,12 @@ from typing import Self
 
 import pytest
 
-from conformance.cases import Case, Kind
+from conformance.cases.model import Case, Kind
 from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.asking import Questions, Target
 from conformance.pytest_plugin.words import all_described, described, verdict
 from conformance.reports.text import printable
-from conformance.results import Result, Shrunk
+from conformance.running.results import Result, Shrunk
 from conformance.targets.session import CannotStart
 
 CLAIMS = "probe/claims"

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from conformance import __version__
-from conformance.cases import Kind, Unsupported, Verdict
+from conformance.cases.model import Kind, Unsupported, Verdict
+from conformance.cases.yaml_files import FileError
 from conformance.codec import UnknownType
-from conformance.known import stale
 from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.asking import Questions, Target
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
-from conformance.results import Result
+from conformance.running.known_failures import stale
+from conformance.running.results import Result
 from conformance.targets.resolve import UnknownTarget, resolve
 from conformance.targets.session import CannotStart
-from conformance.yaml_files import FileError
 
 
 class Suite:

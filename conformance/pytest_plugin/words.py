@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from conformance.cases.vector_files import Requirement
 from conformance.reports.explain import Explanation, explain, reproduce
 from conformance.reports.text import dump, printable
-from conformance.results import Result, Shrunk
-from conformance.vector_files import Requirement
+from conformance.running.results import Result, Shrunk
 
 
 def verdict(result: Result) -> str:

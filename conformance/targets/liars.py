@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from conformance.cases import (
+from conformance.cases.model import (
     ROBUSTNESS,
     Converts,
     Delivers,

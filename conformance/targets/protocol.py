@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.cases import ERRORS, WHOLE_LOG, Accepted, Broke, Case, Outcome, Refused, Unsupported
+from conformance.cases.model import ERRORS, WHOLE_LOG, Accepted, Broke, Case, Outcome, Refused, Unsupported
 from conformance.codec.messages import LAST, Versions
 
 PROTOCOL = 1

@@ -12,7 +12,7 @@ from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.messages import type_name
 from conformance.codec.notation import DECIMAL, HEX, NUMBER, Fields, ListOf, Names, NotationError, unknown_fields
 from conformance.codec.primitives import ARRAYS
-from conformance.definitions import parse_definition
+from conformance.definitions.files import parse_definition
 from conformance.semantics.conversion import Unconvertible, convert
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, view

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance import __version__
+from conformance.cases.yaml_files import FileError, load
 from conformance.targets.process import Launch
-from conformance.yaml_files import FileError, load
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"
 """The bundled adapters: a folder each, with target.yaml."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from conformance.cases import Broke, Outcome, Unsupported
+from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.targets import protocol
 from conformance.targets.process import Flood, Gone, Launch, Silent, TargetProcess
 from conformance.targets.protocol import Description, ProtocolError

@@ -1,0 +1,89 @@
+"""The catalogue: the requirements register and all vectors, made into cases; and which of them are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from conformance.cases.from_vectors import make_cases
+from conformance.cases.model import Case
+from conformance.cases.vector_files import Requirement, Vector, read_requirements, read_vectors
+from conformance.cases.yaml_files import FileError
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+"""The bundled vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All requirements by id, all vectors, and all cases by id, in order."""
+
+    requirements: dict[str, Requirement]
+    vectors: tuple[Vector, ...]
+    cases: dict[str, Case] = field(repr=False)
+
+    def covering(self) -> dict[str, list[str]]:
+        """Requirement id to the ids of its cases."""
+        found: dict[str, list[str]] = {name: [] for name in self.requirements}
+        for case in self.cases.values():
+            found[case.requirement].append(case.id)
+        return found
+
+
+def read_catalog(further: Iterable[Path] = ()) -> Catalog:
+    """The bundled catalogue, with the vectors of further folders or files. Raises FileError."""
+    requirements = read_requirements(VECTORS / "requirements.yaml")
+    vectors: list[Vector] = []
+    cases: dict[str, Case] = {}
+    for root, origin in [(VECTORS, ""), *((path, str(path)) for path in further)]:
+        for path in vector_files(root):
+            for vector in read_vectors(path):
+                vectors.append(vector)
+                for case in make_cases(vector, requirements, origin):
+                    if case.id in cases:
+                        raise vector.error("this id stands already in another vector")
+                    cases[case.id] = case
+    return Catalog(requirements, tuple(vectors), cases)
+
+
+def vector_files(root: Path) -> list[Path]:
+    """The vector files below a folder (or the file itself), in order. Raises FileError when there is nothing."""
+    if root.is_file():
+        return [root]
+    if not root.is_dir():
+        raise FileError(root, "there is no such file or folder")
+    files = sorted(path for path in root.rglob("*.y*ml") if path.name != "requirements.yaml")
+    if not files:
+        raise FileError(root, "there is no vector file (*.yaml) in this folder")
+    return files
+
+
+# --- selection ----------------------------------------------------------------------------------------
+
+
+def select(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
+    """The cases that match any pattern: a glob over ids, or `type:`, `requirement:` or `level:` and a glob."""
+    wanted = [_matcher(pattern) for pattern in patterns]
+    return [case for case in cases if not wanted or any(matches(case) for matches in wanted)]
+
+
+def _matcher(pattern: str) -> Any:
+    attribute, colon, rest = pattern.partition(":")
+    if colon and attribute == "type":
+        return lambda case: fnmatchcase(case.type, rest) or case.type.partition("<")[0] == rest
+    if colon and attribute in ("requirement", "level"):
+        return lambda case: fnmatchcase(getattr(case, attribute), rest)
+    return lambda case: fnmatchcase(case.id, pattern)
+
+
+def as_of(cases: Iterable[Case], version: str) -> list[Case]:
+    """The cases that a release of the suite had: those introduced no later than it. Raises ValueError."""
+    limit = _version(version)
+    return [case for case in cases if not case.since or _version(case.since) <= limit]
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))

@@ -1,0 +1,348 @@
+"""Vectors → cases: what is asked of a target, and what must come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conformance import codec
+from conformance.cases.log_questions import is_checksum_case, question_of, read_question, softened
+from conformance.cases.model import (
+    ERRORS,
+    WHOLE_LOG,
+    AnyOf,
+    Case,
+    Expectation,
+    Measures,
+    Op,
+    Reads,
+    Refuses,
+    Writes,
+    WritesAs,
+)
+from conformance.cases.vector_files import Requirement, Vector
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, unknown_fields
+from conformance.codec.record_batch import ENCODE_FIELDS, HEADER_SIZE, OVERHEAD, RECORD_ENCODE_FIELDS
+
+STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
+"""Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
+
+READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
+"""Types whose bytes are a log to `read`."""
+
+LEADER_EPOCH = (12, 16)
+"""Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""
+
+_COMPRESSIBLE = 1000
+"""Bytes of records from which an encoder is expected to compress."""
+
+
+# --- cases --------------------------------------------------------------------------------------------
+
+
+def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str = "") -> Iterator[Case]:
+    """The cases of a vector: decode, and where they exist encode and size. Raises FileError."""
+    row = vector.row
+    if row["requirement"] not in requirements:
+        raise vector.error(f"there is no requirement {row['requirement']!r}")
+    maker = _Maker(vector, requirements[row["requirement"]], origin)
+    if "op" in row:
+        yield maker.log_case()
+        return
+    if vector.data is None:
+        yield maker.refused_value()
+    elif "value" in row:
+        yield from maker.value_cases()
+    elif "reject" in row:
+        yield maker.decode(Refuses(*_error_class(vector)), ())
+    else:
+        yield maker.decode(AnyOf(tuple(_readings(vector))), ())
+    if vector.type in READABLE and vector.data is not None:
+        yield maker.read()
+
+
+def _error_class(vector: Vector) -> tuple[str | None, str]:
+    """The class to judge, if any, and as worded. The documents name one class only: a CRC mismatch is corrupt."""
+    error = vector.row["reject"]
+    if error not in ERRORS:
+        raise vector.error(f"reject is one of {', '.join(ERRORS)}, found {error!r}")
+    if error != "corrupt" or vector.data is None:
+        return None, error
+    found = codec.decode(vector.type, vector.data)
+    return ("corrupt" if len(found.violations) == 1 else None), error
+
+
+def _readings(vector: Vector) -> Iterator[Reads | Refuses]:
+    given = vector.row["either"]
+    if given == "any":
+        return
+    if not isinstance(given, list) or not given:
+        raise vector.error("either is `any` or a list of readings")
+    for reading in given:
+        if reading == "reject":
+            yield Refuses()
+        elif isinstance(reading, dict) and set(reading) <= {"value", "consumed"} and reading:
+            value = _parse(vector, reading["value"]) if "value" in reading else UNSHOWN
+            yield Reads(value, reading.get("consumed"))
+        else:
+            raise vector.error(f"a reading is `reject` or {{value, consumed}}, found {reading!r:.60}")
+
+
+def _parse(vector: Vector, given: Any) -> Any:
+    notation = codec.wire(vector.type).notation
+    unknown = unknown_fields(notation, given)
+    if unknown:
+        raise vector.error(f"value: {unknown[0]} is no field of {vector.type}")
+    try:
+        return notation.parse(given)
+    except NotationError as error:
+        raise vector.error(f"value: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes the cases of one vector."""
+
+    vector: Vector
+    requirement: Requirement
+    origin: str
+
+    def value_cases(self) -> Iterator[Case]:
+        """Decode, encode and size of a vector with value and bytes."""
+        vector, data = self.vector, self.vector.data
+        assert data is not None
+        stated = _parse(vector, vector.row["value"])
+        consumed = vector.row.get("consumed", len(data))
+        if type(consumed) is not int or not 0 <= consumed <= len(data):
+            raise vector.error(f"consumed: expected a number up to {len(data)}")
+        value = self._complete(stated, data) if is_structured(vector.type) else stated
+        yield self.decode(Reads(value, consumed), self._about(stated))
+        if vector.row.get("canonical", True) and "consumed" not in vector.row:
+            # Of a message, what is left out is at its default: the encoder is told no more than the vector.
+            yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
+
+    def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
+        """The decode case."""
+        data = self.vector.data
+        assert data is not None
+        return self._case("decode", {"hex": data.hex()}, expect, about)
+
+    def log_case(self) -> Case:
+        """The case of a vector for a whole log."""
+        try:
+            request, expect = question_of(self.vector.row, self.vector.data)
+        except NotationError as error:
+            raise self.vector.error(str(error)) from None
+        return _lenient(self._case(self.vector.row["op"], request, expect, ()))
+
+    def read(self) -> Case:
+        """The same bytes through `read` from the first offset: what an application sees of them."""
+        data, row = self.vector.data, self.vector.row
+        assert data is not None
+        request, expect = read_question(data)
+        if "either" in row:
+            values = 0 if row["either"] == "any" else sum(reading != "reject" for reading in row["either"])
+            expect = softened(expect) if values == 1 else AnyOf()
+        return _lenient(self._case("read", request, expect, (), suffix=":read"))
+
+    def refused_value(self) -> Case:
+        """An encode case whose value has no encoding."""
+        value = self.vector.row.get("value")
+        if self.vector.row.get("reject") != "invalid-value":
+            raise self.vector.error("a value without hex is rejected as invalid-value")
+        parameters = {name: self.vector.row[name] for name in ("magic", "compression") if name in self.vector.row}
+        return self._case("encode", {**parameters, "value": value}, Refuses(None, "invalid-value"), ())
+
+    def _encode_cases(self, value: Any, data: bytes) -> Iterator[Case]:
+        vector = self.vector
+        if vector.type == "LOG":
+            return
+        if vector.type in ("RECORD_BATCH", "MESSAGE_SET"):
+            request, expect = (batch_request if vector.type == "RECORD_BATCH" else set_request)(value, data)
+            if expect is not None:
+                yield self._case("encode", request, expect, (), suffix=":encode")
+            if isinstance(expect, Writes):
+                yield self._case("size", request, Measures(len(data)), (), suffix=":size")
+            return
+        shown = codec.wire(vector.type).notation.render(value)
+        try:
+            written = codec.encode(vector.type, value)
+        except codec.Unencodable as error:
+            raise vector.error(f"the value has no encoding ({error}): say `canonical: false`") from None
+        if written != data:
+            raise vector.error("these are not the bytes that an encoder writes: say `canonical: false`")
+        expect = WritesAs(self._complete(value, data)) if is_free(vector.type) else Writes(data)
+        yield self._case("encode", {"value": shown}, expect, (), suffix=":encode")
+        yield self._case("size", {"value": shown}, Measures(len(data)), (), suffix=":size")
+
+    def _definition(self) -> dict[str, Any]:
+        """The definition that travels with a message."""
+        return {"definition": self.vector.definition} if self.vector.definition else {}
+
+    def _complete(self, stated: Any, data: bytes) -> Any:
+        """The whole value by the reference, held against what the vector states."""
+        read = codec.decode(self.vector.type, data)
+        if not read.ok:
+            raise self.vector.error(f"the bytes have no value: {read.violations[0]}")
+        path = next(codec.wire(self.vector.type).notation.mismatches(stated, read.value), None)
+        if path:
+            raise self.vector.error(f"value: the bytes say otherwise at {path}")
+        return read.value
+
+    def _about(self, stated: Any) -> tuple[str, ...]:
+        row = self.vector.row
+        if "about" in row:
+            if not isinstance(row["about"], list) or not all(isinstance(path, str) for path in row["about"]):
+                raise self.vector.error("about: expected a list of paths")
+            return tuple(row["about"])
+        if "consumed" in row:
+            return ("consumed",)
+        if not is_structured(self.vector.type):
+            return ()
+        return tuple(dict.fromkeys(_leaves(codec.wire(self.vector.type).notation, stated)))
+
+    def _case(
+        self, op: Op, request: dict[str, Any], expect: Expectation, about: tuple[str, ...], *, suffix: str = ""
+    ) -> Case:
+        vector, row = self.vector, self.vector.row
+        codecs, magics = codecs_and_magics(vector.type, vector.data) if vector.data else (frozenset(), frozenset())
+        return Case(
+            id=vector.id + suffix,
+            op=op,
+            type=vector.type,
+            requirement=self.requirement.id,
+            level=self.requirement.level,
+            request={"op": op, **({} if op in WHOLE_LOG else typed(vector.type)), **self._definition(), **request},
+            expect=expect,
+            data=vector.data,
+            about=about,
+            disputed=self.requirement.disputed(op),
+            codecs=codecs,
+            magics=magics,
+            origin=self.origin,
+            **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
+        )
+
+
+def _lenient(case: Case) -> Case:
+    """The case at level should, where a wrong checksum is all that a consumer is to notice (contract, section 2)."""
+    return replace(case, level="should") if is_checksum_case(case.expect) and case.level == "must" else case
+
+
+def is_structured(name: str) -> bool:
+    """Whether vectors of a type state only the fields that they are about."""
+    return name in STRUCTURED or name.startswith("MESSAGE<")
+
+
+def typed(name: str) -> dict[str, Any]:
+    """How a request names a type."""
+    message = codec.message_of(name)
+    return {"type": name} if message is None else {"type": "MESSAGE", "message": message[0].name, "version": message[1]}
+
+
+def is_free(name: str) -> bool:
+    """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
+    found = codec.message_of(name)
+    if found is None:
+        return False
+    message, version = found
+    return any(version in member.tagged for members in message.structures.values() for member in members)
+
+
+def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
+    if isinstance(notation, Fields) and stated is not None:
+        for name, entry in stated.items():
+            yield from _leaves(notation.fields[name], entry, f"{path}.{name}" if path else name)
+    elif isinstance(notation, ListOf) and isinstance(notation.element, Fields) and any(stated or ()):
+        for entry in stated:
+            yield from _leaves(notation.element, entry, path)
+    else:
+        yield path
+
+
+def encode_request(value: dict[str, Any]) -> dict[str, Any]:
+    """What an encoder is told of a batch, in notation."""
+    shown = codec.TYPES["RECORD_BATCH"].notation.render(value)
+    request = {name: shown[name] for name in ENCODE_FIELDS}
+    request["records"] = [{name: record[name] for name in RECORD_ENCODE_FIELDS} for record in shown["records"]]
+    return request
+
+
+Question = tuple[dict[str, Any], Writes | WritesAs | None]
+"""What is asked of an encoder, and what it must write; None where the request cannot say what the bytes hold."""
+
+
+def set_request(messages: tuple[dict[str, Any], ...], data: bytes) -> Question:
+    """The request for a message set that lies in `data`: plain messages, or one wrapper with all of them."""
+    log = codec.decode("LOG", data).value
+    shown = codec.TYPES["MESSAGE_SET"].notation.render(messages)
+    entries = log["batches"]
+    magics, codecs = ({entry[name] for entry in entries} for name in ("magic", "compression"))
+    if len(magics) != 1 or len(codecs) != 1 or any(message.get("timestampType") for message in messages):
+        return {}, None
+    magic, number = magics.pop(), codecs.pop()
+    request = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
+    try:
+        written = codec.encode("MESSAGE_SET", messages, magic=magic, compression=number)
+    except codec.Unencodable:
+        return {}, None
+    if number == 0:
+        return request, Writes(data) if written == data else None
+    plain = len(codec.encode("MESSAGE_SET", messages, magic=magic))
+    if plain < _COMPRESSIBLE or len(written) > plain // 2 or codec.decode("LOG", written).value != log:
+        return {}, None
+    return request, WritesAs(log, "LOG")
+
+
+def batch_request(value: dict[str, Any], data: bytes) -> Question:
+    """The request for a batch that lies in `data`."""
+    expect = _batch_expectation(value, data)
+    return ({} if expect is None else {"value": encode_request(value)}), expect
+
+
+def _batch_expectation(value: dict[str, Any], data: bytes) -> Writes | WritesAs | None:
+    """What an encoder asked for this batch must write; None for a batch that the encode request cannot say."""
+    start, stop = LEADER_EPOCH
+    try:
+        written = codec.encode("RECORD_BATCH", value)
+    except codec.Unencodable:
+        return None
+    if [record["offsetDelta"] for record in value["records"]] != list(range(len(value["records"]))):
+        return None
+    if value["compression"] == 0:
+        same = written[:start] == data[:start] and written[stop:] == data[stop:]
+        return Writes(data, LEADER_EPOCH) if same else None
+    read = codec.decode("RECORD_BATCH", written).value
+    free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
+    kept = {name: entry for name, entry in value.items() if name not in free}
+    plain = sum(len(codec.wire("RECORD").encode(record)) for record in value["records"])
+    if plain < _COMPRESSIBLE or len(written) - HEADER_SIZE > plain // 2:
+        return None
+    return WritesAs(kept) if all(read[name] == entry for name, entry in kept.items()) else None
+
+
+def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset[int]]:
+    """The codecs and magics in the entries of some bytes, as far as they can be seen; codec 5 to 7 is none."""
+    codecs: set[str] = set()
+    magics: set[int] = set()
+    if name not in ("RECORD_BATCH", "MESSAGE_SET", "LOG"):
+        return frozenset(), frozenset()
+    at = 0
+    while len(data) - at > _ATTRIBUTES[0]:
+        magic = data[at + MAGIC_AT]
+        magics.add(magic)
+        attributes = at + _ATTRIBUTES.get(magic, len(data))
+        if attributes < len(data) and data[attributes] & 7 < len(CODEC_NAMES):
+            codecs.add(CODEC_NAMES[data[attributes] & 7])
+        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+        if name == "RECORD_BATCH" or size < 0:
+            break
+        at += OVERHEAD + size
+    return frozenset(codecs), frozenset(m for m in magics if m in _ATTRIBUTES)
+
+
+_ATTRIBUTES = {0: 17, 1: 17, 2: 22}
+"""Where the bits of the codec lie in an entry, by its magic."""

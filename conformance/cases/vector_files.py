@@ -1,0 +1,223 @@
+"""Vector files and the register as they stand in YAML: their shape checked, nothing made of them yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import codec
+from conformance.cases.model import LEVELS
+from conformance.cases.yaml_files import FileError, Row, load
+from conformance.codec.messages import type_name
+from conformance.definitions.files import parse_definition
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A row of the register: one testable statement of the documents, and how it is judged."""
+
+    id: str
+    level: str
+    statement: str
+    source: tuple[str, ...] = ()
+    conflict: str = ""
+    settled: str = ""
+    why: str = ""
+    upstream: str = ""
+    upstream_op: str = ""
+    upstream_crash: bool = False
+    """Apache Kafka runs out of memory here, so a crash is disputed too."""
+    testable: bool = True
+    tests: tuple[str, ...] = ()
+    """The kinds of test that can show it, `lint` among them."""
+
+    def disputed(self, op: str) -> frozenset[str]:
+        """The verdicts that say nothing here, because Apache Kafka itself does not meet it in this operation."""
+        if self.upstream != "differs" or self.upstream_op not in ("", op):
+            return frozenset()
+        return frozenset(("fail", "crash") if self.upstream_crash else ("fail",))
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One vector as it stands in a file, with its place."""
+
+    id: str
+    type: str
+    row: Row
+    path: Path
+    data: bytes | None
+    definition: dict[str, Any] | None = None
+    """That of the message which the vector is about."""
+
+    def error(self, problem: str) -> FileError:
+        """An error that names the vector and its line."""
+        return FileError(self.path, f"{self.id}: {problem}", self.row.line)
+
+
+def read_requirements(path: Path) -> dict[str, Requirement]:
+    """The register in a file. Raises FileError."""
+    rows = load(path)
+    if not isinstance(rows, list):
+        raise FileError(path, "a list of requirements is expected")
+    register: dict[str, Requirement] = {}
+    for row in rows:
+        if not isinstance(row, Row) or not isinstance(row.get("id"), str):
+            raise FileError(path, "a requirement is a mapping with an id", getattr(row, "line", 0))
+        if row.get("level") not in LEVELS:
+            raise FileError(path, f"{row['id']}: level is one of {', '.join(LEVELS)}", row.line)
+        if row["id"] in register:
+            raise FileError(path, f"{row['id']} stands twice", row.line)
+        register[row["id"]] = Requirement(
+            row["id"],
+            row["level"],
+            row.get("statement", ""),
+            tuple(row.get("source", ())),
+            conflict=row.get("conflict", ""),
+            settled=row.get("settled", ""),
+            why=row.get("why", ""),
+            upstream=row.get("upstream", ""),
+            upstream_op=row.get("upstream-op", ""),
+            upstream_crash=row.get("upstream-crash", False),
+            testable=row.get("testable", True),
+            tests=tuple(row.get("tests", ())),
+        )
+    return register
+
+
+# --- vectors ------------------------------------------------------------------------------------------
+
+_KEYS = {
+    *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "about"),
+    *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
+    *("isolation", "fetchOffset", "highWatermark", "aborted", "checkCrcs", "baseOffset", "batches"),
+    *("message", "version"),
+}
+_TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
+_ID = re.compile(r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|bytes/[A-Z0-9_<>]+/[0-9a-f]{12}\Z")
+"""Ids of vectors. Generated (`gen/`), ad hoc (`bytes/TYPE/digest`) and probing cases have names of their own."""
+
+
+def read_vectors(path: Path) -> Iterator[Vector]:
+    """The vectors in a file, shape checked. Raises FileError with the line."""
+    document = load(path)
+    common = Row()
+    if isinstance(document, Row):
+        common = document
+        unknown = set(document) - {"type", "source", "since", "vectors", "definitions"}
+        if unknown:
+            raise FileError(path, f"unknown key {sorted(unknown)[0]!r} beside vectors", document.line)
+        document = document.get("vectors")
+    if not isinstance(document, list):
+        raise FileError(path, "a list of vectors is expected, or a mapping with `vectors:`")
+    for row in document:
+        yield _vector(path, row, common)
+
+
+def _vector(path: Path, row: Any, common: Row) -> Vector:
+    if not isinstance(row, Row):
+        raise FileError(path, f"a vector is a mapping, found {row!r:.40}", common.line)
+    for key in ("type", "source", "since"):
+        if key in common:
+            row.setdefault(key, common[key])
+    name = row.get("id", "")
+    _check_keys(path, row)
+    kind, definition = row["type"], None
+    if kind == "MESSAGE":
+        kind, definition = _message(path, row, common)
+    vector = Vector(name, kind, row, path, _bytes(path, row), definition)
+    try:
+        codec.wire(vector.type)
+    except codec.UnknownType as error:
+        raise vector.error(str(error)) from None
+    if "op" in row:
+        _check_log_keys(vector)
+        return vector
+    outcomes = [key for key in ("reject", "either") if key in row]
+    if len(outcomes) > 1 or not ({"value", "hex"} & set(row)) or ("either" in row and "hex" not in row):
+        raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
+    if ("value" in row) + ("hex" in row) + len(outcomes) != 2:
+        raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
+    return vector
+
+
+def _message(path: Path, row: Row, common: Row) -> tuple[str, dict[str, Any]]:
+    """The type of a vector of a message, and its definition, which stands under `definitions` of the file."""
+    defined = common.get("definitions", {})
+    name, version = row.get("message"), row.get("version")
+    if not isinstance(defined, dict) or not isinstance(name, str) or not isinstance(defined.get(name), dict):
+        raise FileError(path, f"{row['id']}: there is no message {name!r} under `definitions` of the file", row.line)
+    if type(version) is not int:
+        raise FileError(path, f"{row['id']}: version: expected a number, found {version!r}", row.line)
+    definition = {"name": name, **defined[name]}
+    message, findings = parse_definition(definition)
+    if message is None or findings:
+        problem = f"{findings[0].path}: {findings[0].problem}".lstrip(": ")
+        raise FileError(path, f"the definition of {name}: {problem}", common.line)
+    try:
+        codec.know([message])
+    except ValueError as error:
+        raise FileError(path, str(error), common.line) from None
+    return type_name(name, version), definition
+
+
+_OF_LOGS = {
+    "read": ("isolation", "fetchOffset", "highWatermark", "aborted", "checkCrcs"),
+    "convert": ("magic", "baseOffset"),
+    "sequence": ("batches",),
+}
+"""What a vector of an operation on whole logs may say of the request, besides the bytes."""
+_COMMON = {"id", "type", "requirement", "op", "hex", "value", "reject", "either", "note", "found-in", "since", "source"}
+
+
+def _check_log_keys(vector: Vector) -> None:
+    op = vector.row["op"]
+    if op not in _OF_LOGS:
+        raise vector.error(f"op is one of {', '.join(_OF_LOGS)}, found {op!r:.40}")
+    unknown = set(vector.row) - _COMMON - set(_OF_LOGS[op])
+    if unknown:
+        raise vector.error(f"{sorted(unknown)[0]!r} is no part of a {op} request")
+    if sum(key in vector.row for key in ("value", "reject", "either")) != 1:
+        raise vector.error(f"a vector of {op} has one of value, reject and either")
+
+
+def _check_keys(path: Path, row: Row) -> None:
+    for key in _TEXTS:
+        if key in row and not isinstance(row[key], str):
+            raise FileError(path, f"{key}: expected a string, found {row[key]!r}", row.line)
+    if not _ID.match(row.get("id", "")):
+        raise FileError(path, f"id {row.get('id', '')!r}: expected family/words-with-dashes", row.line)
+    for key in ("type", "requirement"):
+        if key not in row:
+            raise FileError(path, f"{row['id']}: {key} is missing", row.line)
+    unknown = set(row) - _KEYS
+    if unknown:
+        known = ", ".join(sorted(_KEYS))
+        raise FileError(path, f"{row['id']}: unknown key {sorted(unknown)[0]!r}; there are {known}", row.line)
+
+
+def hex_pieces(given: Any) -> list[tuple[int, str]]:
+    """The pieces of a `hex`: how often, and the digits as written. Raises ValueError."""
+    pieces: list[tuple[int, str]] = []
+    for piece in given if isinstance(given, list) else [given]:
+        if isinstance(piece, str):
+            pieces.append((1, piece))
+        elif isinstance(piece, dict) and set(piece) == {"repeat", "hex"} and isinstance(piece["hex"], str):
+            if type(piece["repeat"]) is not int or not 0 <= piece["repeat"] <= 1 << 24:
+                raise ValueError(f"repeat: expected a number from 0 to {1 << 24}, found {piece['repeat']!r}")
+            pieces.append((piece["repeat"], piece["hex"]))
+        else:
+            raise ValueError(f"expected quoted hex digits or {{repeat, hex}}, found {piece!r:.40}")
+    return pieces
+
+
+def _bytes(path: Path, row: Row) -> bytes | None:
+    if "hex" not in row:
+        return None
+    try:
+        return b"".join(bytes.fromhex(digits) * times for times, digits in hex_pieces(row["hex"]))
+    except ValueError as error:
+        raise FileError(path, f"{row['id']}: hex: {error}", row.line) from None

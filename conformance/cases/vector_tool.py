@@ -1,0 +1,205 @@
+"""`conformance vectors check|fix`: vector files checked by the reference, formatted, checksums recomputed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+from conformance import codec
+from conformance.cases.catalog import VECTORS
+from conformance.cases.from_vectors import make_cases
+from conformance.cases.model import AnyOf, Case, Reads, Refuses
+from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
+from conformance.cases.yaml_files import FileError, misread
+from conformance.codec.record_batch import OVERHEAD, sealed
+
+# --- check --------------------------------------------------------------------------------------------
+
+
+def check(path: Path) -> Iterator[FileError]:
+    """Everything that is wrong with a vector file, as errors with path and line."""
+    requirements = read_requirements(VECTORS / "requirements.yaml")
+    seen: set[str] = set()
+    try:
+        vectors = list(read_vectors(path))
+    except FileError as error:
+        yield error
+        return
+    for vector in vectors:
+        if vector.id in seen:
+            yield vector.error("this id stands twice in the file")
+        seen.add(vector.id)
+        try:
+            for case in make_cases(vector, requirements):
+                yield from _agrees(vector, case)
+            yield from _stale(vector)
+        except FileError as error:
+            yield error
+
+
+def _agrees(vector: Vector, case: Case) -> Iterator[FileError]:
+    """Hold a decode case against what the reference makes of its bytes."""
+    if case.op != "decode" or case.data is None:
+        return
+    read = codec.decode(case.type, case.data)
+    match case.expect:
+        case Reads(value, consumed):
+            yield from _agrees_on_value(vector, read, value, consumed)
+        case Refuses():
+            if not any(not violation.open for violation in read.violations):
+                yield vector.error("the reference does not refuse these bytes for certain: use `either`")
+        case AnyOf(readings) if readings and read.ok:
+            if not any(_is_reading(case, reading, read) for reading in readings):
+                yield vector.error("none of the readings is what the reference makes of the bytes")
+        case AnyOf(readings) if readings and not any(isinstance(reading, Refuses) for reading in readings):
+            yield vector.error(f"no reading refuses, but the reference does: {read.violations[0]}")
+
+
+def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Any, consumed: int | None) -> Iterator[FileError]:
+    if not read.ok:
+        yield vector.error(f"the reference refuses these bytes: {read.violations[0]}")
+    elif read.remarks:
+        yield vector.error(f"the documents leave this open, use `either`: {read.remarks[0]}")
+    elif not codec.wire(vector.type).notation.same(value, read.value):
+        yield vector.error("the reference reads another value")
+    elif consumed != read.consumed:
+        yield vector.error(f"the reference consumes {read.consumed} bytes")
+
+
+def _is_reading(case: Case, reading: Reads | Refuses, read: codec.Decoded) -> bool:
+    if isinstance(reading, Refuses):
+        return False
+    return codec.wire(case.type).notation.same(reading.value, read.value) and reading.consumed in (None, read.consumed)
+
+
+def _stale(vector: Vector) -> Iterator[FileError]:
+    """Bytes that a recomputation would change."""
+    wanted = _recompute(vector)
+    if wanted and vector.data is not None and recomputed(vector.data, wanted) != vector.data:
+        yield vector.error(f"{' and '.join(wanted)} would be recomputed: run `conformance vectors fix`")
+
+
+# --- recompute ----------------------------------------------------------------------------------------
+
+_RECOMPUTED = ("batchLength", "crc")
+
+
+def _recompute(vector: Vector) -> list[str]:
+    wanted = vector.row.get("recompute", [])
+    if not isinstance(wanted, list) or not set(wanted) <= set(_RECOMPUTED):
+        raise vector.error(f"recompute: a list of {', '.join(_RECOMPUTED)}")
+    return [name for name in _RECOMPUTED if name in wanted]
+
+
+def recomputed(data: bytes, wanted: list[str]) -> bytes:
+    """A batch (the first, where several follow one another) with length and checksum made right again."""
+    if "batchLength" in wanted:
+        data = sealed(data, crc=False)
+    if "crc" in wanted and len(data) >= OVERHEAD:
+        length = int.from_bytes(data[8:OVERHEAD], "big", signed=True)
+        stop = OVERHEAD + length if 0 < length <= len(data) - OVERHEAD else len(data)
+        data = sealed(data[:stop], length=False) + data[stop:]
+    return data
+
+
+# --- fix ----------------------------------------------------------------------------------------------
+
+
+def fix(path: Path) -> bool:
+    """Rewrite a file: misread scalars quoted, fields recomputed where asked, one form. Whether it changed.
+
+    Comments and the order of things stay. Raises FileError for what cannot be mended by machine.
+    """
+    before = path.read_text(encoding="utf-8")
+    path_text = _quoted(path, before)
+    document = _round_trip().load(path_text)
+    for row in document["vectors"] if isinstance(document, CommentedMap) else document:
+        _fix_row(path, row)
+    stream = io.StringIO()
+    _round_trip().dump(document, stream)
+    after = stream.getvalue()
+    if after != before:
+        path.write_text(after, encoding="utf-8")
+    return after != before
+
+
+def _round_trip() -> YAML:
+    form = YAML(typ="rt")
+    form.width = 1 << 20
+    form.preserve_quotes = True
+    form.brace_single_entry_mapping_in_flow_sequence = True
+    form.representer.add_representer(type(None), _write_null)
+    form.indent(mapping=2, sequence=4, offset=2)
+    return form
+
+
+def _write_null(representer: Any, _: None) -> Any:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+def _quoted(path: Path, text: str) -> str:
+    """The text with every unquoted scalar that YAML would misread put in quotes."""
+    try:
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise FileError(path, str(error.problem), mark.line + 1 if mark else 0) from None
+    marks = sorted((node.start_mark.index, node.end_mark.index) for node in _plain_scalars(root))
+    for start, stop in reversed(marks):
+        text = f'{text[:start]}"{text[start:stop]}"{text[stop:]}'
+    return text
+
+
+def _plain_scalars(node: Any) -> Iterator[yaml.ScalarNode]:
+    """Unquoted scalars below a node that are read as something else."""
+    if isinstance(node, yaml.ScalarNode):
+        if not node.style and node.tag != "tag:yaml.org,2002:str" and misread(node.tag, node.value):
+            yield node
+    elif isinstance(node, yaml.SequenceNode):
+        for entry in node.value:
+            yield from _plain_scalars(entry)
+    elif isinstance(node, yaml.MappingNode):
+        for key, entry in node.value:
+            yield from _plain_scalars(key)
+            yield from _plain_scalars(entry)
+
+
+def _fix_row(path: Path, row: Any) -> None:
+    if not isinstance(row, CommentedMap):
+        return
+    if "hex" in row and row.get("recompute"):
+        try:
+            pieces = hex_pieces(row["hex"])
+            data = b"".join(bytes.fromhex(digits) * times for times, digits in pieces)
+        except ValueError as error:
+            raise FileError(path, f"{row.get('id')}: hex: {error}", row.lc.line + 1) from None
+        _put_back(row, recomputed(data, [name for name in _RECOMPUTED if name in row["recompute"]]))
+    for key in ("hex", "note"):
+        if isinstance(row.get(key), str):
+            row[key] = DoubleQuotedScalarString(row[key])
+
+
+def _put_back(row: CommentedMap, data: bytes) -> None:
+    """Write the bytes back into the pieces they came from, spaces and repeats as they were."""
+    if isinstance(row["hex"], str):
+        row["hex"] = _refilled(row["hex"], data)
+        return
+    pieces: CommentedSeq = row["hex"]
+    at = 0
+    for index, (times, digits) in enumerate(hex_pieces(list(pieces))):
+        size = len(bytes.fromhex(digits))
+        if isinstance(pieces[index], str):
+            pieces[index] = DoubleQuotedScalarString(_refilled(digits, data[at : at + size]))
+        at += size * times
+
+
+def _refilled(digits: str, data: bytes) -> str:
+    fresh = iter(data.hex())
+    return "".join(c if c.isspace() else next(fresh) for c in digits)

@@ -1,0 +1,1 @@
+"""Message definitions: the parser, the files, the rules."""

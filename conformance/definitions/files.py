@@ -1,0 +1,201 @@
+"""Message definitions: JSON with comments → parsed messages, every rule that is broken as a finding.
+
+They are read from a folder (a source checkout's, say), from a file, or from a jar or zip that holds them. Whatever the
+input, it ends in findings: sizes, depths and numbers of fields are bounded before anything is made of them.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from conformance.codec.messages import Message
+from conformance.definitions.parser import SOME, Finding, parse_definition, shown
+
+__all__ = ["DefinitionError", "Definitions", "Finding", "parse_definition", "parse_json", "read_definitions", "usable"]
+
+
+class DefinitionError(Exception):
+    """Definitions that cannot be used: everything that is wrong with them."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("\n".join(map(str, self.findings)))
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """The messages of a set of definitions by name, and what was found in reading them."""
+
+    messages: dict[str, Message] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+    """Message name to the file it came from."""
+
+
+# --- files --------------------------------------------------------------------------------------------
+
+_ARCHIVES = (".jar", ".zip", ".whl")
+_MARKS = ("validVersions", "fields", "flexibleVersions", "apiKey")
+"""A JSON object with one of these is meant to be a definition."""
+
+
+def read_definitions(path: Path) -> Definitions:
+    """All definitions of a folder, file, jar or zip, with every finding. Raises DefinitionError when there are none."""
+    alone = not path.is_dir() and not _is_archive(path)
+    found = Definitions()
+    findings: list[Finding] = []
+    for name, load in _sources(path):
+        twice: list[tuple[str, bool]] = []
+        try:
+            document = parse_json(_decoded(load()), twice)
+        except _UNREADABLE as error:
+            findings.append(Finding(name, "", "definitions.comments", f"no JSON: {_hint(error)}"))
+            continue
+        if alone or (isinstance(document, dict) and any(mark in document for mark in _MARKS)):
+            rule = "definitions.field-attributes"
+            findings += [Finding(name, "", rule, problem, open=same) for problem, same in twice]
+            findings += _add(found, path, name, document)
+    if not found.messages and not findings:
+        raise DefinitionError([Finding(str(path), "", "definitions.field-attributes", "there is no definition in it")])
+    return replace(found, findings=tuple(findings))
+
+
+def _add(found: Definitions, path: Path, name: str, document: Any) -> list[Finding]:
+    """Put the definition of a file with the others; what is wrong with it."""
+    if not isinstance(document, dict):
+        return [Finding(name, "", "definitions.field-attributes", "a definition is a JSON object")]
+    message, findings = parse_definition(document, name)
+    if message is not None and message.name in found.messages:
+        hint = f"{message.name} is defined already in {found.files[message.name]}"
+        return [*findings, Finding(name, "", "definitions.field-attributes", hint)]
+    if message is not None:
+        found.messages[message.name] = replace(message, origin=str(path))
+        found.files[message.name] = name
+    return findings
+
+
+def usable(path: Path) -> Definitions:
+    """The definitions of a path, to be used. Raises DefinitionError with everything that keeps any from being read."""
+    found = read_definitions(path)
+    named = {finding.file for finding in found.findings} - set(found.files.values())
+    broken = [finding for finding in found.findings if finding.file in named]
+    if broken:
+        raise DefinitionError(broken)
+    return found
+
+
+_LARGEST = 16 * 2**20
+"""Bytes of one file. Apache Kafka's largest definition has 30 thousand."""
+_ALTOGETHER = 128 * 2**20
+_UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+"""What reading a file, or a member of an archive, can end in; zipfile raises RuntimeError for encrypted members."""
+
+
+def _is_archive(path: Path) -> bool:
+    return path.is_file() and (path.suffix.lower() in _ARCHIVES or zipfile.is_zipfile(path))
+
+
+def _sources(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Name of every JSON file, and how to read it. Raises DefinitionError for a path that cannot be looked into."""
+    read = _Reader(path)
+    try:
+        if path.is_dir():
+            for file in sorted(path.rglob("*.json")):
+                if file.is_file():
+                    yield str(file), partial(read, file.open, "rb")
+        elif _is_archive(path):
+            with zipfile.ZipFile(path) as archive:
+                for name in sorted({name for name in archive.namelist() if name.endswith(".json")}):
+                    yield f"{path}!{name}", partial(read, archive.open, name)
+        else:
+            path.stat()
+            yield str(path), partial(read, path.open, "rb")
+    except _UNREADABLE as error:
+        raise DefinitionError([Finding(str(path), "", "definitions.comments", _hint(error))]) from None
+
+
+class _Reader:
+    """Reads files, each and all together only so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._left = path, _ALTOGETHER
+
+    def __call__(self, opened: Callable[[str], Any], argument: str) -> bytes:
+        with opened(argument) as stream:
+            data: bytes = stream.read(_LARGEST + 1)
+        self._left -= len(data)
+        if self._left < 0:
+            hint = f"it holds more than {_ALTOGETHER} bytes of JSON"
+            raise DefinitionError([Finding(str(self._path), "", "definitions.comments", hint)])
+        if len(data) > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST} bytes")
+        return data
+
+
+def _hint(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"line {line} is not UTF-8 (byte {error.start})") from None
+
+
+# --- JSON ---------------------------------------------------------------------------------------------
+
+_COMMENT = re.compile(r'("[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)|//[^\n]*')
+"""A string, also one that does not end (so that nothing is looked at twice), or a comment."""
+
+
+def parse_json(text: str, twice: list[tuple[str, bool]] | None = None) -> Any:
+    """JSON with // comments to the end of a line, anywhere but in strings.
+
+    A key that stands twice in one object counts as Apache Kafka reads it, the last one; `twice` gets what was
+    wrong, and whether both values are the same. Raises ValueError with line and column.
+    """
+    notes: list[tuple[str, bool]] = [] if twice is None else twice
+
+    def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(given)
+        if len(found) != len(given):
+            notes.extend(_twice(given, found))
+        return found
+
+    try:
+        stripped = _COMMENT.sub(lambda match: match[1] or "", text)
+        return json.loads(stripped, object_pairs_hook=pairs, parse_int=_number, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _twice(pairs: list[tuple[str, Any]], found: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    repeated = (key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+    for key in islice(repeated, SOME):
+        same = all(value == found[key] for name, value in pairs if name == key)
+        where = f" of {shown(found['name'])}" if "name" in found else ""
+        values = "with one value" if same else "with different values"
+        yield f"the key {shown(key)}{where} stands twice, {values}", same
+
+
+def _number(digits: str) -> int:
+    if len(digits) > 100:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,315 @@
+"""What we think of what a target did: `judge`, total and pure.
+
+It judges in layers: did it answer, accepted or refused, value, bytes consumed or written, class of the error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from conformance import codec
+from conformance.cases.model import (
+    PASSED,
+    Accepted,
+    AnyOf,
+    Broke,
+    Case,
+    Converts,
+    Delivers,
+    Expectation,
+    Kind,
+    Measures,
+    Outcome,
+    Reads,
+    Refused,
+    Refuses,
+    Sequences,
+    Unsupported,
+    Verdict,
+    Writes,
+    WritesAs,
+)
+from conformance.codec.log import rule_of
+from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.notation import UNSHOWN, NotationError, unshown_paths
+from conformance.judging.logs import judge_converted, judge_read, judge_sequence
+from conformance.semantics.visibility import View
+
+
+def judge(case: Case, outcome: Outcome) -> Verdict:
+    """Judge one outcome in layers: did it answer, accepted or refused, value, bytes consumed or written, class."""
+    match outcome:
+        case Unsupported(reason):
+            return Verdict(Kind.SKIP, f"unsupported: {reason}")
+        case Broke():
+            return _broken(case, outcome)
+        case Refused():
+            return _refused(case.expect, outcome)
+        case Accepted(answer):
+            try:
+                return _accepted(case, answer)
+            except NotationError as error:
+                return Verdict(Kind.PROTOCOL, f"the answer is not in the notation of {case.type}: {error}")
+
+
+def _broken(case: Case, broke: Broke) -> Verdict:
+    if broke.how in ("memory", "slow"):
+        rule = _memory_rule(case)
+        return Verdict(Kind.FAIL, broke.detail, requirement=rule, level="should", flaky=broke.flaky)
+    level = case.level if broke.how == "protocol" else "must"
+    return Verdict(Kind(broke.how), broke.detail, level=level, flaky=broke.flaky)
+
+
+def _memory_rule(case: Case) -> str:
+    if case.requirement.startswith("memory."):
+        return case.requirement
+    if "ARRAY" in case.type:
+        return "memory.array-count-bounded"
+    return "memory.string-length-bounded" if "STRING" in case.type else "memory.message-size-limit"
+
+
+def _refused(expect: Expectation, outcome: Refused) -> Verdict:
+    said = f"refused as {outcome.error}" + (f": {outcome.message}" if outcome.message else "")
+    match expect:
+        case Refuses(error) if error is not None and outcome.error != error:
+            return Verdict(Kind.FAIL, f"{said}, but the class should be {error}", level="should")
+        case Refuses() | Delivers(View(damage=codec.Violation())):
+            return PASSED
+        case AnyOf(()) | Delivers(open=True):
+            return Verdict(Kind.EITHER, "refused")
+        case AnyOf(readings) if any(isinstance(reading, Refuses) for reading in readings):
+            return Verdict(Kind.EITHER, "refused")
+    among = ", which agrees with no reading" if isinstance(expect, AnyOf) else ""
+    return Verdict(Kind.FAIL, said + among)
+
+
+def _accepted(case: Case, answer: dict[str, Any]) -> Verdict:
+    match case.expect:
+        case Reads() as reading:
+            return _compare(case, reading, answer)
+        case Refuses():
+            _shown(case, answer)
+            return Verdict(Kind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
+        case AnyOf(readings):
+            return _among(case, readings, answer)
+        case Writes() as writes:
+            return _compare_bytes(case, writes, _written(answer))
+        case WritesAs(value, name):
+            return _compare_meaning(replace(case, type=name or case.type), value, _written(answer))
+        case Measures(size):
+            found = _count(answer, "size")
+            return PASSED if found == size else Verdict(Kind.FAIL, f"size {found} instead of {size}")
+        case whole_log:
+            return _accepted_log(whole_log, answer)
+
+
+def _accepted_log(expect: Delivers | Converts | Sequences, answer: dict[str, Any]) -> Verdict:
+    match expect:
+        case Delivers():
+            return judge_read(expect, answer.get("value"))
+        case Converts(records):
+            return judge_converted(records, _written(answer))
+        case Sequences(answers):
+            return judge_sequence(answers, answer.get("value"))
+
+
+def _shown(case: Case, answer: dict[str, Any]) -> tuple[Any, int | None]:
+    """The value and the bytes consumed as the answer shows them; raises NotationError."""
+    if case.op != "decode":
+        return UNSHOWN, None
+    value = codec.wire(case.type).notation.parse(answer["value"]) if "value" in answer else UNSHOWN
+    return value, _count(answer, "consumed") if "consumed" in answer else None
+
+
+def _count(answer: dict[str, Any], name: str) -> int:
+    found = answer.get(name)
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise NotationError(f"{name}: expected a number from 0, found {found!r}")
+    return found
+
+
+def _written(answer: dict[str, Any]) -> bytes:
+    written = answer.get("hex")
+    try:
+        if isinstance(written, str):
+            return bytes.fromhex(written)
+    except ValueError:
+        pass
+    raise NotationError(f"hex: expected hex digits, found {written!r:.60}")
+
+
+def _compare(case: Case, reading: Reads, answer: dict[str, Any]) -> Verdict:
+    value, consumed = _shown(case, answer)
+    differs = _difference(case, reading, value, consumed)
+    if differs is not None:
+        return differs
+    unobserved = _unobserved(case, reading, value, consumed)
+    about = [path for path in case.about if _touches(path, unobserved)]
+    if about:
+        return Verdict(Kind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
+    notation = codec.wire(case.type).notation
+    # A message without fields in its version is shown by an empty object.
+    if not case.about and not notation.observed(value) and not value == reading.value == {}:
+        return Verdict(Kind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
+    return Verdict(Kind.PASS, unobserved=unobserved) if unobserved else PASSED
+
+
+def _difference(case: Case, reading: Reads, value: Any, consumed: int | None) -> Verdict | None:
+    if value is not UNSHOWN and reading.value is not UNSHOWN:
+        differs = _value_difference(case, reading.value, value)
+        if differs is not None:
+            return differs
+    if None not in (consumed, reading.consumed) and consumed != reading.consumed:
+        return Verdict(Kind.FAIL, f"{consumed} bytes consumed instead of {reading.consumed}", path="consumed")
+    return None
+
+
+_MOST = 100
+"""Differences looked at for one that the case is about."""
+
+
+def _value_difference(case: Case, expected: Any, actual: Any) -> Verdict | None:
+    """The difference to report: one that the case is about if there is any.
+
+    Another field's difference is a fault all the same, but against the requirement that says what that field is.
+    """
+    notation = codec.wire(case.type).notation
+    paths = list(islice(notation.mismatches(expected, actual), _MOST))
+    if not paths:
+        return None
+    path = next((path for path in paths if _is_about(case, path)), None)
+    requirement = "" if path else rule_of(case.type, paths[0], expected)
+    path = path or paths[0]
+    detail = "the value differs" if path == "value" else f"{path} differs"
+    detail += f" (and {len(paths) - 1} further)" if len(paths) > 1 else ""
+    return Verdict(Kind.FAIL, detail, path=path, requirement=requirement)
+
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def _is_about(case: Case, path: str) -> bool:
+    if case.type not in _STRUCTURED:
+        return True
+    plain = _INDEX.sub("", path).removeprefix(".")
+    return any(plain == about or plain.startswith(about + ".") for about in case.about)
+
+
+_STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
+
+
+def _unobserved(case: Case, reading: Reads, value: Any, consumed: int | None) -> tuple[str, ...]:
+    missing = [] if consumed is not None else ["consumed"]
+    if value is UNSHOWN:
+        return ("value", *missing)
+    if reading.value is UNSHOWN:
+        return tuple(missing)
+    return (*unshown_paths(codec.wire(case.type).notation, reading.value, value), *missing)
+
+
+def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
+    """Whether a path, or something around it, was left out."""
+    if path == "consumed":
+        return "consumed" in unobserved
+    return any(hidden in ("value", path) or path.startswith(hidden + ".") for hidden in unobserved)
+
+
+def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: dict[str, Any]) -> Verdict:
+    value, consumed = _shown(case, answer)
+    if not readings:
+        return Verdict(Kind.EITHER, "accepted")
+    wrong = []
+    for reading in readings:
+        if isinstance(reading, Reads):
+            differs = _difference(case, reading, value, consumed)
+            if differs is None:
+                if value is UNSHOWN:
+                    return Verdict(Kind.SKIP, "unobserved: the target shows no value")
+                return Verdict(Kind.EITHER, f"accepted, {_short(case, value)}")
+            wrong.append(differs)
+    none = "accepted with an outcome that agrees with no reading"
+    if len(wrong) != 1:
+        return Verdict(Kind.FAIL, none)
+    return Verdict(Kind.FAIL, f"{none}: {wrong[0].detail}", path=wrong[0].path)
+
+
+def _short(case: Case, value: Any) -> str:
+    shown = str(codec.wire(case.type).notation.render(value))
+    return shown if len(shown) < 80 else shown[:77] + "..."
+
+
+def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
+    start, stop = writes.ignoring
+    if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
+        return PASSED
+    if case.type in _STRUCTURED:
+        meant = _compare_meaning(case, codec.decode(case.type, writes.data).value, written)
+        if meant.kind is not Kind.PASS:
+            return meant
+    at = _first_difference(writes, written)
+    read = codec.decode(case.type, written)
+    unreadable = "" if read.ok and read.consumed == len(written) else ", and they cannot be read"
+    return Verdict(Kind.FAIL, f"the bytes differ from byte {at}{unreadable}", path=f"@{at}")
+
+
+def _first_difference(writes: Writes, written: bytes) -> int:
+    start, stop = writes.ignoring
+    for at, (one, other) in enumerate(zip(writes.data, written, strict=False)):
+        if one != other and not start <= at < stop:
+            return at
+    return min(len(writes.data), len(written))
+
+
+_FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
+"""What an encoder does not choose, or is not judged on."""
+
+
+def _compare_meaning(case: Case, value: dict[str, Any], written: bytes) -> Verdict:
+    """What was written, as the reference reads it, held against what should have been."""
+    read = codec.decode(case.type, written)
+    if not read.ok:
+        broken = read.violations[0]
+        return Verdict(Kind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)
+    if read.consumed != len(written):
+        return Verdict(Kind.FAIL, f"{len(written) - read.consumed} bytes stand after what was written")
+    if case.type == "LOG":
+        return _compare_sets(case, value, read, written)
+    found = read.value
+    if case.type == "RECORD_BATCH":
+        found = {name: entry for name, entry in found.items() if name not in _FREE}
+    differs = _written_difference(case, value, found)
+    if differs is None and read.remarks and case.type.startswith("MESSAGE<"):
+        return _lapse(read, written)
+    return differs or PASSED
+
+
+def _written_difference(case: Case, value: Any, found: Any) -> Verdict | None:
+    differs = _value_difference(case, value, found)
+    return None if differs is None else replace(differs, detail=f"{differs.detail} in what was written")
+
+
+def _compare_sets(case: Case, value: dict[str, Any], read: codec.Decoded, written: bytes) -> Verdict:
+    """A message set: what a reader gets is judged first, then the wrapper, at should, as Apache Kafka takes any."""
+    plain = {"batches": tuple({**entry, "offset": 0} for entry in value["batches"]), "partial": 0}
+    found = {**read.value, "batches": tuple({**entry, "offset": 0} for entry in read.value["batches"])}
+    differs = _written_difference(case, plain, found)
+    if differs is not None:
+        return differs
+    lapse = _written_difference(case, value, read.value) or _lapse(read, written)
+    return lapse if lapse.kind is Kind.PASS else replace(lapse, level="should")
+
+
+def _lapse(read: codec.Decoded, written: bytes) -> Verdict:
+    """What a writer of a message set should not do, though readers need not mind."""
+    if read.remarks:
+        first = read.remarks[0]
+        return Verdict(Kind.FAIL, f"what was written is open to doubt: {first}", requirement=first.requirement)
+    spans = codec.decode("LOG", written, trail=True).spans
+    first_inner = next((span for span in spans if span.path == "batches[0].value[0].offset"), None)
+    if first_inner is not None and first_inner.value and written[MAGIC_AT] == 1:
+        hint = f"the first inner offset is {first_inner.value}, not 0"
+        return Verdict(Kind.FAIL, hint, requirement="legacy.compressed-inner-offsets-from-zero")
+    return PASSED

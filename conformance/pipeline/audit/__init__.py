@@ -1,0 +1,1 @@
+"""Audits: the segments of logs, checked batch by batch."""

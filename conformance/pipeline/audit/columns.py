@@ -1,0 +1,187 @@
+"""A record batch as columns: header, plain records and a row of numbers a record, without an object for any of them.
+
+What comes out is *clean*: the reference codec accepts such a batch, has no remark but that a batch without a producer
+has a sequence (Apache Kafka's own coordinators write 0 there), and its values are these. Of anything else only this is
+said, that it is unusual; the reference then decides. Wherever the two differ it is a bug.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+
+from conformance.codec.checksums import CRC32C
+from conformance.codec.compression import CODECS
+from conformance.codec.cursor import Cursor, Findings, Limits, Malformed
+from conformance.codec.record_batch import CHECKSUMMED, CONTROL_KEYS, HEADER_SIZE, OVERHEAD, RECORD
+from conformance.pipeline.audit import kernels
+from conformance.pipeline.audit.kernels import COLUMNS, HEADER_COLUMNS, Rows
+
+_MIN, _MAX = -(1 << 63), (1 << 63) - 1
+_LIMITS = Limits()
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x08, 0x10, 0x20
+
+
+class Header(NamedTuple):
+    """The header of a batch, its fields by their names in the documents (record-batch#overview)."""
+
+    baseOffset: int  # noqa: N815 - the documents' names
+    batchLength: int  # noqa: N815
+    partitionLeaderEpoch: int  # noqa: N815
+    magic: int
+    crc: int
+    attributes: int
+    lastOffsetDelta: int  # noqa: N815
+    baseTimestamp: int  # noqa: N815
+    maxTimestamp: int  # noqa: N815
+    producerId: int  # noqa: N815
+    producerEpoch: int  # noqa: N815
+    baseSequence: int  # noqa: N815
+    recordCount: int  # noqa: N815
+
+    @property
+    def compression(self) -> int:
+        """The number of the codec."""
+        return self.attributes & 7
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether maxTimestamp is the timestamp of every record."""
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds a control record."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that the batch takes (record-batch#offset-calculation)."""
+        return self.baseOffset + self.lastOffsetDelta
+
+
+class Batch(NamedTuple):
+    """A clean batch. `rows` has a column for each of COLUMNS, positions are bytes of `plain`."""
+
+    header: Header
+    plain: bytes
+    rows: Rows
+    header_count: int
+    """Headers of all its records."""
+    max_timestamp: int
+    """The largest timestamp of its records by their deltas; the lowest INT64 where it has none."""
+
+    def column(self, name: str) -> Rows:
+        """A column of COLUMNS, one number a record."""
+        return self.rows[:, COLUMNS.index(name)]
+
+    def offsets(self) -> Rows:
+        """The absolute offset of each record."""
+        return self.column("offsetDelta") + self.header.baseOffset
+
+    def timestamps(self) -> Rows:
+        """The timestamp of each record, in milliseconds (record-batch#timestamp-calculation)."""
+        if self.header.is_log_append_time:
+            return np.full(len(self.rows), self.header.maxTimestamp, np.int64)
+        return self.column("timestampDelta") + self.header.baseTimestamp
+
+    def headers(self) -> Rows:
+        """A row for each header of each record, a column for each of HEADER_COLUMNS; `record` is the record's row."""
+        out = np.empty((self.header_count, len(HEADER_COLUMNS)), np.int64)
+        kernels.headers(kernels.octets(self.plain), self.rows, out)
+        return out
+
+    def field(self, index: int, name: str) -> bytes | None:
+        """The `key` or `value` of one record."""
+        start, length = (int(self.rows[index, COLUMNS.index(f"{name}{part}")]) for part in ("Start", "Length"))
+        return None if length < 0 else self.plain[start : start + length]
+
+
+def header_at(data: bytes, at: int) -> Header:
+    """The header of the batch that begins at a position of `data`, where there are 61 bytes; nothing is checked."""
+    return Header(*_HEADER.unpack_from(data, at))
+
+
+def columns(data: bytes, at: int = 0) -> Batch | None:
+    """The batch that begins at a position of `data`, perhaps with more behind it; None where it is unusual."""
+    if len(data) - at < HEADER_SIZE:
+        return None
+    header = header_at(data, at)
+    stop = at + OVERHEAD + header.batchLength
+    if header.batchLength < HEADER_SIZE - OVERHEAD or stop > len(data) or not _is_usual(header):
+        return None
+    if CRC32C.compute(memoryview(data)[at + CHECKSUMMED : stop]) != header.crc:
+        return None
+    payload = data[at + HEADER_SIZE : stop]
+    plain = _opened(payload, header.compression)
+    return None if plain is None else _with_rows(header, plain)
+
+
+def _is_usual(header: Header) -> bool:
+    """Whether the reference would find nothing in these numbers alone."""
+    return (
+        header.magic == 2
+        and not header.attributes & ~0x7F
+        and header.compression < len(CODECS)
+        and header.baseOffset >= 0
+        and header.lastOffsetDelta >= 0
+        and header.last_offset < _MAX
+        and header.baseTimestamp >= -1
+        and header.maxTimestamp >= -1
+        and header.recordCount >= 0
+        and _producer_fits(header)
+        and not (header.is_control and (header.recordCount > 1 or header.compression))
+    )
+
+
+def _producer_fits(header: Header) -> bool:
+    """Whether id, epoch and sequence go together; a control batch needs no sequence, and it may stand alone."""
+    if header.producerId == -1:
+        return header.producerEpoch == -1 and header.baseSequence >= -1 and not header.is_transactional
+    sequenced = header.baseSequence >= 0 or (header.is_control and header.baseSequence == -1)
+    return header.producerId >= 0 and header.producerEpoch >= 0 and sequenced
+
+
+def _opened(payload: bytes, codec: int) -> bytes | None:
+    """The plain records, opened by the reference's own code within its limits; None where that has anything to say."""
+    if codec == 0:
+        return payload
+    findings = Findings(limits=_LIMITS)
+    try:
+        plain = CODECS[codec].open(Cursor(payload, findings), payload)
+    except Malformed:
+        return None
+    return None if findings.remarks or findings.violations else plain
+
+
+def _with_rows(header: Header, plain: bytes) -> Batch | None:
+    """The batch with its records as rows, if each of them is sound and nothing else is there."""
+    count = header.recordCount
+    most = _LIMITS.elements if header.compression else count
+    if count * RECORD.smallest > len(plain) or count > most:
+        return None
+    rows: Rows = np.empty((count, len(COLUMNS)), np.int64)
+    sound, headers = kernels.records(kernels.octets(plain), 0, len(plain), rows)
+    if sound != count or (header.compression and count + headers > most):
+        return None
+    if count == 0:
+        return Batch(header, plain, rows, 0, _MIN)
+    if header.lastOffsetDelta < rows[-1, 3] or (header.is_control and not _is_marker(plain, rows, headers)):
+        return None
+    least, largest = kernels.timestamps(rows, header.baseTimestamp)
+    if least < -1 and not header.is_log_append_time:
+        return None
+    return Batch(header, plain, rows, headers, largest)
+
+
+def _is_marker(plain: bytes, rows: Rows, headers: int) -> bool:
+    start, length = int(rows[0, 4]), int(rows[0, 5])
+    return not headers and plain[start : start + max(length, 0)] in CONTROL_KEYS

@@ -1,0 +1,1 @@
+"""Campaigns: millions of generated cases, cut into slices and spread by Spark."""

@@ -1,0 +1,185 @@
+"""`conformance campaign`: slices spread over Spark, gathered into tables, and told as a short list."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.yaml_files import FileError
+from conformance.commands.judging import (
+    INTERRUPTED,
+    check_writable,
+    known_definitions,
+    progress_bar,
+    seed_of,
+    status,
+    write_files,
+)
+from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.campaign.slices import Campaign
+from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.summary import gather
+from conformance.pipeline.session import session, settings_of
+from conformance.reports.text import target_report, target_summary
+from conformance.running.examiner import Plan, probe_case
+from conformance.running.known_failures import read_known
+from conformance.running.results import TargetRun
+from conformance.running.shrinking import DISTINCT
+from conformance.strategies.seeded.cases import message_types, type_of, types_for
+from conformance.targets.session import CannotStart, Terms
+
+_LONGEST_TASK = 50
+"""Slices of one task at most: what is left when all others are done must not take long."""
+
+
+def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Console, errors: Console) -> int:
+    """Judge everything, or what is left of it, and report; returns the exit status.
+
+    Raises FileError, UnknownTarget, NoJava, NoSpark or OSError before anything runs.
+    """
+    catalog = read_catalog()
+    campaign = _campaign(targets, options, catalog)
+    known = read_known(options["known_failures"]) if options["known_failures"] is not None else ()
+    settings_of(options["conf"])
+    check_writable(options)
+    plan = Plan(1, campaign.terms, options["fail_on"], options["strict"], known)
+    store = Store(options["out"].absolute())  # executors have a folder of their own to work in
+    with store.opened(campaign):
+        work = Task(campaign, store, catalog.requirements, {})
+        runs = [TargetRun(target) for target in campaign.targets]
+        for run in runs:
+            _meet(run, work, catalog)
+        interrupted = False
+        if not any(run.problem for run in runs):
+            interrupted = not store.complete and not _judged(work, options, errors, runs)
+            finished = not interrupted and not any(run.problem for run in runs)
+            interrupted |= not gather(runs, work, catalog, plan, errors, finished=finished)
+    write_files({**options, "seed": campaign.seed}, runs, [])
+    for run in runs:
+        _print(run, console, catalog, quiet=options["quiet"])
+    if store.complete:
+        console.print(f"tables and vectors: {store.folder}", markup=False, soft_wrap=True)
+    return INTERRUPTED if interrupted else status(runs, stale_entries=False)
+
+
+def _campaign(targets: Sequence[str], options: dict[str, Any], catalog: Catalog) -> Campaign:
+    """What the options ask for. Raises FileError."""
+    messages = known_definitions(options["definitions"])
+    if wrong := [pattern for pattern in options["select"] if not pattern.startswith("type:")]:
+        raise FileError("--select", f"a campaign selects types, type:…, not {wrong[0][:60]!r}")
+    names = types_for(options["select"], message_types(messages))
+    if not names:
+        raise FileError("--select", f"no type matches {' or '.join(options['select'])[:60]!r}")
+    corpus: tuple[Any, ...] = ()
+    if options["corpus"]:
+        replayed = read_catalog(options["corpus"]).cases
+        corpus = tuple(case for identity, case in replayed.items() if identity not in catalog.cases)
+    return Campaign(
+        tuple(dict.fromkeys(targets)),
+        tuple(names),
+        options["cases"],
+        seed_of(options["seed"]),
+        Terms(timeout=options["timeout"], memory=options["memory"] << 20),
+        options["python"],
+        tuple(messages),
+        corpus,
+    )
+
+
+def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
+    """Ask a target who it is and try its claims, here and once: on every executor they are then the same.
+
+    Raises UnknownTarget.
+    """
+    examiner = work.examiner(run.name, catalog)
+    types = dict.fromkeys(map(type_of, work.campaign.names))
+    asked = [(op, name) for op in ("decode", "encode") for name in types]
+    asked += [(op, "LOG") for op in ("read", "sequence")]
+    try:
+        run.description = examiner.describe()
+        run.results += examiner.disproved([probe for op, name in asked if (probe := probe_case(op, name))])
+        work.refuted[run.name] = examiner.refuted
+    except CannotStart as error:
+        run.problem = str(error)
+    finally:
+        examiner.close()
+
+
+def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -> None:
+    shown = replace(run, shrunk=run.shrunk[:DISTINCT])
+    console.print(target_summary(shown) if quiet else target_report(shown, catalog.requirements), crop=False)
+    if len(run.shrunk) > DISTINCT and not quiet:
+        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures, each a vector", markup=False)
+
+
+# --- judging ------------------------------------------------------------------------------------------
+
+
+def _judged(work: Task, options: dict[str, Any], errors: Console, runs: list[TargetRun]) -> bool:
+    """Judge the slices that are not done; False when it was interrupted. Raises NoJava or NoSpark."""
+    done = work.store.done()
+    pending = [number for number in range(work.campaign.slices) if number not in done]
+    if not pending:
+        return True
+    with session(options["master"], "conformance campaign", settings_of(options["conf"])) as spark:
+        failed: list[Exception] = []
+
+        def judge_all() -> None:
+            try:
+                spread(spark, work, pending)
+            except Exception as error:  # noqa: BLE001 - told by the thread that waits
+                failed.append(error)
+
+        job = InheritableThread(target=judge_all, daemon=True)
+        try:
+            job.start()
+            _watch(job, work, errors)
+        except KeyboardInterrupt:
+            spark.sparkContext.cancelAllJobs()
+            job.join(30)
+            return False
+    if failed:
+        for run in runs:
+            run.problem = _reason(failed[0])
+    return True
+
+
+def spread(spark: SparkSession, work: Task, pending: list[int]) -> None:
+    """Have slices judged, several to a task. Raises what Spark makes of a task that fails."""
+    context = spark.sparkContext
+    share = max(1, min(_LONGEST_TASK, len(pending) // (4 * context.defaultParallelism)))
+    context.parallelize(pending, -(-len(pending) // share)).mapPartitions(work).count()
+
+
+def _watch(job: threading.Thread, work: Task, errors: Console) -> None:
+    """Show how far it is until it ends: a bar on a terminal, else a line a minute."""
+    total, began, told = work.campaign.slices, time.monotonic(), 0
+    with progress_bar(errors) as progress:
+        bar = progress.add_task("slices", total=total)
+        while job.is_alive():
+            job.join(1)
+            done = len(work.store.done())
+            progress.update(bar, completed=done)
+            minutes = int(time.monotonic() - began) // 60
+            if minutes > told and not errors.is_terminal:
+                told = minutes
+                errors.print(f"{done} of {total} slices", markup=False)
+
+
+def _reason(error: Exception) -> str:
+    """Why Spark gave up, in a line."""
+    text = str(error)
+    found = re.findall(r"^\S*(?:CannotStart|UnknownTarget): (.+)$", text, re.MULTILINE)
+    found += re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", text, re.MULTILINE)
+    if "str() failed" in text:  # its Java is gone, and with it what it had to say
+        text = "Spark stopped"
+    return f"{(found or text.splitlines() or ['Spark stopped'])[0]} (the same command goes on from here)"

@@ -1,0 +1,118 @@
+"""The folder of a campaign: what it is, which slices are done, its tables."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.cases.yaml_files import FileError
+from conformance.pipeline.campaign.slices import Campaign
+from conformance.pipeline.campaign.tables import gather
+
+_SLICE_FILE = re.compile(r"(\d+)\.parquet\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where a campaign keeps its results; on a cluster a folder that driver and executors share."""
+
+    folder: Path
+
+    @property
+    def manifest(self) -> Path:
+        """What the campaign is."""
+        return self.folder / "campaign.json"
+
+    @property
+    def slices(self) -> Path:
+        """A file for each slice that is done, until the tables are made."""
+        return self.folder / "slices"
+
+    @property
+    def counts(self) -> Path:
+        """The table of how many cases came out how; it is made last."""
+        return self.folder / "counts.parquet"
+
+    @property
+    def failures(self) -> Path:
+        """The table of the cases that failed."""
+        return self.folder / "failures.parquet"
+
+    @property
+    def clusters(self) -> Path:
+        """The table of failures that are the same."""
+        return self.folder / "clusters.parquet"
+
+    @property
+    def vectors(self) -> Path:
+        """The shrunk failures."""
+        return self.folder / "vectors"
+
+    @contextmanager
+    def opened(self, campaign: Campaign) -> Iterator[None]:
+        """Keep the folder for this campaign and this process. Raises FileError or OSError."""
+        if self.folder.is_dir() and not self.manifest.is_file() and any(self.folder.iterdir()):
+            raise FileError(self.folder, "this folder holds something else than a campaign")
+        self.slices.mkdir(parents=True, exist_ok=True)
+        with self.manifest.open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileError(self.folder, "a campaign runs here already") from None
+            self._agree(campaign)
+            for left in self.folder.glob(".*.parquet.*"):
+                left.unlink()  # by one who was killed while making a table
+            yield
+
+    def _agree(self, campaign: Campaign) -> None:
+        """Write down what the campaign is, or hold it against what is written. Raises FileError."""
+        wanted = campaign.identity()
+        text = self.manifest.read_text(encoding="utf-8")
+        if not text:
+            self.manifest.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+            return
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise FileError(self.manifest, "not the JSON that a campaign writes") from None
+        for name, value in wanted.items():
+            if found.get(name) != value:
+                was, now = (json.dumps(entry)[:60] for entry in (found.get(name), value))
+                raise FileError(self.folder, f"another campaign was begun here: {name} was {was}, and is {now} now")
+
+    def path_of(self, number: int) -> Path:
+        """The file of a slice."""
+        return self.slices / f"{number:08}.parquet"
+
+    def done(self) -> set[int]:
+        """The numbers of the slices that are done, while the tables are not made."""
+        found = (_SLICE_FILE.match(path.name) for path in self.slices.iterdir())
+        return {int(match[1]) for match in found if match}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the tables are made."""
+        return self.counts.exists()
+
+    def finish(self) -> None:
+        """Make the tables, and drop what they were made of. Raises OSError."""
+        if not self.complete:
+            gather(map(self.path_of, sorted(self.done())), self.counts, self.failures)
+        shutil.rmtree(self.slices)
+
+    @contextmanager
+    def so_far(self) -> Iterator[Store]:
+        """The tables of the slices that are done, for as long as they are looked at. Raises OSError."""
+        part = Store(self.folder / "so-far")
+        part.folder.mkdir(exist_ok=True)
+        try:
+            gather(map(self.path_of, sorted(self.done())), part.counts, part.failures)
+            yield part
+        finally:
+            shutil.rmtree(part.folder, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""A run: cases × targets → results, known failures, shrinking, saving."""

@@ -1,0 +1,171 @@
+"""`conformance fixtures DIR`: golden files for people's own tests, with a manifest that says what each one is.
+
+Every vector whose bytes the documents settle, and the covering set of record batches. Open places (`either`) are left
+out: a fixture is a promise in one of two directions, and there the documents give none.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from conformance import __version__, codec
+from conformance.cases import covering
+from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.model import WHOLE_LOG, AnyOf, Case, Reads, Refuses
+
+MANIFEST = "manifest.json"
+SUITE = "kafka-conformance"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """One golden file: its case, type and bytes, and what they are worth."""
+
+    id: str
+    type: str
+    data: bytes
+    value: Any
+    """In notation; null when not valid."""
+    requirement: str
+    valid: bool
+
+    @property
+    def path(self) -> str:
+        """Where it stands below the folder, with forward slashes."""
+        return f"{folder_name(self.type)}/{file_name(self.id)}"
+
+    def entry(self) -> dict[str, Any]:
+        """Its row of the manifest."""
+        return {
+            "path": self.path,
+            "type": self.type,
+            "sha256": sha256(self.data).hexdigest(),
+            "size": len(self.data),
+            "value": self.value,
+            "requirement": self.requirement,
+            "valid": self.valid,
+        }
+
+
+# --- what there is ------------------------------------------------------------------------------------
+
+
+def fixtures(catalog: Catalog) -> list[Fixture]:
+    """All fixtures, in the order of their paths."""
+    return sorted([*_vectors(catalog), *_covering()], key=lambda fixture: fixture.path)
+
+
+def _vectors(catalog: Catalog) -> Iterator[Fixture]:
+    for case in catalog.cases.values():
+        if case.data is None:
+            continue
+        if case.op in WHOLE_LOG and not case.id.endswith(":read"):
+            yield from _log(case)
+        if case.op != "decode":
+            continue
+        match case.expect:
+            case Reads(value):
+                shown = codec.wire(case.type).notation.render(value)
+                yield Fixture(case.id, case.type, case.data, shown, case.requirement, valid=True)
+            case Refuses():
+                yield Fixture(case.id, case.type, case.data, None, case.requirement, valid=False)
+
+
+def _log(case: Case) -> Iterator[Fixture]:
+    """The log of a vector that asks for something else than to decode it; none where it stands at an open place."""
+    assert case.data is not None
+    read = codec.decode("LOG", case.data)
+    if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, AnyOf):
+        return
+    shown = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
+    yield Fixture(case.id, "LOG", case.data, shown, case.requirement, valid=read.ok)
+
+
+def _covering() -> Iterator[Fixture]:
+    notation = codec.wire("RECORD_BATCH").notation
+    for number, row in enumerate(covering.rows(), 1):
+        data, value = covering.batch(row, number)
+        requirement = "control.single-record" if row["control"] == "yes" else f"codec.{row['codec']}"
+        name = f"covering/{number:03}"
+        yield Fixture(name, "RECORD_BATCH", data, notation.render(value), requirement, valid=True)
+
+
+# --- names --------------------------------------------------------------------------------------------
+
+
+def folder_name(name: str) -> str:
+    """A type as a folder: ARRAY<INT32> is ARRAY-INT32. Types take one parameter at most, so the way back is clear."""
+    return name.replace("<", "-").replace(">", "")
+
+
+_ESCAPED = re.compile(r"[^a-z0-9_-]")
+
+
+def file_name(case: str) -> str:
+    """A case id as a file: `~` for `/`, `=` and two hex digits for what not every file system tells apart or allows."""
+    return _ESCAPED.sub(lambda found: "~" if found[0] == "/" else f"={ord(found[0]):02x}", case) + ".bin"
+
+
+_OURS = re.compile(r"[A-Z0-9_-]+/[a-z0-9_~=-]+\.bin\Z")
+
+# --- files --------------------------------------------------------------------------------------------
+
+
+def manifest(entries: Iterable[Fixture]) -> bytes:
+    """The manifest, a fixture a line."""
+    head = f'{{"suite":{json.dumps(SUITE)},"version":{json.dumps(__version__)},"fixtures":[\n'
+    lines = (json.dumps(fixture.entry(), separators=(",", ":")) for fixture in entries)
+    return (head + ",\n".join(lines) + "\n]}\n").encode("ascii")
+
+
+def write_fixtures(folder: Path) -> int:
+    """Write all fixtures and, last, the manifest; files of an older run that are none any more go. Returns how many.
+
+    Other files are left alone. Raises OSError, also when a manifest stands there that is not one of ours.
+    """
+    everything = fixtures(read_catalog())
+    folder.mkdir(parents=True, exist_ok=True)
+    stale = _listed(folder / MANIFEST) - {fixture.path for fixture in everything}
+    for fixture in everything:
+        path = folder / fixture.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(fixture.data)
+    for name in sorted(stale):
+        _remove(folder / name)
+    _replace(folder / MANIFEST, manifest(everything))
+    return len(everything)
+
+
+def _listed(path: Path) -> set[str]:
+    """The paths in the manifest of an earlier run; none when there is no manifest."""
+    try:
+        read = json.loads(path.read_bytes())
+        if read["suite"] == SUITE:
+            return {entry["path"] for entry in read["fixtures"] if _OURS.match(entry["path"])}
+    except FileNotFoundError:
+        return set()
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise FileExistsError(errno.EEXIST, f"this is no manifest of {SUITE}, so it is left as it is", str(path))
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, and its folder when nothing else is in it."""
+    path.unlink(missing_ok=True)
+    with suppress(OSError):
+        path.parent.rmdir()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a file in place in one step."""
+    new = path.with_name(path.name + ".new")
+    new.write_bytes(data)
+    new.replace(path)

@@ -1,0 +1,115 @@
+"""Distinct generated failures as vector files, ready for `--vectors`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance import codec
+from conformance.cases.from_reference import ad_hoc_id, parts_of
+from conformance.cases.model import AnyOf, Case, Converts, Delivers, Expectation, Reads, Refuses, Sequences, Writes
+from conformance.codec.log import CHECKSUM_RULES
+from conformance.codec.notation import UNSHOWN
+from conformance.running.results import Shrunk, TargetRun
+from conformance.semantics.conversion import CONVERTED
+from conformance.semantics.visibility import VIEW
+
+
+def save_all(runs: Sequence[TargetRun], folder: Path) -> list[Path]:
+    """Write one file for each distinct failure; the files' paths. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for run in runs:
+        for shrunk in run.shrunk:
+            vector = as_vector(shrunk)
+            if vector is None:
+                continue
+            case = shrunk.result.case
+            path = folder / (
+                re.sub(r"[^A-Za-z0-9]+", "-", f"{case.type}-{case.op}-{case.id.rpartition('/')[2]}") + ".yaml"
+            )
+            text = yaml.safe_dump([vector], sort_keys=False, allow_unicode=False, width=1000, default_style=None)
+            path.write_text(
+                f"# {shrunk.count} generated cases fail like this for {run.name}; from {shrunk.origin}\n{text}"
+            )
+            paths.append(path)
+    return paths
+
+
+def as_vector(shrunk: Shrunk) -> dict[str, Any] | None:
+    """The vector of a shrunk failure; None where its expectation cannot be said in one."""
+    case = shrunk.result.case
+    found: dict[str, Any] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}
+    match case.op:
+        case "encode":
+            said = _encoded(case)
+        case "decode":
+            assert case.data is not None
+            said = {"hex": case.data.hex(), **_expected(case, shrunk.result.verdict.path)}
+        case _:
+            said = {"op": case.op, **parts_of(case), **_of_log(case.expect)}
+    if not said:
+        return None
+    return {**found, **said, "note": shrunk.result.verdict.detail, "source": f"derived: {shrunk.origin}"}
+
+
+def _identity(case: Case) -> str:
+    """Shrunk cases have an id of their own; one that was not shrunk gets it here, as vectors are no `gen/` cases."""
+    return ad_hoc_id(case.op, case.type, parts_of(case)) if case.id.startswith("gen/") else case.id
+
+
+def _encoded(case: Case) -> dict[str, Any]:
+    """What is to be encoded and to which bytes; nothing where a compressor decides on these."""
+    value = {"value": case.request["value"]}
+    if isinstance(case.expect, Refuses):
+        return {**value, "reject": "invalid-value"}
+    if isinstance(case.expect, Writes):
+        return {**value, "hex": case.expect.data.hex()}
+    # Of a message set the bytes tell magic and codec; what else is in them no encoder is held to.
+    return {**value, "hex": case.data.hex()} if case.type == "MESSAGE_SET" and case.data else {}
+
+
+def _of_log(expect: Expectation) -> dict[str, Any]:
+    """The answer of a vector for a whole log."""
+    match expect:
+        case Delivers(view, _, is_open):
+            seen = VIEW.render({"records": view.records, "nextOffset": view.next_offset})
+            if is_open:
+                return {"either": ["reject", {"value": seen}]}
+            if view.damage is not None:
+                return {"reject": "corrupt" if view.damage.requirement in CHECKSUM_RULES else "malformed"}
+            return {"value": seen}
+        case Converts(records):
+            return {"value": CONVERTED.render(records)}
+        case Sequences(answers):
+            return {"value": ["either" if len(right) > 1 else next(iter(right)) for right in answers]}
+        case Refuses(_, said):
+            return {"reject": said}
+        case _:
+            return {"either": "any"}
+
+
+def _expected(case: Case, path: str) -> dict[str, Any]:
+    match case.expect:
+        case Refuses(_, said):
+            return {"reject": said}
+        case Reads(value, consumed):
+            about = [re.sub(r"\[\d+\]", "", path)] if path and path not in ("value", "consumed") else []
+            stated = {"value": codec.wire(case.type).notation.render(value), "canonical": False, "about": about}
+            assert case.data is not None
+            return stated if consumed == len(case.data) else {**stated, "consumed": consumed}
+        case AnyOf(readings):
+            return {"either": [_reading(case, reading) for reading in readings] or "any"}
+        case _:
+            raise AssertionError("a decode case expects a reading or a refusal")
+
+
+def _reading(case: Case, reading: Expectation) -> Any:
+    if not isinstance(reading, Reads):
+        return "reject"
+    shown = {} if reading.value is UNSHOWN else {"value": codec.wire(case.type).notation.render(reading.value)}
+    return shown if reading.consumed is None else {**shown, "consumed": reading.consumed}

@@ -1,0 +1,116 @@
+"""The smallest case behind each distinct failure among the generated ones, found by asking the target again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from conformance.cases.catalog import Catalog
+from conformance.cases.from_reference import ad_hoc_case, parts_of
+from conformance.cases.model import Case
+from conformance.codec.notation import NotationError
+from conformance.running.examiner import Examiner, Plan
+from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
+from conformance.targets.process import Launch
+from conformance.targets.session import CannotStart
+
+DISTINCT = 60
+"""Distinct failures that are shown for one target."""
+
+PATIENCE = 15.0
+"""Seconds of shrinking for one target in all; what is left then stands as it was found. A target that dies of every
+question costs a start for each."""
+
+
+def signature(result: Result) -> tuple[str, ...]:
+    """What makes two failures the same: type, operation, requirement, and what went wrong."""
+    return (result.case.type, result.case.op, result.requirement, str(result.verdict.kind))
+
+
+def distinct(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
+    """Failing generated results by signature, in order."""
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        if result.case.kind == "generated" and result.failed and not result.known:
+            groups.setdefault(signature(result), []).append(result)
+    return groups
+
+
+def shrink_all(record: TargetRun, launch: Launch | None, catalog: Catalog, plan: Plan) -> Iterator[Shrunk]:
+    """Shrink what failed in a run; the target is started anew for it."""
+    if record.problem or not distinct(record.results):
+        return
+    examiner = Examiner(record.name, launch, catalog, plan)
+    try:
+        yield from shrink(record.results, examiner, catalog)
+    except CannotStart as error:
+        record.problem = str(error)
+    finally:
+        examiner.close()
+
+
+def shrink(
+    results: Sequence[Result], examiner: Examiner, catalog: Catalog, patience: float = PATIENCE
+) -> Iterator[Shrunk]:
+    """Shrink the smallest failure of each kind, for so many seconds in all. Raises CannotStart."""
+    until = time.monotonic() + patience
+    for group in list(distinct(results).values())[:DISTINCT]:
+        smallest = _smallest(group)
+        if time.monotonic() < until:
+            yield shrink_one(smallest, len(group), examiner, catalog)
+        else:
+            yield Shrunk(smallest, len(group), smallest.case.id)
+
+
+def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalog) -> Shrunk:
+    """The smallest case that shows what `count` failures do, of which `smallest` is one.
+
+    That one itself, marked flaky, when it does not repeat. Raises CannotStart.
+    """
+    wanted = signature(smallest)
+
+    case, budget = smallest.case, Budget()
+    for part in _SHRUNK[case.op]:
+
+        def with_part(candidate: Any, case: Case = case, part: str = part) -> Case | None:
+            return _case(case, part, candidate, catalog)
+
+        def shows(candidate: Any, with_part: Callable[[Any], Case | None] = with_part) -> bool:
+            made = with_part(candidate)
+            return made is not None and signature(_again(made, examiner)) == wanted
+
+        start = case.data if part == "hex" else case.request[part]
+        if case is smallest.case and not shows(start):
+            return Shrunk(smallest, count, smallest.case.id, flaky=True)
+        smaller: Callable[..., Any] = shrink_bytes if part == "hex" else shrink_value
+        case = with_part(smaller(case.type, start, shows, budget)) or case
+    return Shrunk(_again(case, examiner), count, smallest.case.id)
+
+
+_SHRUNK = {
+    "decode": ("hex",),
+    "encode": ("value",),
+    "read": ("hex", "aborted"),
+    "convert": ("hex",),
+    "sequence": ("batches",),
+}
+"""The parts of a request that are made smaller, by operation."""
+
+
+def _again(case: Case, examiner: Examiner) -> Result:
+    return next(examiner.results([case]))
+
+
+def _smallest(group: list[Result]) -> Result:
+    return min(group, key=lambda result: len(result.case.data or b""))
+
+
+def _case(case: Case, part: str, candidate: Any, catalog: Catalog) -> Case | None:
+    """The case with another part in its request; None for a value that is none of the type, or is never asked for."""
+    given = candidate.hex() if part == "hex" else candidate
+    try:
+        return ad_hoc_case(case.op, case.type, {**parts_of(case), part: given}, catalog)
+    except NotationError:
+        return None

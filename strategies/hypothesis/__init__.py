@@ -1,0 +1,1 @@
+"""Hypothesis strategies of the wire format, for tests of one's own."""

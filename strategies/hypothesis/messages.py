@@ -1,0 +1,116 @@
+"""Strategies of messages: values of a version of a definition, and of other versions than the one that is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from conformance.codec import TYPES, Unencodable
+from conformance.codec.cursor import Cursor, Findings
+from conformance.codec.messages import FIXED, SIZED, UNKNOWN, Member, Message, default_of, wire_of
+from conformance.codec.structure import Values
+from conformance.strategies.hypothesis.building import FOR_TYPE, SMALL, contents_of, named, steps_of, tuples
+from conformance.strategies.hypothesis.fields import tagged_fields
+from conformance.strategies.seeded.messages import spared
+
+_MOST = 3
+"""Structures, strings and the like in an array."""
+_EDGE_COUNTS = steps_of(lambda count: TYPES["UNSIGNED_VARINT"].encode(count + 1) + bytes(count), SMALL)
+
+
+def from_message(message: Message, version: int, *, unknown_tags: bool = False) -> SearchStrategy[Values]:
+    """Values of a message in a version: every field that it has, edges, nulls and defaults among them.
+
+    With `unknown_tags`, a flexible version has tagged fields, too, that the definition does not know, after those that
+    it does. Shrinks to numbers of 0, nothing in strings and arrays, null where a field may be, tagged fields at their
+    default. Raises TypeError, or ValueError for a version that the message does not have.
+    """
+    _given(message, version)
+    plain = _structure(message, version, message.name)
+    if unknown_tags and version in message.flexible:
+        first = max((member.tag for member in message.members if member.tag is not None), default=-1) + 1
+        plain = st.builds(_with_tags, plain, tagged_fields(max_size=2), st.just(first))
+    return named("from_message", plain, _Shown(message), version, unknown_tags=unknown_tags or None)
+
+
+def version_skews(message: Message, version: int) -> SearchStrategy[tuple[Values, Values | None]]:
+    """Pairs: a value with the fields of any version, and what a reader has of it after it was written in this one.
+
+    Fields that this version lacks are dropped where they are ignorable or at their default, and read at their default;
+    the other half is None where a writer has to refuse, as one is set that may not be lost, or is null that cannot be
+    (message-definitions.md, Ignorable Fields). Raises TypeError, or ValueError.
+    """
+    _given(message, version)
+    others = st.sampled_from(sorted(message.valid, key=lambda other: (abs(other - version), other)))
+    values = others.flatmap(lambda other: _structure(message, other, message.name))
+    values = values.map(lambda value: spared(message, version, value)) | values
+    return named(
+        "version_skews", values.map(lambda value: (value, _arrived(message, version, value))), _Shown(message), version
+    )
+
+
+def _given(message: object, version: object) -> None:
+    if not isinstance(message, Message):
+        raise TypeError(f"message must be a definition (conformance.definitions), not {message!r}")
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise TypeError(f"version must be an int, not {version!r}")
+    if version not in message.valid:
+        raise ValueError(f"{message.name} has versions {message.valid}, not {version}")
+
+
+class _Shown:
+    """A message as the argument of a call that is shown."""
+
+    def __init__(self, message: Message) -> None:
+        self._name = message.name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+def _arrived(message: Message, version: int, value: Values) -> Values | None:
+    wire = wire_of(message, version)
+    try:
+        data = wire.encode(value)
+    except Unencodable:
+        return None
+    found: Values = wire.decode(Cursor(data, Findings()))
+    return found
+
+
+def _with_tags(value: Values, fields: tuple[Values, ...], first: int) -> Values:
+    """The value with tagged fields from the first tag on that is free."""
+    tags = tuple({**field, "tag": field["tag"] + first} for field in fields if field["tag"] + first < 1 << 31)
+    return {**value, UNKNOWN: tags} if tags else value
+
+
+def _structure(message: Message, version: int, name: str) -> SearchStrategy[Values]:
+    rows = {
+        member.name: _member(message, version, member)
+        for member in message.structures[name]
+        if version in member.versions
+    }
+    return st.fixed_dictionaries(rows)
+
+
+def _member(message: Message, version: int, member: Member) -> SearchStrategy[Any]:
+    one = _one(message, version, member)
+    if member.is_array:
+        flat = member.type in FIXED
+        one = tuples(one, (0, None if flat else _MOST), _EDGE_COUNTS if flat else ())
+    # The absent UUID is the zero one: no value of its own.
+    if version in member.nullable and (member.type != "uuid" or member.is_array):
+        one = st.none() | one
+    return st.just(default_of(message, member)) | one if version in member.tagged else one
+
+
+def _one(message: Message, version: int, member: Member) -> SearchStrategy[Any]:
+    """A field, or an element of an array."""
+    if member.type in FIXED:
+        return FOR_TYPE[FIXED[member.type]]()
+    if member.type in SIZED:
+        # The compact form is the one whose length has steps.
+        return contents_of(TYPES[f"COMPACT_{SIZED[member.type]}"], (0, SMALL))
+    return _structure(message, version, member.type)

@@ -1,0 +1,160 @@
+"""Hypothesis strategies of the codec's types: wire values, valid by construction, and bytes near valid ones.
+
+Ranges, edges, nulls and the lengths at which an encoding changes are asked of the codec's rows, so a type that gets a
+row there needs no more than a name here. What stands in a type's place: `from_type`; value and bytes: `encoded`;
+damaged bytes: `hostile`. No strategy filters, and none needs Hypothesis' tables of characters, which it keeps in a
+folder of the user's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from conformance.codec import message_of, wire
+from conformance.codec import notation as n
+from conformance.strategies.hypothesis.batches import (
+    control_batches,
+    control_records,
+    gapped_batches,
+    headers,
+    record_batches,
+    records,
+)
+from conformance.strategies.hypothesis.building import FOR_TYPE, T, named, row_given, strategy_given
+from conformance.strategies.hypothesis.fields import (
+    arrays,
+    booleans,
+    byte_strings,
+    compact_arrays,
+    compact_byte_strings,
+    compact_nullable_arrays,
+    compact_nullable_byte_strings,
+    compact_nullable_strings,
+    compact_records_fields,
+    compact_strings,
+    float64s,
+    int8s,
+    int16s,
+    int32s,
+    int64s,
+    nullable_arrays,
+    nullable_byte_strings,
+    nullable_strings,
+    records_fields,
+    strings,
+    tagged_fields,
+    uint16s,
+    uint32s,
+    unsigned_varints,
+    uuids,
+    varints,
+    varlongs,
+)
+from conformance.strategies.hypothesis.logs import fetches, logs, message_sets, transactions, wrappers
+from conformance.strategies.hypothesis.messages import from_message, version_skews
+from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.mutations import mutate
+
+__all__ = [
+    "arrays",
+    "booleans",
+    "byte_strings",
+    "compact_arrays",
+    "compact_byte_strings",
+    "compact_nullable_arrays",
+    "compact_nullable_byte_strings",
+    "compact_nullable_strings",
+    "compact_records_fields",
+    "compact_strings",
+    "control_batches",
+    "control_records",
+    "encoded",
+    "fetches",
+    "float64s",
+    "from_message",
+    "from_type",
+    "gapped_batches",
+    "headers",
+    "hostile",
+    "int8s",
+    "int16s",
+    "int32s",
+    "int64s",
+    "logs",
+    "message_sets",
+    "nullable_arrays",
+    "nullable_byte_strings",
+    "nullable_strings",
+    "record_batches",
+    "records",
+    "records_fields",
+    "strings",
+    "tagged_fields",
+    "transactions",
+    "uint16s",
+    "uint32s",
+    "unsigned_varints",
+    "uuids",
+    "varints",
+    "varlongs",
+    "version_skews",
+    "wrappers",
+]
+
+# --- any type -----------------------------------------------------------------------------------------
+
+
+def from_type(name: str) -> SearchStrategy[Any]:
+    """The strategy of the type called `name`, arrays included (`ARRAY<INT32>`); its repr shows which it is.
+
+    Arrays of anything but numbers and sized contents are kept short. A message that `codec.know` was told of is
+    `MESSAGE<name,version>`. Raises UnknownType, a ValueError.
+    """
+    row_given(name)
+    message = message_of(name)
+    if message is not None:
+        return from_message(*message)
+    form, _, rest = name.partition("<")
+    if not rest:
+        return FOR_TYPE[name]()
+    flat = isinstance(wire(rest[:-1]).notation, n.Notation)
+    return FOR_TYPE[form](from_type(rest[:-1]), max_size=None if flat else 8)
+
+
+def encoded(name: str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
+    """Values of a type (or of a strategy for it) beside their bytes, gaps kept. They shrink as the values do."""
+    row, given = row_given(name), from_type(name) if values is None else strategy_given("values", values)
+    return named("encoded", given.map(lambda value: (value, row.encode(value))), name, values=values)
+
+
+class _Drawn(Dice):
+    """Dice whose choices are Hypothesis' own, so that what they lead to shrinks."""
+
+    def __init__(self, draw: DrawFn) -> None:
+        self._draw = draw
+
+    def below(self, limit: int) -> int:
+        return self._draw(st.integers(0, limit - 1))
+
+    def octets(self, count: int) -> bytes:
+        return self._draw(st.binary(min_size=count, max_size=count))
+
+
+@st.composite
+def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], name: str) -> bytes:
+    data, dice = draw(pairs)[1], _Drawn(draw)
+    for _ in range(draw(st.integers(1, 2))):
+        data = mutate(name, data, dice)[0]
+    return data
+
+
+def hostile(name: str, *, values: SearchStrategy[Any] | None = None) -> SearchStrategy[bytes]:
+    """Bytes near valid ones of a type: one or two mutations of `conformance.strategies.seeded.mutations`.
+
+    Overlong varints, lengths and counts that lie, nulls where there are none, cuts, doubles, flipped bits, with the
+    lengths and checksums around them made right or not. Some of them are valid still, or open: the reference says.
+    """
+    return named("hostile", _damaged(encoded(name, values=values), name), name, values=values)

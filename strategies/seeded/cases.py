@@ -1,0 +1,161 @@
+"""Generated cases: rebuilt from their id, their expectation computed by the reference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from conformance import codec
+from conformance.cases.catalog import Catalog
+from conformance.cases.from_reference import decode_case, encode_case, log_case
+from conformance.cases.from_vectors import encode_request
+from conformance.cases.log_questions import NotAsked
+from conformance.cases.model import Case, Op
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.messages import Message, type_name
+from conformance.codec.primitives import ARRAYS
+from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.generator import VERSION, dice_of, drawn, skewed, unencodable
+from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.strategies.seeded.mutations import mutate
+
+_ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
+TYPES = (
+    *codec.TYPES,
+    *(f"{form}<{element}>" for form in ARRAYS for element in _ELEMENTS),
+    *(f"{form}<{'COMPACT_' if form.startswith('COMPACT') else ''}STRING>" for form in ARRAYS),
+    "ARRAY<NULLABLE_STRING>",
+    "ARRAY<ARRAY<INT32>>",
+    *QUESTIONS,
+)
+"""Types that cases are generated for, and questions about whole logs, which are cases of the type LOG."""
+
+_MUTATED, _UNENCODABLE = 50, 8
+"""How many generated cases in a hundred are damaged, and how many ask to encode what has no encoding."""
+
+
+_OF_MESSAGES = 4
+"""A message in a version is one of hundreds: of such types a share of the generated cases is made."""
+
+
+def message_types(messages: Iterable[Message]) -> list[str]:
+    """Every message in every version it has, as types."""
+    return [type_name(message.name, version) for message in messages for version in message.valid]
+
+
+def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]:
+    """The types, with `further` ones, whose generated cases a selection may match.
+
+    It is all of them where that hangs on the cases themselves.
+    """
+    by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
+    anywhere = not patterns or any(pattern.startswith(("requirement:", "level:", "gen/", "*")) for pattern in patterns)
+    return [
+        name
+        for name in (*TYPES, *further)
+        if anywhere
+        or any(fnmatchcase(type_of(name), pattern) or name.partition("<")[0] == pattern for pattern in by_type)
+    ]
+
+
+def type_of(name: str) -> str:
+    """The type of the cases that are generated under a name."""
+    return "LOG" if name in QUESTIONS else name
+
+
+def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
+    """`count` generated cases for each type, in order, with the encode cases of those that are values.
+
+    Of messages in a version it is a quarter, rounded up.
+    """
+    for name in names:
+        for index in range(-(-count // _OF_MESSAGES) if name.startswith("MESSAGE<") else count):
+            yield from cases_at(name, seed, index, catalog)
+
+
+_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode|:skewed)?\Z")
+
+
+def case_of(identity: str, catalog: Catalog) -> list[Case]:
+    """The cases that a generated id names; none when it names none of this version. Raises codec.UnknownType."""
+    match = _ID.match(identity)
+    if not match or int(match[1]) != VERSION:
+        return []
+    codec.wire(type_of(match[2]))
+    return [case for case in cases_at(match[2], int(match[3]), int(match[4]), catalog) if case.id == identity]
+
+
+def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
+    """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
+
+    Of a message also a value of another of its versions. For questions about whole logs the question, and nothing
+    where one is drawn that nobody is asked.
+    """
+    dice = dice_of(name, seed, index)
+    identity = f"gen/{VERSION}/{name}/{seed}/{index}"
+    if name in QUESTIONS:
+        yield from _questions(identity, *QUESTIONS[name], dice, catalog)
+        return
+    found = drawn(name, dice)
+    fate = dice.below(100)
+    if fate < _MUTATED:
+        data, mutation = mutate(name, found.data, dice)
+        yield decode_case(identity, name, data, catalog, note=_note(mutation))
+        return
+    yield decode_case(identity, name, found.data, catalog)
+    wrong = unencodable(name, dice) if fate < _MUTATED + _UNENCODABLE else ...
+    if wrong is not ...:
+        yield encode_case(f"{identity}:encode", name, codec.wire(name).notation.render(wrong), catalog)
+    elif name == "MESSAGE_SET":
+        yield from _set_cases(f"{identity}:encode", found.value, found.data, catalog)
+    elif name != "LOG":
+        yield from _encode_cases(f"{identity}:encode", name, found.value, catalog)
+    other = skewed(name, dice)
+    if other is not ...:
+        shown = codec.wire(name).notation.render(other)
+        asked = encode_case(f"{identity}:skewed", name, shown, catalog)
+        yield replace(asked, note="a value of another version")
+
+
+def _questions(
+    identity: str, op: str, draw: Callable[[Dice], tuple[Any, str]], dice: Dice, catalog: Catalog
+) -> Iterator[Case]:
+    request, mutation = draw(dice)
+    with suppress(NotAsked):
+        yield log_case(identity, cast("Op", op), request, catalog, note=_note(mutation))
+
+
+def _note(mutation: str) -> str:
+    return f"mutation: {mutation}" if mutation else ""
+
+
+def _set_cases(identity: str, messages: tuple[Any, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:
+    """What an encoder is asked for a message set: one wrapper or none; nothing for what the request cannot say."""
+    entries = codec.decode("LOG", data).value["batches"]
+    kinds = {(entry["magic"], entry["compression"]) for entry in entries}
+    if len(kinds) != 1 or (len(entries) > 1 and entries[0]["compression"]):
+        return
+    magic, number = kinds.pop()
+    shown = codec.wire("MESSAGE_SET").notation.render(messages)
+    asked = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
+    with suppress(NotAsked):
+        # The bytes that the value was drawn with: a compressor's would not be the same everywhere.
+        yield replace(encode_case(identity, "MESSAGE_SET", asked, catalog), data=data)
+
+
+def _encode_cases(identity: str, name: str, value: Any, catalog: Catalog) -> Iterator[Case]:
+    """What an encoder is asked for a value; nothing for a batch that the request cannot say."""
+    if name == "RECORD_BATCH":
+        if not value["records"] or value["timestampType"] or value["lastOffsetDelta"] != len(value["records"]) - 1:
+            return
+        if value["compression"]:
+            return
+        # Offsets, keys and so on as the application gave them; attributes and deltas are the encoder's.
+        shown = encode_request(codec.decode(name, codec.encode(name, value)).value)
+    else:
+        shown = codec.wire(name).notation.render(value)
+    yield encode_case(identity, name, shown, catalog)

@@ -1,0 +1,111 @@
+"""Entries of magic 0 and 1 from seeded choices: plain messages, and wrappers whose payload is stored.
+
+An entry is what a LOG shows of a top-level message, and how it is laid out besides: where the inner offsets of a
+wrapper of magic 1 begin, which time stands on which message. Nothing depends on anybody's compressor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.codec.message_set import LAYOUTS, sealed_message
+from conformance.codec.stored import STORED
+from conformance.codec.structure import write
+from conformance.strategies.seeded.choices import Dice
+
+Entry = dict[str, Any]
+
+_LENGTHS = (0, 1, 2, 7, 63, 300)
+_EPOCH_MS = 1_700_000_000_000
+_CODECS = {0: (0, 1, 2), 1: (0, 1, 2, 3)}
+"""By magic, the codecs that the documents give it."""
+_ATTRIBUTES_AT = 17
+
+
+def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
+    """A top-level entry whose first message is at an offset."""
+    magic = dice.below(2) if magic is None else magic
+    compression = dice.pick(_CODECS[magic]) if compression is None else compression
+    # Now and then there is so much of the same that every compressor makes less of it: encoders are asked for that.
+    alike = dice.octets(1) * 250 if compression and dice.chance(20) else None
+    count = dice.pick((5, 20) if alike else (1, 1, 2, 3, 5, 20)) if compression else 1
+    messages = []
+    for _ in range(count):
+        messages.append(_message(dice, first, magic, alike))
+        first = messages[-1]["offset"] + 1 + dice.pick((0, 0, 0, 1, 5))
+    return _laid_out(dice, tuple(messages), magic, compression)
+
+
+def _message(dice: Dice, offset: int, magic: int, alike: bytes | None) -> dict[str, Any]:
+    stamp = dice.pick((-1, 0, _EPOCH_MS, _EPOCH_MS + dice.below(100_000), dice.below(1 << 44), (1 << 63) - 2))
+    timed = {"timestamp": stamp, "timestampType": int(dice.chance(15))} if magic else {}
+    contents = {"key": None, "value": alike} if alike else {"key": _content(dice), "value": _content(dice)}
+    return {"offset": offset, "magic": magic, **timed, **contents}
+
+
+def _content(dice: Dice) -> bytes | None:
+    return None if dice.chance(25) else dice.octets(dice.pick(_LENGTHS))
+
+
+def _laid_out(dice: Dice, messages: tuple[dict[str, Any], ...], magic: int, compression: int) -> Entry:
+    """The entry of some messages; the times that a wrapper lays over its messages are theirs."""
+    found: Entry = {"magic": magic, "offset": messages[-1]["offset"], "compression": compression}
+    found["messages"] = found["underneath"] = messages
+    if not compression:
+        return found
+    if magic == 0:
+        return {**found, "origin": 0}
+    first = messages[0]["offset"]
+    # Relative from 0, as written first; relative from above 0, after compaction; absolute, as magic 0 has them.
+    found["origin"] = dice.pick((first, first, max(0, first - dice.below(4)), 0))
+    kind = int(dice.chance(30))
+    found["timestampType"] = kind
+    found["timestamp"] = _EPOCH_MS + dice.below(100_000) if kind else max(one["timestamp"] for one in messages)
+    over = {"timestampType": kind, **({"timestamp": found["timestamp"]} if kind else {})}
+    found["messages"] = tuple({**one, **over} for one in messages)
+    return found
+
+
+def entry_bytes(found: Entry) -> bytes:
+    """An entry on the wire, its payload stored in the framing of its codec."""
+    layout, compression = LAYOUTS[found["magic"]], found["compression"]
+    if not compression:
+        return write(layout, _fields(found["messages"][0]))
+    inner = b"".join(
+        write(layout, _fields({**one, "offset": one["offset"] - found["origin"], "timestampType": 0}))
+        for one in found["underneath"]
+    )
+    payload = STORED[compression](inner)
+    outer = write(layout, _fields({**found, "key": None, "value": payload}))
+    attributes = outer[_ATTRIBUTES_AT] | compression
+    return sealed_message(outer[:_ATTRIBUTES_AT] + bytes((attributes,)) + outer[_ATTRIBUTES_AT + 1 :])
+
+
+def _fields(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "compression": 0}
+
+
+def message_set(dice: Dice) -> dict[str, Any]:
+    """Entries with rising offsets, of one magic or (as in a log) of both, perhaps with a last one that is cut off."""
+    magic = dice.pick((0, 1, 1, None))
+    # What a producer sends is plain throughout or one wrapper; logs have entries of all kinds side by side.
+    compression = dice.pick((0, 0, None))
+    at = dice.pick((0, 0, 1, 1000, 1 << 31, (1 << 53) + 1, (1 << 62)))
+    entries: list[Entry] = []
+    for _ in range(dice.pick((0, 1, 1, 1, 2, 3, 6))):
+        entries.append(entry(dice, at, magic=magic, compression=compression))
+        at = entries[-1]["offset"] + 1 + dice.pick((0, 0, 0, 3))
+    whole = entry_bytes(entry(dice, at, magic=magic))
+    return {"entries": entries, "tail": cut(whole, dice) if dice.chance(30) else b""}
+
+
+def cut(whole: bytes, dice: Dice) -> bytes:
+    """The beginning of an entry, as the end of a fetch leaves it: from one byte up to all but one."""
+    places = (1, 8, 11, 12, 16, 17, 18, 21, 22, 26, 60, 61, len(whole) - 1)
+    at = dice.pick(places) if dice.chance(70) else 1 + dice.below(len(whole) - 1)
+    return whole[: min(at, len(whole) - 1)]
+
+
+def set_bytes(found: dict[str, Any]) -> bytes:
+    """A message set on the wire."""
+    return b"".join(map(entry_bytes, found["entries"])) + bytes(found["tail"])

@@ -1,0 +1,258 @@
+"""Questions about whole logs from seeded choices: fetches, conversions, producers' sequences, as requests in notation.
+
+The logs of fetches are such as brokers hold: transactions of several producers side by side with plain batches, ended
+by markers, perhaps behind messages of older formats, perhaps cleaned; the list of aborted transactions is the broker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance import codec
+from conformance.codec.log import first_offset, last_offset
+from conformance.codec.record_batch import build
+from conformance.semantics.compaction import compacted
+from conformance.semantics.sequences import next_sequence
+from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
+from conformance.strategies.seeded import legacy
+from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.generator import entry_bytes, value
+from conformance.strategies.seeded.mutations import mutate
+
+Request = dict[str, Any]
+
+_EPOCH_MS = 1_700_000_000_000
+_PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
+_MUTATED = 30
+"""How many fetches in a hundred are of damaged logs."""
+_ZSTD = 4
+
+# --- fetches ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Partition:
+    """A log as it grows."""
+
+    dice: Dice
+    end: int
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    open: dict[int, int] = field(default_factory=dict)
+    """The first offset of each producer's transaction that is under way."""
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)
+    """Producer, first and last offset of each aborted transaction."""
+    sequences: dict[int, int] = field(default_factory=dict)
+
+    def append(self, entry: dict[str, Any]) -> None:
+        """An entry at the end, and perhaps a gap after it."""
+        self.entries.append(entry)
+        self.end = last_offset(entry) + 1 + self.dice.pick((0, 0, 0, 0, 1, 7))
+
+    def batch(self, producer: int, *, transactional: bool) -> None:
+        """A batch of a producer (-1 is none); a transactional one begins a transaction if none is under way."""
+        dice, count = self.dice, self.dice.pick((1, 1, 2, 3, 5))
+        stamp = _EPOCH_MS + dice.below(1000)
+        sequence = self.sequences.setdefault(producer, dice.pick((0, 0, 5, (1 << 31) - 2))) if producer >= 0 else -1
+        self.sequences[producer] = next_sequence(sequence, count) if producer >= 0 else -1
+        if transactional:
+            self.open.setdefault(producer, self.end)
+        batch = self._built(
+            *(producer, sequence),
+            compression=dice.pick((0, 0, 1, 2, 3, 4)),
+            timestampType=int(dice.chance(10)),
+            isTransactional=transactional,
+            records=tuple(
+                {
+                    "offset": self.end + index,
+                    "timestamp": stamp + dice.below(50),
+                    "key": dice.pick((None, b"", b"k", dice.octets(3))),
+                    "value": dice.pick((None, b"v", dice.octets(9))),
+                    "headers": ({"key": "h", "value": dice.pick((None, b"x"))},) if dice.chance(15) else (),
+                }
+                for index in range(count)
+            ),
+        )
+        self.append(_cleaned(batch, dice))
+
+    def ended(self, producer: int) -> None:
+        """The marker that ends a producer's transaction, one way or the other."""
+        dice, first = self.dice, self.open.pop(producer)
+        commit = dice.chance(45)
+        if not commit:
+            self.aborted.append((producer, first, self.end))
+        key = codec.encode("CONTROL_RECORD", {"version": 0, "type": int(commit)})
+        marker = {"offset": self.end, "timestamp": _EPOCH_MS, "key": key, "value": bytes(6), "headers": ()}
+        batch = self._built(
+            *(producer, -1),
+            compression=0,
+            timestampType=0,
+            isTransactional=True,
+            records=(marker,),
+            isControlBatch=True,
+        )
+        # An ABORT that the cleaner has emptied ends nothing any more, and brokers see to it that none is needed.
+        self.append(compacted(batch, ()) if commit and dice.chance(10) else batch)
+
+    def _built(self, producer: int, sequence: int, **fields: Any) -> dict[str, Any]:
+        known = {"producerId": producer, "producerEpoch": 0 if producer >= 0 else -1, "baseSequence": sequence}
+        place = {"baseOffset": self.end, "partitionLeaderEpoch": self.dice.pick((-1, 0, 5)), "isControlBatch": False}
+        return build({**place, **known, **fields})
+
+
+def _cleaned(batch: dict[str, Any], dice: Dice) -> dict[str, Any]:
+    if dice.chance(80):
+        return batch
+    kept = {record["offset"] for record in batch["records"] if dice.chance(50)}
+    return compacted(batch, kept, delete_horizon=_EPOCH_MS + dice.below(1 << 32) if dice.chance(30) else None)
+
+
+def _grown(dice: Dice) -> _Partition:
+    """A log with a history."""
+    log = _Partition(dice, dice.pick((0, 0, 5, 1000, (1 << 53) + 1)))
+    for _ in range(dice.pick((1, 2, 3)) if dice.chance(25) else 0):
+        log.append(legacy.entry(dice, log.end))
+    producers = _PRODUCERS[: dice.pick((1, 2, 3, 4))]
+    for _ in range(dice.pick((0 if log.entries else 1, 1, 2, 4, 8, 12))):
+        if log.open and dice.chance(35):
+            log.ended(dice.pick(sorted(log.open)))
+        elif dice.chance(25):
+            log.batch(-1, transactional=False)
+        else:
+            # Now and then a producer sends outside of its transaction, which no marker concerns.
+            log.batch(dice.pick(producers), transactional=dice.chance(85))
+    for producer in sorted(log.open):
+        if dice.chance(80):
+            log.ended(producer)
+    return log
+
+
+def fetch(dice: Dice) -> tuple[Request, str]:
+    """A `read` request, and the mutation that its log went through, if any."""
+    log = _grown(dice)
+    entries, isolation = log.entries, dice.pick((*ISOLATIONS, READ_COMMITTED))
+    if isolation == READ_COMMITTED and log.open:
+        # A broker sends nothing from the first transaction on that is still under way.
+        stable = min(log.open.values())
+        entries = [entry for entry in entries if last_offset(entry) < stable]
+    if not entries:
+        entries, isolation = log.entries, ISOLATIONS[0]
+    start = _start(entries, dice)
+    # A broker sends from the entry on that holds the offset.
+    entries = [entry for entry in entries if last_offset(entry) >= start]
+    data = b"".join(map(entry_bytes, entries))
+    if dice.chance(25):
+        log.batch(-1, transactional=False)
+        data += legacy.cut(entry_bytes(log.entries[-1]), dice)
+    end = last_offset(entries[-1]) + 1
+    request = {
+        "isolation": isolation,
+        "fetchOffset": str(start),
+        "highWatermark": str(end + dice.pick((0, 0, 0, 1, 1000))),
+        "aborted": _listed(log.aborted, start, end, dice) if isolation == READ_COMMITTED else [],
+        **({"checkCrcs": False} if dice.chance(10) else {}),
+    }
+    mutation = ""
+    if dice.chance(_MUTATED):
+        data, mutation = mutate("LOG", data, dice)
+    return {"hex": data.hex(), **request}, mutation
+
+
+def _start(entries: list[dict[str, Any]], dice: Dice) -> int:
+    """Where a fetch begins: with an entry, inside one, in a gap, or below the first; never beyond the last."""
+    low, high = first_offset(entries[0]), last_offset(entries[-1])
+    return dice.pick(
+        (low, low, max(0, low - 3), first_offset(dice.pick(entries)), dice.between(low, high), last_offset(entries[0]))
+    )
+
+
+def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, dice: Dice) -> list[dict[str, str]]:
+    """The aborted transactions that a broker names with a fetch; in any order, and sometimes none, as they would be."""
+    named = [(producer, first) for producer, first, last in aborted if last >= start and first < end]
+    if dice.chance(10):
+        return []
+    if dice.chance(40):
+        named.sort(key=lambda entry: (dice.below(1000), entry))
+    return [{"producerId": str(producer), "firstOffset": str(first)} for producer, first in named]
+
+
+# --- conversions --------------------------------------------------------------------------------------
+
+
+def conversion(dice: Dice) -> tuple[Request, str]:
+    """A `convert` request: down, up, or up into one batch as on append."""
+    kind = dice.below(10)
+    if kind < 3:
+        sent = _sent(dice)
+        base = dice.pick((0, 5, 1000, 1 << 40, (1 << 62) + 1))
+        return {"hex": sent.hex(), "magic": 2, "baseOffset": str(base)}, ""
+    log, magic = value("LOG", dice), 2 if kind == 3 else dice.below(2)
+    entries = [entry if magic == 2 or dice.chance(5) else _sendable(entry, dice) for entry in log["batches"]]
+    entries = [entry for entry in entries if magic < 2 or "messages" in entry]
+    return {"hex": b"".join(map(entry_bytes, entries)).hex(), "magic": magic}, ""
+
+
+def _sent(dice: Dice) -> bytes:
+    """What a producer of old messages sends: plain ones of one magic, or one wrapper."""
+    magic, wrapped = dice.below(2), dice.chance(60)
+    at = dice.pick((0, 0, 4, 1000))
+    data = b""
+    for _ in range(1 if wrapped else dice.pick((1, 2, 3, 6))):
+        entry = legacy.entry(dice, at, magic=magic, compression=1 + dice.below(2 + magic) if wrapped else 0)
+        data, at = data + entry_bytes(entry), entry["offset"] + 1 + dice.below(3)
+    return data
+
+
+def _sendable(entry: dict[str, Any], dice: Dice) -> dict[str, Any]:
+    """The entry in a codec that older magics know."""
+    return {**entry, "compression": dice.below(4)} if entry["compression"] == _ZSTD else entry
+
+
+# --- sequences ----------------------------------------------------------------------------------------
+
+
+def sequences(dice: Dice) -> tuple[Request, str]:
+    """A `sequence` request: batches of a few producers, in order or repeated, skipped, fenced."""
+    sent: dict[int, list[tuple[int, int, int]]] = {}
+    batches = []
+    for _ in range(dice.pick((1, 3, 6, 12, 20))):
+        producer = dice.pick((*_PRODUCERS[:2], _PRODUCERS[0], -1) if dice.chance(80) else _PRODUCERS)
+        epoch, first, count = _next_batch(sent.setdefault(producer, []), dice) if producer >= 0 else (-1, -1, 1)
+        shown = {"producerEpoch": epoch, "baseSequence": first, "recordCount": count}
+        batches.append({"producerId": str(producer), **shown})
+    return {"batches": batches}, ""
+
+
+def _next_batch(sent: list[tuple[int, int, int]], dice: Dice) -> tuple[int, int, int]:
+    """Epoch, first sequence and count of a producer's next batch, noted when it goes on from the last."""
+    count = dice.pick((1, 1, 2, 3, 10))
+    if not sent:
+        sent.append((dice.pick((0, 0, 3)), dice.pick((0, 0, 5, (1 << 31) - 1, (1 << 31) - 4)), count))
+        return sent[-1]
+    epoch, first, before = sent[-1]
+    following = next_sequence(first, before)
+    style = dice.below(20)
+    if style < 10:
+        sent.append((epoch, following, count))
+        return sent[-1]
+    if style < 14:
+        return sent[-1 - dice.below(min(len(sent), 5))]
+    if style < 16:
+        return epoch, next_sequence(following, dice.pick((1, 2, 100))), count
+    if style == 16:
+        return max(0, epoch - 1), 0, count
+    if style == 17:
+        return epoch + 1, dice.pick((1, 7)), count
+    if style == 18:
+        return sent[-1][0], sent[-1][1], count
+    sent.append((epoch + 1, 0, count))
+    return sent[-1]
+
+
+QUESTIONS: dict[str, tuple[str, Callable[[Dice], tuple[Request, str]]]] = {
+    "READ": ("read", fetch),
+    "CONVERT": ("convert", conversion),
+    "SEQUENCE": ("sequence", sequences),
+}
+"""What is asked about whole logs, by the name in an id: the operation, and what draws a request."""

@@ -1,0 +1,185 @@
+"""Shrinking: the smallest bytes or value that still show a failure, by questions to whoever can tell.
+
+Bytes shrink along the spans that the reference leaves: elements and fields dropped, shortened or zeroed, lengths and
+checksums made right again. A candidate is kept when `shows` says that the very same failure stands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from conformance import codec
+from conformance.codec import Span
+from conformance.strategies.seeded.repair import Damage, Subject, apply, lay_out
+
+QUESTIONS = 200
+"""Questions put to a target for one failure."""
+SECONDS = 5.0
+
+
+class Budget:
+    """How many questions, and how long, may still be spent on one failure."""
+
+    def __init__(self, questions: int = QUESTIONS, seconds: float = SECONDS) -> None:
+        self._left = questions
+        self._until = time.monotonic() + seconds
+
+    def spend(self) -> bool:
+        """Take one question; False when there is none left."""
+        self._left -= 1
+        return self._left >= 0 and time.monotonic() < self._until
+
+
+def shrink_bytes(name: str, data: bytes, shows: Callable[[bytes], bool], budget: Budget | None = None) -> bytes:
+    """The smallest bytes found for which `shows` still holds."""
+    found: bytes = _shrink(data, lambda best: _smaller_bytes(name, best), shows, budget or Budget(), _weight_of_bytes)
+    return found
+
+
+def shrink_value(name: str, shown: Any, shows: Callable[[Any], bool], budget: Budget | None = None) -> Any:
+    """The smallest value (in notation) found for which `shows` still holds."""
+    del name
+    return _shrink(shown, _smaller_values, shows, budget or Budget(), _weight_of_value)
+
+
+def _weight_of_bytes(data: bytes) -> tuple[int, int]:
+    """Shorter is smaller; of two as long, the one with more zeros."""
+    return len(data), sum(map(bool, data))
+
+
+def _weight_of_value(value: Any) -> tuple[int, int]:
+    """Shorter to write is smaller, false as short as 0; of two as long, the one with the smaller numbers."""
+    return len(repr(value).replace("False", "0")), _magnitude(value)
+
+
+def _magnitude(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(map(_magnitude, value.values()))
+    if isinstance(value, list):
+        return sum(map(_magnitude, value))
+    if isinstance(value, str):
+        return abs(int(value)) if value.lstrip("-").isdigit() and len(value) < 21 else 0
+    return abs(value) if isinstance(value, int) else 0
+
+
+def _shrink(
+    best: Any,
+    candidates: Callable[[Any], Iterator[Any]],
+    shows: Callable[[Any], bool],
+    budget: Budget,
+    weight: Callable[[Any], Any],
+) -> Any:
+    """Take the first smaller candidate that shows the failure, and begin again from it."""
+    tried: set[str] = set()
+    improved = True
+    while improved:
+        improved = False
+        for candidate in candidates(best):
+            key = repr(candidate)
+            if key in tried or weight(candidate) >= weight(best):
+                continue
+            tried.add(key)
+            if not budget.spend():
+                return best
+            if shows(candidate):
+                best, improved = candidate, True
+                break
+    return best
+
+
+# --- bytes --------------------------------------------------------------------------------------------
+
+
+def _smaller_bytes(name: str, data: bytes) -> Iterator[bytes]:
+    """Smaller neighbours, the boldest first."""
+    subject = lay_out(name, data)
+    pieces = sorted(subject.pieces(), key=lambda span: span.start - span.stop)
+    for layer in range(len(subject.layers)):
+        yield from _chunks_dropped(subject, layer)
+    for span in pieces:
+        yield from _safely(subject, Damage(span.layer, span.start, span.stop, b""))
+        yield from _emptied(subject, span)
+    for span in pieces:
+        if span.stop - span.start <= 16:
+            yield from _safely(subject, Damage(span.layer, span.start, span.stop, bytes(span.stop - span.start)))
+
+
+def _chunks_dropped(subject: Subject, layer: int) -> Iterator[bytes]:
+    """Halves, quarters and so on of the end of a layer, and of any of its stretches, left out."""
+    size = len(subject.layers[layer])
+    step = size // 2
+    while step >= 1:
+        yield from _safely(subject, Damage(layer, size - step, size, b""))
+        if layer == 0:
+            yield subject.layers[0][: size - step]
+        step //= 2
+    if layer == 0 and size <= 64:
+        for at in range(size):
+            yield subject.layers[0][:at] + subject.layers[0][at + 1 :]
+
+
+def _emptied(subject: Subject, span: Span) -> Iterator[bytes]:
+    """A field with a length before it: its content left out, and the length made that of nothing or of one byte."""
+    prefix = next((other for other in subject.spans if other.path == f"{span.path}#length"), None)
+    if prefix is None or prefix.layer != span.layer or not isinstance(span.value, (bytes, str)):
+        return
+    plus = 1 if prefix.kind == "UNSIGNED_VARINT" else 0
+    for keep in (0, 1, 1 + (span.stop - prefix.stop) // 2):
+        if keep < span.stop - prefix.stop:
+            body = subject.layers[span.layer][prefix.stop : prefix.stop + keep]
+            length = codec.encode(prefix.kind, keep + plus)
+            yield from _safely(subject, Damage(span.layer, prefix.start, span.stop, length + body))
+
+
+def _safely(subject: Subject, damage: Damage) -> Iterator[bytes]:
+    """The input with damage done; nothing where a structure is too broken to carry it outwards."""
+    try:
+        yield apply(subject, damage)
+    except (ValueError, IndexError, StopIteration, codec.Unencodable):
+        return
+
+
+# --- values -------------------------------------------------------------------------------------------
+
+
+def _smaller_values(value: Any) -> Iterator[Any]:
+    """Smaller neighbours of a value in notation: elements left out, parts emptied, numbers nearer to zero."""
+    if isinstance(value, list):
+        for at in range(len(value)):
+            yield value[:at] + value[at + 1 :]
+        for at, entry in enumerate(value):
+            for smaller in _smaller_values(entry):
+                yield [*value[:at], smaller, *value[at + 1 :]]
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            for smaller in _smaller_values(entry):
+                yield {**value, name: smaller}
+    elif isinstance(value, str):
+        yield from _smaller_text(value)
+    elif isinstance(value, int):
+        yield from _smaller_numbers(value)
+
+
+def _smaller_numbers(value: int) -> Iterator[int]:
+    """Nearer to zero, by large steps and by small ones; of true, false."""
+    if isinstance(value, bool):
+        yield from (False,) if value else ()
+        return
+    yield from (0,) if value else ()
+    step = abs(value) // 2
+    while step:
+        yield value - step if value > 0 else value + step
+        step //= 2
+
+
+def _smaller_text(value: str) -> Iterator[str]:
+    number = value.lstrip("-").isdigit() and len(value) < 21
+    if number:
+        for smaller in _smaller_values(int(value)):
+            yield str(smaller)
+    half = len(value) // 2
+    for smaller in ("", value[: half - half % 2], value[:-2], value[:-1]):
+        if len(smaller) < len(value) and not number:
+            yield smaller

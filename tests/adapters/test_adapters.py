@@ -1,0 +1,169 @@
+"""The bundled adapters, on the real libraries: in order, and verdicts that do not change unseen."""
+
+import json
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from conformance.cases.yaml_files import FileError
+from conformance.codec.messages import type_name
+from conformance.definitions.files import read_definitions
+from conformance.targets import resolve
+from conformance.targets.resolve import adapters
+
+KNOWN = Path(__file__).parent.parent / "known"
+PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
+
+
+def conformance(*arguments, cwd):
+    command = [sys.executable, "-m", "conformance", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
+
+
+def require(name):
+    lacking = adapters()[name].missing()
+    if lacking:
+        pytest.skip(f"{name} lacks {', '.join(lacking)}")
+
+
+def failing(results):
+    return [result for result in results if result["verdict"] in ("fail", "crash", "timeout")]
+
+
+def explained(name, failures):
+    """Assert that each failure says what it breaks, with which bytes, and which command shows it again."""
+    for failure in failures:
+        assert failure["requirement"]
+        assert failure["hex"] is not None or failure["op"] == "encode"
+        assert failure["reproduce"] == shlex.join(["conformance", "run", name, "--select", failure["id"]])
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_a_python_adapter_is_in_order(name, tmp_path):
+    require(name)
+    done = conformance("doctor", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_the_verdicts_on_a_library_are_those_that_are_pinned(name, tmp_path):
+    require(name)
+    arguments = ["run", name, "--generated", 0, "--json", "r.json", "--known-failures", KNOWN / f"{name}.yaml"]
+    done = conformance(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "Traceback" not in done.stdout + done.stderr
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    judged = [result for result in results if result["verdict"] not in ("skip", "protocol")]
+    assert len(judged) >= 600
+    explained(name, failing(results))
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_every_failure_on_generated_cases_names_requirement_bytes_and_reproduction(name, tmp_path):
+    require(name)
+    conformance("run", name, "--select", "gen/*", "--generated", 20, "--json", "r.json", cwd=tmp_path)
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    failures = failing(results)
+    assert failures
+    explained(name, failures)
+
+
+def test_apache_kafkas_own_code_passes_every_must_that_is_not_disputed(kafka_clients, tmp_path):
+    done = conformance("run", kafka_clients, "--json", "r.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["summary"][kafka_clients]["pass"] > 2000
+    # It has no message of our own definitions, and no longer converts down.
+    skips = [result for result in report["results"] if result["verdict"] == "skip" and result["op"] != "convert"]
+    skipped = [skip["id"] for skip in skips if not skip["id"].startswith("message/")]
+    assert len(skipped) < 100, skipped
+
+
+@pytest.mark.parametrize("fixture", ["kafka_clients", "kafka_clients_3"])
+def test_apache_kafkas_own_code_agrees_on_every_message_in_every_version(fixture, request, tmp_path):
+    name = request.getfixturevalue(fixture)
+    jar = next((adapters()[name].home / "target" / "lib").glob("kafka-clients-*.jar"))
+    arguments = ["--definitions", jar, "--select", "gen/*MESSAGE<*", "--generated", 60, "--json", "r.json"]
+    done = conformance("run", name, *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    found = {(result["type"], result["op"]) for result in results if result["verdict"] == "pass"}
+    messages = read_definitions(jar).messages.values()
+    every = {type_name(message.name, version) for message in messages for version in message.valid}
+    assert len(every) > 600
+    assert {name for name in every if (name, "decode") not in found or (name, "encode") not in found} == set()
+    assert sum(result["id"].endswith(":skewed") for result in results) > 2000
+
+
+def test_kafka_3_built_from_the_same_sources_fails_only_what_is_pinned(kafka_clients_3, tmp_path):
+    known = KNOWN / f"{kafka_clients_3}.yaml"
+    arguments = ["run", kafka_clients_3, "--generated", 0, "--json", "r.json", "--known-failures", known]
+    done = conformance(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["targets"][0]["describe"]["version"] == "3.9.2"
+    assert report["summary"][kafka_clients_3]["pass"] > 1000
+
+
+@pytest.mark.parametrize("fixture", ["kafka_clients", "kafka_clients_3"])
+def test_the_adapter_of_apache_kafkas_own_code_is_in_order(fixture, request, tmp_path):
+    done = conformance("doctor", request.getfixturevalue(fixture), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def two_adapters(tmp_path, monkeypatch):
+    """The folder of `old`, which is built from the files of `new` and its own; the cache is empty."""
+    monkeypatch.setattr(resolve, "ADAPTERS", tmp_path / "adapters")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    texts = {
+        "new/target.yaml": "name: new\ncommand: [cat]\nsetup: [['true']]\n",
+        "new/shared": "of both",
+        "new/source/version": "new",
+        "old/target.yaml": "name: old\nbase: new\ncommand: [cat]\nsetup: [['true']]\n",
+        "old/source/version": "old",
+    }
+    for name, text in texts.items():
+        path = tmp_path / "adapters" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "adapters"
+
+
+@pytest.mark.usefixtures("two_adapters")
+def test_an_adapter_with_a_base_is_built_from_its_files_and_its_own_files_replace_them():
+    old = adapters()["old"]
+    list(resolve.set_up(old))
+    assert old.missing() == []
+    assert (old.home / "shared").read_text() == "of both"
+    assert (old.home / "source/version").read_text() == "old"
+    assert (old.home / "target.yaml").read_text().startswith("name: old")
+
+
+def test_an_adapter_is_set_up_again_when_a_file_of_its_base_changes(two_adapters):
+    old = adapters()["old"]
+    list(resolve.set_up(old))
+    (two_adapters / "new/shared").write_text("changed")
+    assert old.missing() == ["its set-up (conformance targets --setup old)"]
+
+
+def test_an_adapter_that_two_set_up_at_once_is_built_once(two_adapters):
+    built = "setup: [[sh, -c, 'echo built >> ../log; sleep 1']]"
+    (two_adapters / "new/target.yaml").write_text(f"name: new\ncommand: [cat]\n{built}\n")
+    new = adapters()["new"]
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda _: list(resolve.set_up(new)), range(2)))
+    assert (new.home.parent / "log").read_text() == "built\n"
+    assert sorted(steps[0].startswith("new was set up meanwhile") for steps in said) == [False, True]
+    assert new.missing() == []
+
+
+@pytest.mark.parametrize("wrong", ["base: nobody\nsetup: [['true']]", "base: new", "base: 7\nsetup: [['true']]"])
+def test_a_base_that_is_no_adapter_or_never_built_names_the_file(two_adapters, wrong):
+    (two_adapters / "old/target.yaml").write_text(f"name: old\ncommand: [cat]\n{wrong}\n")
+    with pytest.raises(FileError, match=r"old/target\.yaml"):
+        adapters()

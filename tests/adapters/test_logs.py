@@ -1,0 +1,116 @@
+"""The Python adapters, on the real libraries: what they tell of logs and message sets is what the library did."""
+
+import pytest
+
+from conformance.cases.model import Accepted, Unsupported
+from conformance.targets.protocol import body
+from conformance.targets.resolve import adapters, resolve
+from conformance.targets.session import Session
+
+HEADER = "ffffffffffffffff" + "ffff" + "ffffffff"  # no producer
+V0 = "0000000000000000000000101fecd70a0000000000016b0000000176"
+V1 = "000000000000000000000018e4e321bc010000000000000003e8000000016b0000000176"
+# Offsets 0 to 2, timestamps 1000, 1005, 1010.
+THREE = (
+    "00000000000000000000004cffffffff02fcfd243900000000000200000000000003e800000000000003f2" + HEADER + "00000003"
+    "10000000026b02760010000a02026b02760010001404026b027600"
+)
+FOURTH = "0000000000000003" + "0000003affffffff02%s00000000000000000000000003e800000000000003e8" + HEADER + "00000001"
+SOUND, DAMAGED = (FOURTH % crc + "10000000026b027600" for crc in ("716a6189", "716a6188"))
+UNSTAMPED = "000000000000000000000018b82b07240100ffffffffffffffff000000016b0000000176"
+# Producer 7: one record at offset 0, and the marker that aborts it at offset 1.
+ABORTED = (
+    "00000000000000000000003bffffffff02472559e800100000000000000000000003e800000000000003e8000000000000000700000000"
+    "00000000000112000000026b04743700"
+    "000000000000000100000042ffffffff02186cde0100300000000000000000000003e800000000000003e800000000000000070000ffff"
+    "ffff000000012000000008000000000c00000000000100"
+)
+
+
+@pytest.fixture(scope="module", params=["kafka-python", "aiokafka", "aiokafka-pure"])
+def ask(request):
+    """Asks an adapter one thing."""
+    lacking = adapters()[request.param].missing()
+    if lacking:
+        pytest.skip(f"{request.param} lacks {', '.join(lacking)}")
+    with Session(resolve(request.param)) as session:
+        yield lambda **asked: next(iter(session.ask([body(asked)])))
+
+
+@pytest.fixture
+def read(ask):
+    """What an adapter reads out of a log: records as (offset, timestamp, type of timestamp), next offset, error."""
+
+    def call(log, isolation="read_uncommitted", fetched="0", aborted=(), **more):
+        told = [{"producerId": str(producer), "firstOffset": str(first)} for producer, first in aborted]
+        asked = {"isolation": isolation, "fetchOffset": fetched, "highWatermark": "9", "aborted": told, **more}
+        value = ask(op="read", hex=log, **asked).answer["value"]
+        assert all((record["key"], record["headers"]) == ("6b", []) for record in value["records"])
+        seen = [(record["offset"], record["timestamp"], record.get("timestampType")) for record in value["records"]]
+        return seen, value["nextOffset"], value.get("error")
+
+    return call
+
+
+FIRST_THREE = [(0, 1000, "CreateTime"), (1, 1005, "CreateTime"), (2, 1010, "CreateTime")]
+
+
+def test_a_fetch_starts_at_its_offset_and_ends_before_what_was_cut_off(read):
+    assert read(THREE + SOUND[:-2], fetched="1") == (FIRST_THREE[1:], 3, None)
+
+
+def test_records_before_damage_come_with_its_error(read):
+    assert read(THREE + DAMAGED) == (FIRST_THREE, 3, "corrupt")
+
+
+def test_an_application_may_ask_that_checksums_are_not_checked(read):
+    assert read(THREE + DAMAGED, checkCrcs=False) == ([*FIRST_THREE, (3, 1000, "CreateTime")], 4, None)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "seen"), [("read_committed", []), ("read_uncommitted", [(0, 1000, "CreateTime")])]
+)
+def test_an_aborted_record_is_seen_by_those_who_read_what_is_not_committed(isolation, seen, read):
+    assert read(ABORTED, isolation, aborted=[(7, 0)]) == (seen, 2, None)
+
+
+def test_without_an_entry_in_the_list_nothing_was_aborted(read):
+    assert read(ABORTED, "read_committed") == ([(0, 1000, "CreateTime")], 2, None)
+
+
+def test_a_message_of_magic_1_shows_its_timestamp_and_type(read):
+    assert read(V1) == ([(0, 1000, "CreateTime")], 1, None)
+
+
+@pytest.mark.parametrize(("log", "kind"), [(V0, "NoTimestampType"), (UNSTAMPED, "CreateTime")])
+def test_of_a_message_without_a_timestamp_an_adapter_makes_no_type_up(log, kind, read):
+    """aiokafka's C extension says None of both, which leaves it open; what is shown has to be right."""
+    ([(offset, timestamp, shown)], *ended) = read(log)
+    assert (offset, timestamp, ended) == (0, -1, [1, None])
+    assert shown in (kind, None)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4"])
+def test_a_message_set_that_a_library_wrote_reads_as_it_was_given(magic, compression, ask):
+    stamped = {"timestamp": "1000"} if magic else {}
+    given = [{"offset": str(offset), **stamped, "key": "6b", "value": "76" * 100} for offset in range(3)]
+    written = ask(op="encode", type="MESSAGE_SET", magic=magic, compression=compression, value=given)
+    if isinstance(written, Unsupported):
+        assert (magic, compression) == (0, "lz4")
+        return
+    found = ask(op="decode", type="MESSAGE_SET", hex=written.answer["hex"])
+    assert isinstance(found, Accepted)
+    shown = [{name: str(message[name]) for name in given[0]} for message in found.answer["value"]]
+    assert shown == given
+    size = ask(op="size", type="MESSAGE_SET", magic=magic, compression=compression, value=given)
+    if compression == "none":
+        assert size.answer["size"] == len(written.answer["hex"]) // 2
+    else:
+        assert isinstance(size, Unsupported)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_zstd_has_no_message_set(magic, ask):
+    refused = ask(op="encode", type="MESSAGE_SET", magic=magic, compression="zstd", value=[])
+    assert refused.error == "unsupported-codec"

@@ -1,0 +1,203 @@
+"""The Python adapters' messages, on the real libraries: named as the definitions name them."""
+
+import pytest
+
+from conformance.cases.model import Accepted, Broke, Refused, Unsupported
+from conformance.targets.protocol import body
+from conformance.targets.resolve import adapters, resolve
+from conformance.targets.session import Session
+
+NAMES = ("kafka-python", "kio", "aiokafka", "aiokafka-pure")
+
+
+@pytest.fixture(scope="module")
+def session():
+    """The session with an adapter, one for all tests."""
+    open_sessions = {}
+
+    def of(name):
+        lacking = adapters()[name].missing()
+        if lacking:
+            pytest.skip(f"{name} lacks {', '.join(lacking)}")
+        return open_sessions.setdefault(name, Session(resolve(name)))
+
+    yield of
+    for one in open_sessions.values():
+        one.finish()
+
+
+@pytest.fixture
+def ask(session):
+    """Asks an adapter one thing of a message."""
+
+    def call(name, op, message, version, **asked):
+        request = {"op": op, "type": "MESSAGE", "message": message, "version": version, **asked}
+        return next(iter(session(name).ask([body(request)])))
+
+    return call
+
+
+def plain(value):
+    """A value with its numbers as strings: an adapter may give those of 64 bits as either."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+FETCH = (
+    "ffffffff 000001f4 00000001 7fffffff 01 00000000 ffffffff 00000001 000174 00000001 "
+    "00000003 00000002 0000000000000005 ffffffffffffffff 00100000 00000000 0000"
+).replace(" ", "")
+FETCH_VALUE = {
+    "ReplicaId": -1,
+    "MaxWaitMs": 500,
+    "MinBytes": 1,
+    "MaxBytes": 2**31 - 1,
+    "IsolationLevel": 1,
+    "SessionId": 0,
+    "SessionEpoch": -1,
+    "Topics": [
+        {
+            "Topic": "t",
+            "Partitions": [
+                {
+                    "Partition": 3,
+                    "CurrentLeaderEpoch": 2,
+                    "FetchOffset": "5",
+                    "LogStartOffset": "-1",
+                    "PartitionMaxBytes": 1 << 20,
+                }
+            ],
+        }
+    ],
+    "ForgottenTopicsData": [],
+    "RackId": "",
+}
+# A structure for which aiokafka has the value alone: a topic is its name.
+METADATA = "0000000100017401"
+METADATA_VALUE = {"Topics": [{"Name": "t"}], "AllowAutoTopicCreation": True}
+# Names that libraries spell in their own way; a structure inside a structure that aiokafka has as one level more.
+PARTITIONS = "00000001000174000000020000000100000001000000070000138800"
+PARTITIONS_VALUE = {
+    "Topics": [{"Name": "t", "Count": 2, "Assignments": [{"BrokerIds": [7]}]}],
+    "TimeoutMs": 5000,
+    "ValidateOnly": False,
+}
+MESSAGES = [
+    ("FetchRequest", 11, FETCH, FETCH_VALUE),
+    ("MetadataRequest", 4, METADATA, METADATA_VALUE),
+    ("CreatePartitionsRequest", 1, PARTITIONS, PARTITIONS_VALUE),
+    ("ResponseHeader", 1, "0000000700", {"CorrelationId": 7}),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("message", "version", "data", "value"), MESSAGES)
+def test_a_message_has_the_names_of_its_definition_in_both_directions(name, message, version, data, value, ask):
+    found = ask(name, "decode", message, version, hex=data)
+    assert isinstance(found, Accepted)
+    assert plain(found.answer["value"]) == plain(value)
+    assert found.answer.get("consumed", len(data) // 2) == len(data) // 2
+    assert ask(name, "encode", message, version, value=value).answer["hex"] == data
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("message", "version"), [("NoSuchRequest", 0), ("FetchRequest", 99), ("FetchRequest", -1)])
+def test_a_message_or_version_that_a_library_lacks_is_unsupported(name, message, version, ask):
+    assert isinstance(ask(name, "decode", message, version, hex=""), Unsupported)
+    assert isinstance(ask(name, "encode", message, version, value={}), Unsupported)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_field_that_a_class_does_not_have_is_unsupported(name, ask):
+    value = {"CorrelationId": 7, "NoSuchField": 1}
+    assert isinstance(ask(name, "encode", "ResponseHeader", 1, value=value), Unsupported)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cut_message_is_refused(name, ask):
+    found = ask(name, "decode", "FetchRequest", 11, hex=FETCH[:40])
+    assert isinstance(found, Refused)
+    assert found.error == "malformed"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_request_header_keeps_its_client_id_as_it_was(name, ask):
+    value = {"RequestApiKey": 18, "RequestApiVersion": 3, "CorrelationId": 7, "ClientId": "a"}
+    assert ask(name, "encode", "RequestHeader", 2, value=value).answer["hex"] == "001200030000000700016100"
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "kio"])
+def test_records_of_a_message_are_its_bytes(name, ask):
+    data = "00ffff00000000020274020000000003abcd000000"
+    topics = [{"Name": "t", "PartitionData": [{"Index": 0, "Records": "abcd"}]}]
+    value = {"TransactionalId": None, "Acks": -1, "TimeoutMs": 0, "TopicData": topics}
+    assert ask(name, "decode", "ProduceRequest", 9, hex=data).answer["value"] == value
+    assert ask(name, "encode", "ProduceRequest", 9, value=value).answer["hex"] == data
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "kio"])
+def test_a_missing_field_is_encoded_at_its_default(name, ask):
+    assert ask(name, "encode", "FetchRequest", 12, value={}).answer["hex"] == (
+        "ffffffff00000000000000007fffffff0000000000ffffffff01010100"
+    )
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "kio"])
+def test_a_uuid_of_zeros_is_a_value(name, ask):
+    zeros = "00000000-0000-0000-0000-000000000000"
+    data = "02" + "00" * 16 + "0000010000"
+    value = {
+        "Topics": [{"TopicId": zeros, "Name": None}],
+        "AllowAutoTopicCreation": True,
+        "IncludeTopicAuthorizedOperations": False,
+    }
+    assert ask(name, "decode", "MetadataRequest", 12, hex=data).answer["value"] == value
+    assert ask(name, "encode", "MetadataRequest", 12, value=value).answer["hex"] == data
+
+
+def test_kafka_python_shows_a_set_of_bits_as_the_number_of_the_definition(ask):
+    header = "000000000100ffffffff01"
+    for operations, number in (("80000000", -(2**31)), ("00000102", 258), ("ffffffff", -1)):
+        found = ask("kafka-python", "decode", "MetadataResponse", 10, hex=header + operations + "00")
+        assert found.answer["value"]["ClusterAuthorizedOperations"] == number
+        again = ask("kafka-python", "encode", "MetadataResponse", 10, value=found.answer["value"])
+        assert again.answer["hex"] == header + operations + "00"
+
+
+def test_kafka_python_shows_tagged_fields_that_it_does_not_know_and_cannot_write_them(ask):
+    unknown = [{"tag": 5, "data": "aa"}]
+    found = ask("kafka-python", "decode", "ResponseHeader", 1, hex="00000007010501aa")
+    assert found.answer["value"] == {"CorrelationId": 7, "_unknownTaggedFields": unknown}
+    assert isinstance(ask("kafka-python", "encode", "ResponseHeader", 1, value=found.answer["value"]), Unsupported)
+
+
+def test_kio_crashes_on_tagged_fields_that_it_does_not_know(ask):
+    found = ask("kio", "decode", "ResponseHeader", 1, hex="00000007010501aa")
+    assert isinstance(found, Broke)
+    assert found.detail.startswith("KeyError")
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 1700000000001])
+def test_kio_shows_an_instant_in_milliseconds(milliseconds, ask):
+    data = "0000" + f"{milliseconds:016x}" + "00000000"
+    value = {"ErrorCode": 0, "ExpiryTimestampMs": str(milliseconds), "ThrottleTimeMs": 0}
+    assert ask("kio", "encode", "ExpireDelegationTokenResponse", 1, value=value).answer["hex"] == data
+    assert plain(ask("kio", "decode", "ExpireDelegationTokenResponse", 1, hex=data).answer["value"]) == plain(value)
+
+
+def test_kio_has_none_for_no_timestamp_only_where_it_may_be_null(ask):
+    lacking = {"ExpiryTimestampMs": "-1"}
+    assert isinstance(ask("kio", "encode", "ExpireDelegationTokenResponse", 1, value=lacking), Unsupported)
+    partition = {"Index": 0, "ErrorCode": 0, "BaseOffset": "0", "LogAppendTimeMs": "-1"}
+    value = {"Responses": [{"Name": "t", "PartitionResponses": [partition]}], "ThrottleTimeMs": 0}
+    written = ask("kio", "encode", "ProduceResponse", 3, value=value)
+    found = ask("kio", "decode", "ProduceResponse", 3, hex=written.answer["hex"])
+    assert plain(found.answer["value"]) == plain(value)
+
+
+def test_aiokafka_has_no_default_for_a_field(ask):
+    value = {name: item for name, item in FETCH_VALUE.items() if name != "RackId"}
+    assert isinstance(ask("aiokafka", "encode", "FetchRequest", 11, value=value), Unsupported)

@@ -1,0 +1,101 @@
+"""The benchmark of damaged batches counts every one, and reports what breaks a bound with its bytes."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import codec
+
+BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "hostile.py"
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    spec = importlib.util.spec_from_file_location("hostile", BENCHMARK)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["hostile"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def unhurried(hostile, monkeypatch):
+    """The benchmark without a bound on time, which a busy machine may break."""
+    monkeypatch.setattr(hostile, "SLOWEST", 3600.0)
+    return hostile
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Does something before each decode of a batch with a certain codec."""
+    decode = codec.decode
+
+    def plant(number, deed):
+        def planted(name, data, **how):
+            if len(data) > 22 and data[22] & 7 == number and not how:
+                deed()
+            return decode(name, data, **how)
+
+        monkeypatch.setattr(codec, "decode", planted)
+
+    return plant
+
+
+@pytest.mark.parametrize("name", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
+def test_every_value_is_counted_by_its_mutation_and_none_breaks_a_bound(unhurried, capsys, name):
+    assert unhurried.main(["--type", name, "--count", "300"]) == 0
+    told = capsys.readouterr().out
+    rows = {
+        line.split()[0]: [int(number) for number in line.split()[1:]]
+        for line in told.partition("\n\n")[0].splitlines()[1:]
+    }
+    assert rows["all"][0] == sum(rows["all"][1:]) == 300
+    assert sum(row[0] for name, row in rows.items() if name != "all") == 300
+    assert rows["cut"][2] > 0
+    assert rows["checksum-broken"][2] == rows["checksum-broken"][0] > 0
+    assert "exceptions other than violations: 0\n" in told
+
+
+def test_batches_are_in_every_codec_stored_and_truly_compressed(hostile):
+    found = {
+        (index % 2, batch.data[22] & 7)
+        for index, batch in enumerate(hostile.damaged("RECORD_BATCH", 300, 0))
+        if batch.data[22:]
+    }
+    assert found >= {(way, number) for way in (0, 1) for number in range(5)}
+
+
+def test_wrappers_are_in_every_codec_stored_and_truly_compressed(hostile):
+    sets = [found.data for found in hostile.damaged("MESSAGE_SET", 600, 0)]
+    found = {(index % 2, data[17] & 7) for index, data in enumerate(sets) if len(data) > 17 and data[16] == 1}
+    assert found >= {(way, number) for way in (0, 1) for number in range(4)}
+
+
+def test_an_exception_is_reported_with_the_bytes_that_raise_it(unhurried, planted, capsys):
+    def deed():
+        raise IndexError("planted")
+
+    planted(4, deed)
+    assert unhurried.main(["--count", "60"]) == 1
+    told = capsys.readouterr().out
+    offenders = re.findall(r"^hostile/0/\d+ \([a-z-]+\) raised IndexError: planted: ([0-9a-f]+)$", told, re.MULTILINE)
+    assert offenders
+    assert all(bytes.fromhex(data)[22] & 7 == 4 for data in offenders)
+    assert f"exceptions other than violations: {len(offenders)}\n" in told
+
+
+def test_memory_beyond_the_bound_is_reported(unhurried, planted, capsys):
+    planted(4, lambda: bytearray(unhurried.LARGEST + 1))
+    assert unhurried.main(["--count", "60"]) == 1
+    assert re.search(
+        r"^hostile/0/\d+ \([a-z-]+\) allocated [0-9,]+ bytes: [0-9a-f]+$", capsys.readouterr().out, re.MULTILINE
+    )
+
+
+def test_time_beyond_the_bound_is_reported(hostile, monkeypatch, capsys):
+    monkeypatch.setattr(hostile, "SLOWEST", 0.0)
+    assert hostile.main(["--count", "3"]) == 1
+    assert len(re.findall(r"\) took [0-9.]+ ms: [0-9a-f]+$", capsys.readouterr().out, re.MULTILINE)) == 3

@@ -1,0 +1,238 @@
+"""The mutant sweep finds what can be damaged, kills what the suite must notice, and lets the undamaged codec live."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.strategies.seeded.cases import generated_cases
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLE = 60
+AT_LEAST = 85
+"""Percent of the sample that the vectors must kill."""
+
+
+@pytest.fixture(scope="session")
+def sweeping():
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / "benchmarks" / "mutants.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["mutants"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def mutants(sweeping):
+    return sweeping.mutants_of(sweeping.PACKAGE)
+
+
+@pytest.fixture
+def workshop(sweeping, tmp_path, catalog):
+    with sweeping.impatience():
+        yield sweeping.Workshop(tmp_path, catalog)
+
+
+def the(mutants, file, text, damage):
+    found = [mutant for mutant in mutants if (mutant.file, mutant.damage) == (file, damage) and text in mutant.text]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def put(package, file, text):
+    (package / file).parent.mkdir(exist_ok=True)
+    (package / file).write_text(text)
+
+
+# --- what is damaged ----------------------------------------------------------------------------------
+
+SNIPPET = '''
+"""Kept: a docstring."""
+from __future__ import annotations
+__all__ = ["kept"]
+LIMIT: int = 5
+SHIFTED = 1 << 3
+def read(cursor: Cursor, least: int = 0) -> None:
+    """Kept."""
+    start = -1
+    if cursor.left < least and not start:
+        cursor.fail("kept.rule", f"kept {start}", at=start - 1)
+    if cursor.left > 100:
+        cursor.remark("kept.rule", "kept")
+    if cursor.tracing:
+        cursor.path = "kept"
+    if least is None:
+        raise Unencodable("kept.rule", "kept")
+    if not isinstance(least, int):
+        raise Unencodable("kept.rule", "kept")
+    if least == 7:
+        raise NotationError("kept")
+    if least not in values:
+        raise Unencodable("general.exact-encoding", "kept")
+    cursor.take(least, "kept.rule", "kept", open=least > 8)
+    return b"" + name.encode("utf-8") + struct.pack(">i", True)
+'''
+DAMAGES = [
+    ("LIMIT: int = 5", "5 -> 4"),
+    ("LIMIT: int = 5", "5 -> 6"),
+    ("SHIFTED = 1 << 3", "1 << 3 -> 7"),
+    ("SHIFTED = 1 << 3", "1 << 3 -> 9"),
+    ("def read(cursor: Cursor, least: int = 0) -> None:", "0 -> 1"),
+    ("start = -1", "-1 -> -2"),
+    ("start = -1", "-1 -> 0"),
+    ("if cursor.left < least and not start:", "and -> or"),
+    ("if cursor.left < least and not start:", "< -> <="),
+    ("if cursor.left < least and not start:", "not removed"),
+    ('cursor.fail("kept.rule", f"kept {start}", at=start - 1)', "fail -> pass"),
+    ("if least is None:", "is -> is not"),
+    ('raise Unencodable("kept.rule", "kept")', "raise -> pass"),
+    ('return b"" + name.encode("utf-8") + struct.pack(">i", True)', "b'' -> b'\\x00'"),
+    ('return b"" + name.encode("utf-8") + struct.pack(">i", True)', "'utf-8' -> 'latin-1'"),
+    ('return b"" + name.encode("utf-8") + struct.pack(">i", True)', "'>i' -> '<i'"),
+    ('return b"" + name.encode("utf-8") + struct.pack(">i", True)', "True -> False"),
+]
+
+
+def test_what_is_damaged_and_what_is_left_alone(sweeping, tmp_path):
+    put(tmp_path, "codec/it.py", SNIPPET)
+    put(tmp_path, "codec/dump.py", SNIPPET)
+    put(tmp_path, "targets/it.py", SNIPPET)
+    found = sweeping.mutants_of(tmp_path)
+    assert [(mutant.text, mutant.damage) for mutant in found] == DAMAGES
+    assert {mutant.file for mutant in found} == {"codec/it.py"}
+
+
+def test_a_statement_over_several_lines_keeps_them(sweeping, tmp_path):
+    source = "def f(cursor):\n    cursor.fail(\n        1,\n    )\n    return (\n        1 +\n        cursor)\n"
+    put(tmp_path, "codec/it.py", source)
+    fail, plus = [mutant for mutant in sweeping.mutants_of(tmp_path) if mutant.damage in ("fail -> pass", "+ -> -")]
+    assert fail.applied(source.encode()).decode().splitlines()[4] == "    return ("
+    assert plus.applied(source.encode()).count(b"\n") == source.count("\n")
+    assert ast.unparse(ast.parse(plus.applied(source.encode()))).endswith("return 1 - cursor")
+
+
+def test_functions_that_only_remark_are_left_alone(sweeping, tmp_path):
+    body = "    if not there:\n        return\n    low = 1 + there\n    if low < 2:\n        cursor.remark('a', 'b')\n"
+    for name, last in [("a.py", ""), ("b.py", "    return low\n"), ("c.py", "    there['x'] = low\n")]:
+        put(tmp_path, f"semantics/{name}", f"def f(cursor, there):\n{body}{last}")
+    found = sweeping.mutants_of(tmp_path)
+    assert {mutant.file for mutant in found} == {"semantics/b.py", "semantics/c.py"}
+    assert not any(mutant.text.startswith("if low") for mutant in found)
+
+
+def test_every_mutant_is_python_other_than_the_original_and_has_an_id_of_its_own(sweeping, mutants):
+    sources = {mutant.file: (sweeping.PACKAGE / mutant.file).read_bytes() for mutant in mutants}
+    plain = {file: ast.dump(ast.parse(source)) for file, source in sources.items()}
+    for mutant in mutants[::5]:
+        assert ast.dump(ast.parse(mutant.applied(sources[mutant.file]))) != plain[mutant.file], mutant
+    assert len({mutant.id for mutant in mutants}) == len(mutants)
+    assert {"codec/__init__.py", "codec/primitives.py", "codec/log.py", "semantics/visibility.py"} <= set(sources)
+    assert not {"codec/dump.py", "codec/stored.py", "semantics/compaction.py"} & set(sources)
+
+
+def test_a_sample_is_the_same_every_time(sweeping, mutants):
+    drawn = sweeping.sampled(mutants, 20, 7)
+    assert drawn == sweeping.sampled(mutants, 20, 7)
+    assert drawn != sweeping.sampled(mutants, 20, 8)
+    assert drawn == [mutant for mutant in mutants if mutant in drawn]
+    assert sweeping.sampled(mutants, 10**6, 0) == mutants
+
+
+def test_survivors_that_are_explained_exist(sweeping, mutants):
+    """Whether they survive is for the whole sweep to say; an entry that speaks of no mutant is wrong already."""
+    for known in sweeping.known_survivors():
+        assert any(map(known.covers, mutants)), known
+        for damage in known.damages:
+            assert any(known.covers(mutant) and mutant.damage == damage for mutant in mutants), (known, damage)
+
+
+# --- who is killed ------------------------------------------------------------------------------------
+
+DEADLY = [
+    ("codec/primitives.py", "if at - start == self.limit:", "== -> !="),
+    ("codec/primitives.py", '_32 = _Groups(32, 5, "varint', "5 -> 6"),
+    ("codec/primitives.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
+    ("codec/structure.py", "if computed != found:", "!= -> =="),
+    ("codec/structure.py", "self.checksum.name", "blame -> pass"),
+    ("codec/structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
+    ("codec/message_set.py", "if rest < OVERHEAD:", "< -> <="),
+    ("codec/compression.py", "zlib.decompressobj(", "+ -> -"),
+    ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
+    ("semantics/sequences.py", "if span in producer.batches:", "in -> not in"),
+    ("codec/compression.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
+]
+
+
+def test_the_undamaged_copy_is_neither_killed_nor_told_apart(workshop, sweeping):
+    assert workshop.fate(sweeping.NOBODY) == sweeping.Fate(sweeping.NOBODY)
+
+
+@pytest.mark.parametrize(("file", "text", "damage"), DEADLY)
+def test_deadly_mutants_are_killed(workshop, mutants, file, text, damage):
+    fate = workshop.fate(the(mutants, file, text, damage))
+    assert fate.killed
+    assert fate.vectors.startswith(("fail: ", "crash: ", "protocol: ")), fate
+
+
+def test_the_crc_that_is_not_checked_is_a_failure_of_the_crc(workshop, mutants):
+    fate = workshop.fate(the(mutants, "codec/structure.py", "self.checksum.name", "blame -> pass"))
+    assert fate.vectors.rpartition(" ")[2].startswith(("crc.", "batch.crc", "sizes.")), fate
+
+
+def test_a_mutant_that_cannot_be_imported_is_killed(workshop, sweeping):
+    broken = sweeping.Mutant("codec/log.py", 1, 0, "x -> y", "", (0, 3), "nonsense")
+    assert workshop.fate(broken).vectors.startswith("not started: ")
+
+
+def test_a_mutant_that_answers_no_more_is_killed(workshop, mutants):
+    """The loop over the groups of a number never ends; a second fault is not waited for."""
+    fate = workshop.fate(the(mutants, "codec/primitives.py", "raw >>= 7", ">> -> <<"))
+    assert fate.vectors.startswith(("timeout: ", "fail: ", "crash: "))
+
+
+def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(workshop, mutants):
+    fate = workshop.fate(
+        the(mutants, "codec/compression.py", "if stop.violation.open or not any(stream.plain):", "not removed")
+    )
+    assert not fate.killed
+    assert fate.told.startswith("snappy/"), fate
+
+
+def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweeping, mutants, tmp_path, catalog):
+    cases = list(generated_cases(["VARINT"], 20, 0, catalog))
+    with sweeping.impatience():
+        workshop = sweeping.Workshop(tmp_path, catalog, cases, alone=True)
+        fate = workshop.fate(the(mutants, "codec/primitives.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
+    assert fate.vectors
+    assert fate.generated.startswith("fail: gen/"), fate
+
+
+def test_the_rates_count_what_is_told_apart_as_alive(sweeping, mutants):
+    one, two, three, four = mutants[:4]
+    fates = [
+        sweeping.Fate(one, "fail: case", "fail: gen/2"),
+        sweeping.Fate(two, "", "fail: gen/2"),
+        sweeping.Fate(three, told="case"),
+        sweeping.Fate(four),
+    ]
+    known = [sweeping.Known(three.file, three.text, (three.damage,), "why"), sweeping.Known("no.py", "x", (), "why")]
+    tally = sweeping.Tally(fates, known)
+    assert tally.rate == 50.0
+    assert [tally.share(lambda fate, name=name: getattr(fate, name)) for name in ("vectors", "generated", "told")] == [
+        *(25.0, 50.0, 25.0)
+    ]
+    assert tally.stale() == known[1:]
+    assert [reason for _, reason in tally.survivors] == ["why", ""]
+
+
+def test_the_vectors_kill_a_sample_and_who_lives_is_explained(sweeping, mutants, catalog):
+    drawn = sweeping.sampled(mutants, SAMPLE, 0)
+    tally = sweeping.Tally(list(sweeping.sweep(drawn, catalog)), sweeping.known_survivors())
+    left = [f"{fate.mutant.id}: {fate.mutant.text}" for fate, reason in tally.survivors if not reason]
+    assert tally.rate >= AT_LEAST, left
+    assert left == []

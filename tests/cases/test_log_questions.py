@@ -1,0 +1,269 @@
+"""Vectors of operations on whole logs: what they may say, and the cases that follow."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
+
+from conformance.cases.from_vectors import make_cases
+from conformance.cases.log_questions import NotAsked, convert_question, read_question
+from conformance.cases.model import AnyOf, Converts, Delivers, Kind, Refuses, Sequences
+from conformance.cases.vector_files import read_vectors
+from conformance.cases.yaml_files import FileError
+from conformance.codec.record_batch import sealed
+from conformance.judging.logs import judge_read
+
+PLAIN = batch(0, [0, 1]).hex()
+BAD = (batch(0, [0, 1]) + bytes(8) + bytes(4)).hex()
+SKEWED = (batch(5) + batch(0)).hex()
+STRANGE = marker(0, bytes((0, 0, 0, 9))).hex()
+ZSTD = batch(0, compression=4).hex()
+ONE = '{producerId: "7", producerEpoch: 0, baseSequence: 0, recordCount: 3}'
+
+
+def cases(tmp_path, catalog, keys):
+    """The cases of one vector with these keys (YAML, flow style)."""
+    path = tmp_path / "t.yaml"
+    text = f"- {{id: t/one, type: LOG, requirement: offset.next-formula, source: derived, {keys}}}"
+    path.write_text(f"# a comment\n{text}\n", encoding="utf-8")
+    return [case for vector in read_vectors(path) for case in make_cases(vector, catalog.requirements, str(path))]
+
+
+def one(tmp_path, catalog, keys):
+    (case,) = cases(tmp_path, catalog, keys)
+    return case
+
+
+WRONG = {
+    "unknown operation": ('op: reed, hex: "", value: {}', "op is one of read, convert, sequence"),
+    "operation that is no string": ('op: 5, hex: "", value: {}', "op is one of"),
+    "a part of another request": ('op: read, magic: 1, hex: "", value: {}', "'magic' is no part of a read request"),
+    "a part of no request": ('op: read, canonical: false, hex: "", value: {}', "'canonical' is no part"),
+    "a batch list beside bytes": ('op: convert, batches: [], hex: "", magic: 1, value: []', "'batches' is no part"),
+    "no outcome": (f'op: read, hex: "{PLAIN}"', "one of value, reject and either"),
+    "two outcomes": (f'op: read, hex: "{PLAIN}", value: {{}}, either: any', "one of value, reject and either"),
+    "read without bytes": ("op: read, value: {}", "hex is missing"),
+    "sequence with bytes": (f'op: sequence, hex: "", batches: [{ONE}], value: [accept]', "no hex"),
+    "isolation": (f'op: read, hex: "{PLAIN}", isolation: committed, value: {{}}', "isolation is one of"),
+    "fetchOffset": (f'op: read, hex: "{PLAIN}", fetchOffset: "x", value: {{}}', "decimal"),
+    "fetchOffset too large": (
+        f'op: read, hex: "{PLAIN}", fetchOffset: "9223372036854775808", value: {{}}',
+        "fetchOffset: 9223372036854775808 is no INT64",
+    ),
+    "highWatermark too low": (
+        f'op: read, hex: "{PLAIN}", highWatermark: "-9223372036854775809", value: {{}}',
+        "highWatermark: -9223372036854775809 is no INT64",
+    ),
+    "aborted": (f'op: read, hex: "{PLAIN}", aborted: 7, value: {{}}', "a list"),
+    "next offset": (f'op: read, hex: "{PLAIN}", value: {{nextOffset: "3"}}', "otherwise at nextOffset"),
+    "record": (
+        f'op: read, hex: "{PLAIN}", value: {{records: [{{}}, {{key: null}}]}}',
+        r"otherwise at records\[1\].key",
+    ),
+    "number of records": (f'op: read, hex: "{PLAIN}", value: {{records: [{{}}]}}', r"otherwise at records\[1\]"),
+    "unknown field": (f'op: read, hex: "{PLAIN}", value: {{recods: []}}', "recods is no field"),
+    "unknown field of a record": (f'op: read, hex: "{PLAIN}", value: {{records: [{{ofset: "0"}}]}}', "records.ofset"),
+    "reject of sound bytes": (f'op: read, hex: "{PLAIN}", reject: malformed', "nothing is wrong with them"),
+    "unknown class": (f'op: read, hex: "{BAD}", reject: broken', "reject is one of"),
+    "value of damaged bytes": (f'op: read, hex: "{BAD}", value: {{}}', r"batch\.length-wrong-rejected"),
+    "value at an open place": (f'op: read, hex: "{STRANGE}", value: {{}}', "say `either`"),
+    "value where any outcome will do": (f'op: read, hex: "{SKEWED}", fetchOffset: "0", value: {{}}', "say `either`"),
+    "either of another word": (f'op: read, hex: "{STRANGE}", either: some', "either is `any`, or"),
+    "either without a value": (f'op: read, hex: "{STRANGE}", either: [reject]', "either is `any`, or"),
+    "either with consumed": (
+        f'op: read, hex: "{STRANGE}", either: [reject, {{value: {{}}, consumed: 2}}]',
+        "either is `any`, or",
+    ),
+    "either that contradicts": (
+        f'op: read, hex: "{STRANGE}", either: [reject, {{value: {{nextOffset: "0"}}}}]',
+        "otherwise at nextOffset",
+    ),
+    "convert without magic": (f'op: convert, hex: "{PLAIN}", value: []', "number"),
+    "converted": (
+        f'op: convert, hex: "{PLAIN}", magic: 1, value: [{{}}, {{magic: 2}}]',
+        r"at \[1\]\.magic",
+    ),
+    "converted to less": (f'op: convert, hex: "{PLAIN}", magic: 1, value: []', r"otherwise at"),
+    "converted without a list": (f'op: convert, hex: "{PLAIN}", magic: 1, value: {{}}', "a list"),
+    "converted damage": (f'op: convert, hex: "{BAD}", magic: 1, value: []', "say `either: any`"),
+    "converted open place": (f'op: convert, hex: "{STRANGE}", magic: 1, value: []', "say `either: any`"),
+    "converted tail": (f'op: convert, hex: "{PLAIN}00", magic: 1, value: [{{}}, {{}}]', "say `either: any`"),
+    "appended batch": (
+        f'op: convert, hex: "{PLAIN}", magic: 2, baseOffset: "5", value: [{{}}, {{}}]',
+        "say `either: any`",
+    ),
+    "converted with readings": (f'op: convert, hex: "{PLAIN}", magic: 1, either: [reject, {{value: []}}]', "any"),
+    "conversion there is not": (f'op: convert, hex: "{ZSTD}", magic: 1, value: []', "there is no such"),
+    "conversion there is": (
+        f'op: convert, hex: "{PLAIN}", magic: 1, reject: invalid-value',
+        "there is such a conversion",
+    ),
+    "no batches": ("op: sequence, value: [accept]", "a list"),
+    "half a batch": ('op: sequence, batches: [{producerId: "7"}], value: [accept]', "each has producerId"),
+    "more than a batch": (
+        f"op: sequence, batches: [{ONE[:-1]}, codec: 1}}], value: [accept]",
+        "each has producerId",
+    ),
+    "wrong fate": (f"op: sequence, batches: [{ONE}, {ONE}], value: [accept, accept]", "accept, duplicate"),
+    "fates of fewer": (f"op: sequence, batches: [{ONE}], value: []", "by the rules it is accept"),
+    "rejected fates": (f"op: sequence, batches: [{ONE}], reject: other", "by the rules it is accept"),
+}
+
+
+@pytest.mark.parametrize(("keys", "problem"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_with_a_vector_is_told_with_file_line_and_id(tmp_path, catalog, keys, problem):
+    with pytest.raises(FileError, match=problem) as caught:
+        cases(tmp_path, catalog, keys)
+    assert (caught.value.path, caught.value.line) == (str(tmp_path / "t.yaml"), 2)
+    assert str(caught.value).startswith(f"{caught.value.path}:2: ")
+    assert "t/one" in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+# --- the cases ----------------------------------------------------------------------------------------
+
+
+def test_a_read_is_asked_for_in_full(tmp_path, catalog):
+    case = one(tmp_path, catalog, f'op: read, hex: "{PLAIN}", value: {{}}, note: why, found-in: x')
+    assert case.request == {
+        **{"op": "read", "hex": PLAIN, "isolation": "read_uncommitted", "fetchOffset": "0", "highWatermark": "2"},
+        "aborted": [],
+    }
+    assert (case.id, case.op, case.type, case.level) == ("t/one", "read", "LOG", "must")
+    assert (case.note, case.found_in, case.source, case.data.hex()) == ("why", "x", "derived", PLAIN)
+    assert (case.codecs, case.magics) == ({"none"}, {2})
+    assert isinstance(case.expect, Delivers)
+    assert not case.expect.open
+
+
+def test_a_read_is_asked_for_as_the_vector_says(tmp_path, catalog):
+    log = part(4) + marker(6, ABORT) + batch(7)
+    keys = 'isolation: read_committed, fetchOffset: "5", highWatermark: "90", checkCrcs: false'
+    listed = '[{producerId: "7", firstOffset: "4"}]'
+    value = '{records: [{offset: "7", key: "6b"}], nextOffset: "8"}'
+    case = one(tmp_path, catalog, f'op: read, hex: "{log.hex()}", {keys}, aborted: {listed}, value: {value}')
+    assert case.request == {
+        **{"op": "read", "hex": log.hex(), "isolation": "read_committed", "fetchOffset": "5", "highWatermark": "90"},
+        **{"aborted": [{"producerId": "7", "firstOffset": "4"}], "checkCrcs": False},
+    }
+    assert [record["offset"] for record in case.expect.view.records] == [7]
+
+
+def test_where_the_bytes_are_open_refusing_is_right_too_or_anything(tmp_path, catalog):
+    case = one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: [reject, {{value: {{nextOffset: "1"}}}}]')
+    assert case.expect.open
+    assert one(tmp_path, catalog, f'op: read, hex: "{STRANGE}", either: any').expect == AnyOf()
+    assert one(tmp_path, catalog, f'op: read, hex: "{SKEWED}", either: any').expect == AnyOf()
+
+
+def test_of_bits_beyond_a_varint_a_reader_may_refuse_or_drop_them_and_no_more():
+    """Kept, they make an offset beyond INT32 of an offsetDelta: no reading of the documents, nor Apache Kafka's."""
+    log = sealed(batch(0)[:61] + bytes.fromhex("18 00 00 8080808010 026b 0276 00"))
+    _, expect = read_question(log)
+    assert expect.open
+    (record,) = expect.view.records
+    assert record["offset"] == 0
+    shown = {
+        "offset": "0",
+        "timestamp": "1000",
+        "timestampType": "CreateTime",
+        "key": "6b",
+        "value": "76",
+        "headers": [],
+    }
+    assert judge_read(expect, {"records": [shown], "nextOffset": "1"}).kind is Kind.EITHER
+    assert judge_read(expect, {"records": [], "error": "malformed", "nextOffset": "0"}).kind is Kind.EITHER
+    kept = judge_read(expect, {"records": [{**shown, "offset": str(1 << 31)}], "nextOffset": "1"})
+    assert (kept.kind, kept.requirement) == (Kind.FAIL, "offset.record-formula")
+
+
+def test_a_checksum_is_what_a_reader_should_look_at(tmp_path, catalog):
+    wrong = (batch(0)[:17] + bytes(4) + batch(0)[21:]).hex()
+    assert one(tmp_path, catalog, f'op: read, hex: "{wrong}", reject: corrupt').level == "should"
+    assert one(tmp_path, catalog, f'op: read, hex: "{BAD}", reject: malformed').level == "must"
+    decode, read = cases(tmp_path, catalog, f'hex: "{wrong}", reject: corrupt')
+    assert (decode.level, read.id, read.level) == ("must", "t/one:read", "should")
+
+
+def test_every_vector_of_a_log_is_read_besides(tmp_path, catalog):
+    decode, read = cases(tmp_path, catalog, f'hex: "{PLAIN}", value: {{partial: 0}}')
+    assert (decode.id, read.id, read.op) == ("t/one", "t/one:read", "read")
+    assert read.request["isolation"] == "read_uncommitted"
+    _, read = cases(tmp_path, catalog, f'hex: "{STRANGE}", either: [reject, {{value: {{partial: 0}}}}]')
+    assert read.expect.open
+    _, read = cases(tmp_path, catalog, f'hex: "{STRANGE}", either: any')
+    assert read.expect == AnyOf()
+
+
+def test_a_conversion_is_asked_for_and_judged_by_its_records(tmp_path, catalog):
+    case = one(tmp_path, catalog, f'op: convert, hex: "{PLAIN}", magic: 1, value: [{{offset: "0"}}, {{}}]')
+    assert case.request == {"op": "convert", "hex": PLAIN, "magic": 1}
+    assert isinstance(case.expect, Converts)
+    assert [record["offset"] for record in case.expect.records] == [0, 1]
+    old = wrapper(3, 9).hex()
+    case = one(
+        tmp_path, catalog, f'op: convert, hex: "{old}", magic: 2, baseOffset: "5", value: [{{offset: "5"}}, {{}}]'
+    )
+    assert case.request["baseOffset"] == "5"
+    assert (case.codecs, case.magics) == ({"gzip"}, {1})
+    case = one(tmp_path, catalog, f'op: convert, hex: "{marker(0, COMMIT).hex()}", magic: 0, value: []')
+    assert case.expect == Converts(())
+
+
+def test_there_may_be_no_conversion_or_any(tmp_path, catalog):
+    case = one(tmp_path, catalog, f'op: convert, hex: "{ZSTD}", magic: 0, reject: invalid-value')
+    assert case.expect == Refuses(None, "invalid-value")
+    for keys in (
+        f'hex: "{PLAIN}00", magic: 1',
+        f'hex: "{BAD}", magic: 1',
+        f'hex: "{PLAIN}", magic: 2, baseOffset: "5"',
+    ):
+        assert one(tmp_path, catalog, f"op: convert, {keys}, either: any").expect == AnyOf()
+
+
+def test_up_what_a_producer_sends_at_once_is_asked_for_and_nothing_else():
+    one = [message(0), message(0) + message(4), message(0, 0), wrapper(1, 2), wrapper(1, 2, magic=0)]
+    other = [batch(0), message(0) + message(1, 0), wrapper(0, 1) + message(2), wrapper(0) + wrapper(1), b""]
+    other += [message(0, timestamp=-1, timestampType=1), message(0)[:-1]]
+    other += [message(0, timestamp=-1) + message(1, timestamp=(1 << 63) - 1)]
+    for log in one:
+        assert isinstance(convert_question(log, 2, 5)[1], Converts)
+    for log in other:
+        with pytest.raises(NotAsked):
+            convert_question(log, 2, 5)
+
+
+def test_sequences_are_asked_for_without_bytes(tmp_path, catalog):
+    overlap = ONE.replace("recordCount: 3", "recordCount: 2")
+    keys = f"op: sequence, batches: [{ONE}, {ONE}, {overlap}], value: [accept, duplicate, either]"
+    case = one(tmp_path, catalog, keys)
+    assert (case.op, case.data, len(case.request["batches"])) == ("sequence", None, 3)
+    assert isinstance(case.expect, Sequences)
+    assert [len(right) for right in case.expect.answers] == [1, 1, 4]
+
+
+def test_messages_are_asked_for_as_logs_too(tmp_path, catalog):
+    log = (message(0) + message(1, 0)).hex()
+    case = one(tmp_path, catalog, f'op: read, hex: "{log}", value: {{nextOffset: "2"}}')
+    assert case.magics == {0, 1}
+
+
+# --- the bundled ones ---------------------------------------------------------------------------------
+
+
+def test_bundled_vectors_of_whole_logs_are_many_and_named_by_their_operation(catalog):
+    found = [case for case in catalog.cases.values() if case.op in ("read", "convert", "sequence")]
+    own = [case for case in found if not case.id.endswith(":read")]
+    assert len(own) > 300
+    for case in own:
+        assert re.match(rf"({case.op}|mixed)/", case.id), case.id
+
+
+def test_threads_named_are_links(catalog):
+    for vector in catalog.vectors:
+        if "op" in vector.row and "found-in" in vector.row:
+            assert re.search(r", https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+$", vector.row["found-in"]), (
+                vector.id
+            )

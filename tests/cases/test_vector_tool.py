@@ -1,0 +1,102 @@
+"""`conformance vectors check` and `fix`."""
+
+import pytest
+
+from conformance import codec
+from conformance.cases.catalog import VECTORS, vector_files
+from conformance.cases.vector_files import read_vectors
+from conformance.cases.vector_tool import check, fix, recomputed
+
+PLAIN = (
+    "00000000000000000000004cffffffff02fcfd243900000000000200000000000003e800000000000003f2ffffffffffffffffffffffffffff"
+    "0000000310000000026b02760010000a02026b02760010001404026b027600"
+)
+
+
+@pytest.mark.parametrize("path", vector_files(VECTORS), ids=lambda path: path.stem)
+def test_the_bundled_vectors_are_in_order(path):
+    assert list(check(path)) == []
+
+
+@pytest.mark.parametrize("path", vector_files(VECTORS), ids=lambda path: path.stem)
+def test_the_bundled_vectors_are_formatted(path, tmp_path):
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    assert not fix(copy)
+
+
+def problems(tmp_path, text):
+    path = tmp_path / "v.yaml"
+    path.write_text(text)
+    return [str(problem) for problem in check(path)]
+
+
+@pytest.mark.parametrize(
+    "row, said",
+    [
+        ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "00"}', "not the bytes that an encoder"),
+        ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "8000", canonical: false}', "open"),
+        ('{id: a/b, type: VARINT, requirement: varint.range, hex: "00", reject: malformed}', "does not refuse"),
+        ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "000161", canonical: false}', "another"),
+        (
+            '{id: a/b, type: VARINT, requirement: varint.range, hex: "8000", either: [reject, {value: 1}]}',
+            "none of the",
+        ),
+        ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "ffff", canonical: false}', "refuses"),
+        ('{id: a/b, type: INT16, requirement: int16.layout, value: 0, hex: "000001", canonical: false}', "consumes 2"),
+    ],
+)
+def test_a_vector_that_contradicts_the_reference_is_named_with_its_line(tmp_path, row, said):
+    found = problems(tmp_path, f"# a comment\n- {row}\n")
+    assert any(said in problem for problem in found)
+    assert all("v.yaml:2: a/b" in problem for problem in found)
+
+
+def test_an_id_that_stands_twice_is_named(tmp_path):
+    row = '- {id: a/b, type: VARINT, requirement: varint.range, value: 0, hex: "00"}\n'
+    assert any("twice" in problem for problem in problems(tmp_path, row * 2))
+
+
+BATCH = f"""type: RECORD_BATCH
+vectors:
+  # what this file is about
+  - id: a/b
+    requirement: batch.base-offset
+    value: {{baseOffset: "7"}}
+    hex:
+      - "{7:016x} 00000000 {PLAIN[24:34]} 00000000"   # the prefix
+      - "{PLAIN[42:]}"
+    recompute: [batchLength, crc]
+"""
+
+
+def test_fix_recomputes_lengths_and_checksums_where_asked_and_keeps_comments(tmp_path):
+    path = tmp_path / "v.yaml"
+    path.write_text(BATCH)
+    assert problems(tmp_path, BATCH) != []
+    assert fix(path)
+    assert list(check(path)) == []
+    after = path.read_text()
+    assert "# what this file is about" in after
+    assert "# the prefix" in after
+    data = next(read_vectors(path)).data
+    assert codec.decode("RECORD_BATCH", data).value["baseOffset"] == 7
+    assert not fix(path)
+
+
+def test_fix_quotes_what_yaml_reads_as_something_else(tmp_path):
+    path = tmp_path / "v.yaml"
+    path.write_text("- {id: a/b, type: STRING, requirement: string.layout, value: no, hex: 00026e6f}\n")
+    assert any("no" in str(problem) for problem in check(path))
+    fix(path)
+    assert list(check(path)) == []
+    assert next(read_vectors(path)).row["value"] == "no"
+
+
+def test_recomputing_a_right_batch_changes_nothing():
+    data = bytes.fromhex(PLAIN)
+    assert recomputed(data, ["batchLength", "crc"]) == data
+
+
+def test_recomputing_short_bytes_leaves_them_alone():
+    assert recomputed(b"\0" * 7, ["batchLength", "crc"]) == b"\0" * 7

@@ -1,0 +1,300 @@
+"""Messages from their definitions: what each version writes and reads, tagged sections, defaults, nulls."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance import codec
+from conformance.codec import Unencodable
+from conformance.codec.cursor import Cursor, Findings, Malformed
+from conformance.codec.messages import UNKNOWN, header_version, type_name, wire_of
+from conformance.definitions.files import parse_definition, read_definitions
+from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.generator import value
+from conformance.strategies.seeded.messages import draw_message
+
+
+def defined(*fields, name="Test", valid="0-3", flexible="2+", **more):
+    message, findings = parse_definition(
+        {
+            "type": "data",
+            "name": name,
+            "validVersions": valid,
+            "flexibleVersions": flexible,
+            "fields": [*fields],
+            **more,
+        }
+    )
+    assert findings == []
+    return message
+
+
+def field(name, kind, versions="0+", **more):
+    return {"name": name, "type": kind, "versions": versions, **more}
+
+
+def tagged(name, kind, tag, **more):
+    return field(name, kind, "2+", taggedVersions="2+", tag=tag, **more)
+
+
+def read(message, version, data):
+    """The value, or the requirement that is broken; and the requirements of open places."""
+    findings = Findings(spans=[])
+    try:
+        found = wire_of(message, version).decode(Cursor(data, findings))
+    except Malformed as stop:
+        return stop.violation.requirement, stop.violation.open
+    return found, [mark.requirement for mark in findings.remarks]
+
+
+def written(message, version, found):
+    return wire_of(message, version).encode(found)
+
+
+@pytest.fixture(scope="module")
+def every(catalog):
+    """Types of all messages that the vectors define, in every version but one.
+
+    Elements without fields have no bytes, and no more elements are read than there are bytes.
+    """
+    found = {case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")}
+    return sorted(found - {"MESSAGE<SuiteHollow,0>"})
+
+
+# --- values -------------------------------------------------------------------------------------------
+
+
+@given(seed=st.text(max_size=8))
+def test_what_is_written_is_read_again(every, seed):
+    dice = Dice(seed)
+    name = dice.pick(tuple(every))
+    found = value(name, dice)
+    data = codec.encode(name, found)
+    again = codec.decode(name, data, trail=True)
+    assert (again.ok, again.consumed, again.remarks) == (True, len(data), ())
+    assert codec.wire(name).notation.same(found, again.value)
+    assert all(0 <= span.start <= span.stop <= len(data) for span in again.spans)
+
+
+@given(seed=st.text(max_size=8))
+def test_a_message_that_is_cut_is_refused_and_nothing_else(every, seed):
+    dice = Dice(seed)
+    name = dice.pick(tuple(every))
+    data = codec.encode(name, value(name, dice))
+    for stop in range(len(data)):
+        assert not codec.decode(name, data[:stop]).ok
+
+
+@given(seed=st.text(max_size=8), flips=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 7)), max_size=3))
+def test_damaged_bytes_end_in_a_value_or_a_violation(every, seed, flips):
+    dice = Dice(seed)
+    name = dice.pick(tuple(every))
+    data = bytearray(codec.encode(name, value(name, dice)))
+    for at, bit in flips:
+        if data:
+            data[at % len(data)] ^= 1 << bit
+    again = codec.decode(name, bytes(data), trail=True)
+    assert again.ok or again.violations
+
+
+def test_a_type_that_nobody_defined_is_unknown():
+    with pytest.raises(codec.UnknownType, match="no definition of the message Nobody"):
+        codec.wire("MESSAGE<Nobody,0>")
+
+
+def test_a_version_that_a_message_does_not_have_is_unknown():
+    codec.know([defined(field("A", "int8"), name="KnownInTests")])
+    assert codec.wire("MESSAGE<KnownInTests,3>").name == type_name("KnownInTests", 3)
+    with pytest.raises(codec.UnknownType, match="versions 0-3, not 4"):
+        codec.wire("MESSAGE<KnownInTests,4>")
+
+
+def test_one_name_has_one_definition():
+    codec.know([defined(field("A", "int8"), name="OnceInTests")])
+    codec.know([defined(field("A", "int8"), name="OnceInTests")])
+    with pytest.raises(ValueError, match="another definition of OnceInTests"):
+        codec.know([defined(field("A", "int16"), name="OnceInTests")])
+
+
+# --- versions and defaults ----------------------------------------------------------------------------
+
+
+def test_a_version_writes_its_fields_in_the_order_of_the_definition():
+    message = defined(field("B", "int8"), field("A", "int16", "1+"), field("C", "int8", "0-1"))
+    full = {"A": 1, "B": 2, "C": 3}
+    assert written(message, 0, {"B": 2, "C": 3}) == b"\2\3"
+    assert written(message, 1, full) == b"\2\0\1\3"
+    assert written(message, 2, {"A": 1, "B": 2}) == b"\2\0\1\0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "bytes_"),
+    [
+        ("int8", None, b"\0"),
+        ("int16", "-2", b"\xff\xfe"),
+        ("int32", "0x10", b"\0\0\0\x10"),
+        ("uint16", "017", b"\0\x0f"),
+        ("bool", "true", b"\1"),
+        ("float64", "1.5", b"\x3f\xf8" + bytes(6)),
+        ("string", "hi", b"\0\2hi"),
+        ("bytes", None, bytes(4)),
+        ("uuid", None, bytes(16)),
+        ("[]int8", None, bytes(4)),
+    ],
+)
+def test_what_is_not_said_is_written_as_its_default(kind, default, bytes_):
+    more = {} if default is None else {"default": default}
+    assert written(defined(field("A", kind, **more)), 0, {}) == bytes_
+
+
+def test_what_the_version_lacks_is_dropped_at_its_default_or_when_ignorable_and_refused_otherwise():
+    strict, free = field("A", "int8", "1+", default="7"), field("B", "string", "1+", ignorable=True)
+    message = defined(strict, free)
+    assert written(message, 0, {"A": 7, "B": "lost"}) == b""
+    with pytest.raises(Unencodable) as caught:
+        written(message, 0, {"A": 0})
+    assert caught.value.requirement == "definitions.non-ignorable-non-default-error"
+
+
+def test_a_structure_is_at_its_default_when_all_its_parts_are():
+    inner = field("S", "Inner", "1+", fields=[field("X", "int8", "1+", default="3"), field("Y", "[]int8", "1+")])
+    message = defined(inner)
+    assert written(message, 0, {"S": {"X": 3}}) == written(message, 0, {"S": {}}) == b""
+    for other in ({"X": 0}, {"Y": (1,)}, {UNKNOWN: ({"tag": 0, "data": b""},)}):
+        with pytest.raises(Unencodable):
+            written(message, 0, {"S": other})
+
+
+@pytest.mark.parametrize("kind", ["string", "bytes", "records", "[]int8"])
+@pytest.mark.parametrize("version", [1, 3])
+def test_null_stands_where_the_version_has_it_and_nowhere_else(kind, version):
+    nullable = defined(field("A", kind, nullableVersions="0+"))
+    data = written(nullable, version, {"A": None})
+    assert read(nullable, version, data) == ({"A": None}, [])
+    plain = defined(field("A", kind))
+    with pytest.raises(Unencodable) as caught:
+        written(plain, version, {"A": None})
+    assert caught.value.requirement == "definitions.null-in-non-nullable"
+    assert read(plain, version, data)[1] is False
+
+
+def test_a_rigid_string_keeps_its_length_in_flexible_versions():
+    message = defined(field("A", "string", flexibleVersions="none"), field("B", "string"))
+    assert written(message, 2, {"A": "a", "B": "b"}) == b"\0\1a\2b\0"
+
+
+def test_a_structure_that_may_be_null_stands_behind_a_mark():
+    message = defined(field("S", "Inner", nullableVersions="0+", default="null", fields=[field("X", "int8")]))
+    assert (written(message, 0, {}), written(message, 0, {"S": {"X": 5}})) == (b"\xff", b"\1\5")
+    assert read(message, 0, b"\xfe") == ({"S": None}, ["definitions.type-unknown"])
+    assert read(message, 0, b"\0\5") == ({"S": {"X": 5}}, ["definitions.type-unknown"])
+
+
+def test_an_array_of_structures_without_fields_is_bounded_by_the_bytes():
+    message = defined(field("A", "[]Inner", fields=[field("X", "int8", "3+")]), flexible="none")
+    assert read(message, 0, b"\x7f\xff\xff\xff")[0] == "array.too-few-elements-rejected"
+    assert written(message, 0, {"A": ()}) == bytes(4)
+
+
+# --- tagged fields ------------------------------------------------------------------------------------
+
+SECTION = (tagged("T", "int8", 1, default="9"), tagged("U", "string", 3))
+
+
+def test_tagged_fields_are_written_by_tag_unless_at_their_default():
+    message = defined(*SECTION)
+    assert written(message, 2, {"T": 9, "U": ""}) == b"\0"
+    assert written(message, 2, {"U": "x", "T": 1}) == b"\2\1\1\1\3\2\2x"
+
+
+def test_tagged_fields_that_are_not_there_are_read_as_their_default():
+    assert read(defined(*SECTION), 2, b"\0") == ({"T": 9, "U": ""}, [])
+
+
+def test_unknown_tags_are_kept_and_written_again_in_order():
+    message, data = defined(*SECTION), b"\3\0\1\x61\1\1\5\2\0"
+    found, remarks = read(message, 2, data)
+    assert (found, remarks) == (
+        {"T": 5, "U": "", UNKNOWN: ({"tag": 0, "data": b"a"}, {"tag": 2, "data": b""})},
+        [],
+    )
+    assert written(message, 2, found) == data
+
+
+@pytest.mark.parametrize("unknown", [((5, b""), (4, b"")), ((5, b""), (5, b"")), ((1, b""),)])
+def test_unknown_tags_out_of_order_twice_or_known_are_not_written(unknown):
+    tags = tuple({"tag": tag, "data": data} for tag, data in unknown)
+    with pytest.raises(Unencodable):
+        written(defined(*SECTION), 2, {UNKNOWN: tags})
+
+
+@pytest.mark.parametrize(
+    ("data", "requirement", "is_open"),
+    [
+        (b"\2\1\1\5\1\1\5", "tagged.duplicate-rejected", False),
+        (b"\2\3\1\1\1\1\5", "tagged.strictly-ascending", False),
+        (b"\1\1\2\5\0", "tagged.size-bounds-data", True),
+        (b"\1\3\1\2x", "tagged.size-bounds-data", True),
+        (b"\1\7\5x", "tagged.size-bounds-data", False),
+        (b"\1\1\5\5", "tagged.size-bounds-data", True),
+        (b"\1\7\x80\x80\x80\x80\x08", "robustness.tagged-field-size", False),
+        (b"\1\3\1\5", "compact-string.truncated-rejected", False),
+        (b"", "varint.truncated-rejected", False),
+    ],
+)
+def test_a_section_that_breaks_a_rule(data, requirement, is_open):
+    assert read(defined(*SECTION), 2, data) == (requirement, is_open)
+
+
+def test_a_tag_of_a_field_that_the_version_lacks_is_an_open_place():
+    message = defined(field("T", "int8", "3+", taggedVersions="3+", tag=0))
+    assert read(message, 2, b"\1\0\1\5") == ({UNKNOWN: ({"tag": 0, "data": b"\5"},)}, ["tagged.unknown-skipped"])
+    assert read(message, 3, b"\1\0\1\5") == ({"T": 5}, [])
+
+
+def test_a_section_stands_in_flexible_versions_alone():
+    message = defined(field("A", "int8"))
+    assert [written(message, version, {"A": 1}) for version in (1, 2)] == [b"\1", b"\1\0"]
+    with pytest.raises(Unencodable) as caught:
+        written(message, 1, {"A": 1, UNKNOWN: ({"tag": 0, "data": b""},)})
+    assert caught.value.requirement == "tagged.only-in-flexible"
+
+
+# --- headers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "version", "header"),
+    [
+        ("FooRequest", "request", 1, 1),
+        ("FooRequest", "request", 2, 2),
+        ("FooResponse", "response", 1, 0),
+        ("FooResponse", "response", 2, 1),
+        ("ApiVersionsResponse", "response", 2, 0),
+        ("ControlledShutdownRequest", "request", 0, 0),
+        ("ControlledShutdownRequest", "request", 1, 1),
+    ],
+)
+def test_the_header_of_a_message_follows_from_its_version(name, kind, version, header):
+    assert header_version(defined(name=name, type=kind, apiKey=5), version) == header
+
+
+# --- real definitions ---------------------------------------------------------------------------------
+
+
+def test_every_message_of_a_real_library_comes_back_in_every_version():
+    kafka = pytest.importorskip("kafka", reason="kafka-python is not installed (extra: clients)")
+    found = read_definitions(Path(kafka.__file__).parent / "protocol" / "schemas" / "resources")
+    count = 0
+    for message in found.messages.values():
+        for version in message.valid:
+            wire = wire_of(message, version)
+            dice = Dice(f"{message.name}{version}")
+            for _ in range(5):
+                found_value = draw_message(message, version, dice, value)
+                again = wire.decode(Cursor(wire.encode(found_value), Findings()))
+                assert wire.notation.same(found_value, again)
+                count += 1
+    assert count > 2000

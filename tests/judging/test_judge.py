@@ -1,0 +1,383 @@
+"""What is thought of an outcome: every expectation against everything that a target may do."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from conformance import codec
+from conformance.cases.model import (
+    Accepted,
+    AnyOf,
+    Broke,
+    Case,
+    Kind,
+    Measures,
+    Reads,
+    Refused,
+    Refuses,
+    Unsupported,
+    Writes,
+    WritesAs,
+)
+from conformance.codec.checksums import CRC32C
+from conformance.codec.message_set import LAYOUTS, entry_of
+from conformance.codec.notation import UNSHOWN
+from conformance.codec.structure import write
+from conformance.judging.judge import judge
+
+PLAIN = bytes.fromhex(
+    "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"
+    "ffffffffffffffff ffff ffffffff 00000003 10000000026b027600 10000a02026b027600 10001404026b027600"
+)
+BATCH = codec.decode("RECORD_BATCH", PLAIN).value
+SHOWN = codec.wire("RECORD_BATCH").notation.render(BATCH)
+FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
+
+
+def case(expect, *, type="VARINT", op=None, level="must", about=(), requirement="varint.examples", data=b"\x7e"):
+    if op is None:
+        op = {Writes: "encode", WritesAs: "encode", Measures: "size"}.get(expect.__class__, "decode")
+    return Case("x/y", op, type, requirement, level, {"op": op, "type": type}, expect, data, about=about)
+
+
+def told(verdict):
+    """Kind, level and requirement; the last two where they differ from the case's."""
+    return str(verdict.kind), verdict.level, verdict.requirement
+
+
+READS = Reads(63, 1)
+REFUSES = Refuses()
+CORRUPT = Refuses("corrupt", "corrupt")
+ANY = AnyOf()
+OPEN = AnyOf((Refuses(), Reads(0, 2)))
+VALUES = AnyOf((Reads(0, 2), Reads(5, 2)))
+WRITES = Writes(b"\x7e")
+SIZE = Measures(1)
+AS = WritesAs({name: value for name, value in BATCH.items() if name not in FREE})
+
+TABLE = [
+    # what is expected, what was done, the verdict
+    (READS, Accepted({"value": 63, "consumed": 1}), ("pass", "", "")),
+    (READS, Accepted({"value": 63}), ("pass", "", "")),
+    (READS, Accepted({"value": 62, "consumed": 1}), ("fail", "", "")),
+    (READS, Accepted({"value": 63, "consumed": 2}), ("fail", "", "")),
+    (READS, Accepted({"consumed": 1}), ("skip", "", "")),
+    (READS, Accepted({"consumed": 2}), ("fail", "", "")),
+    (READS, Accepted({}), ("skip", "", "")),
+    (READS, Refused("malformed"), ("fail", "", "")),
+    (READS, Refused("other", "why"), ("fail", "", "")),
+    (REFUSES, Refused("malformed"), ("pass", "", "")),
+    (REFUSES, Refused("other"), ("pass", "", "")),
+    (REFUSES, Accepted({"value": 63}), ("fail", "", "")),
+    (REFUSES, Accepted({}), ("fail", "", "")),
+    (CORRUPT, Refused("corrupt"), ("pass", "", "")),
+    (CORRUPT, Refused("malformed"), ("fail", "should", "")),
+    (CORRUPT, Accepted({"value": 63}), ("fail", "", "")),
+    (ANY, Refused("other"), ("either", "", "")),
+    (ANY, Accepted({"value": 63, "consumed": 1}), ("either", "", "")),
+    (ANY, Accepted({}), ("either", "", "")),
+    (OPEN, Refused("malformed"), ("either", "", "")),
+    (OPEN, Accepted({"value": 0, "consumed": 2}), ("either", "", "")),
+    (OPEN, Accepted({"value": 0}), ("either", "", "")),
+    (OPEN, Accepted({"value": 0, "consumed": 1}), ("fail", "", "")),
+    (OPEN, Accepted({"value": 1, "consumed": 2}), ("fail", "", "")),
+    (OPEN, Accepted({"consumed": 2}), ("skip", "", "")),
+    (OPEN, Accepted({"consumed": 1}), ("fail", "", "")),
+    (VALUES, Accepted({"value": 5, "consumed": 2}), ("either", "", "")),
+    (VALUES, Refused("malformed"), ("fail", "", "")),
+    (AnyOf((Reads(UNSHOWN, 2),)), Accepted({"value": 9, "consumed": 2}), ("either", "", "")),
+    (AnyOf((Reads(UNSHOWN, 2),)), Accepted({"value": 9, "consumed": 3}), ("fail", "", "")),
+    (WRITES, Accepted({"hex": "7e"}), ("pass", "", "")),
+    (WRITES, Accepted({"hex": "7E"}), ("pass", "", "")),
+    (WRITES, Accepted({"hex": "fe00"}), ("fail", "", "")),
+    (WRITES, Accepted({"hex": ""}), ("fail", "", "")),
+    (WRITES, Refused("invalid-value"), ("fail", "", "")),
+    (SIZE, Accepted({"size": 1}), ("pass", "", "")),
+    (SIZE, Accepted({"size": 2}), ("fail", "", "")),
+    (SIZE, Refused("invalid-value"), ("fail", "", "")),
+]
+SHAPES = [
+    (READS, {"value": "63"}),
+    (READS, {"value": None}),
+    (READS, {"value": 63.0}),
+    (READS, {"value": 63, "consumed": -1}),
+    (READS, {"value": 63, "consumed": "1"}),
+    (READS, {"value": 63, "consumed": True}),
+    (READS, {"value": 63, "consumed": None}),
+    (REFUSES, {"value": "63"}),
+    (ANY, {"value": []}),
+    (OPEN, {"value": {}}),
+    (WRITES, {}),
+    (WRITES, {"hex": None}),
+    (WRITES, {"hex": "7"}),
+    (WRITES, {"hex": "zz"}),
+    (SIZE, {}),
+    (SIZE, {"size": "1"}),
+    (SIZE, {"size": -1}),
+    (SIZE, {"size": True}),
+]
+ALL = [READS, REFUSES, CORRUPT, ANY, OPEN, VALUES, WRITES, SIZE, AS]
+
+
+@pytest.mark.parametrize(("expect", "outcome", "verdict"), TABLE)
+def test_an_answer_is_judged_by_the_expectation(expect, outcome, verdict):
+    assert told(judge(case(expect), outcome)) == verdict
+
+
+def test_a_value_at_an_open_place_that_has_one_reading_is_told_by_what_differs_from_it():
+    found = judge(case(OPEN), Accepted({"value": 0, "consumed": 1}))
+    assert found.detail.endswith("no reading: 1 bytes consumed instead of 2")
+    assert found.path == "consumed"
+    assert judge(case(VALUES), Accepted({"value": 1})).detail.endswith("no reading")
+
+
+@pytest.mark.parametrize("level", ["should", "may", "informative"])
+def test_the_level_of_a_verdict_is_the_requirements_unless_the_class_alone_is_wrong(level):
+    assert told(judge(case(READS, level=level), Accepted({"value": 1}))) == ("fail", "", "")
+    assert told(judge(case(CORRUPT, level=level), Refused("other"))) == ("fail", "should", "")
+
+
+@pytest.mark.parametrize(("expect", "answer"), SHAPES)
+def test_an_answer_of_the_wrong_shape_is_the_adapters_fault(expect, answer):
+    verdict = judge(case(expect), Accepted(answer))
+    assert told(verdict) == ("protocol", "", "")
+    assert "VARINT" in verdict.detail
+
+
+@pytest.mark.parametrize("expect", ALL)
+def test_unsupported_is_always_a_skip_with_its_reason(expect):
+    verdict = judge(case(expect), Unsupported("no such type"))
+    assert told(verdict) == ("skip", "", "")
+    assert "no such type" in verdict.detail
+
+
+@pytest.mark.parametrize("expect", ALL)
+@pytest.mark.parametrize("how", ["crash", "timeout"])
+def test_a_crash_or_timeout_counts_as_must_whatever_was_expected(expect, how):
+    verdict = judge(case(expect, level="may"), Broke(how, "gone", flaky=True))
+    assert told(verdict) == (how, "must", "")
+    assert (verdict.detail, verdict.flaky) == ("gone", True)
+
+
+def test_a_fault_of_the_protocol_keeps_the_level_of_the_case():
+    assert told(judge(case(READS, level="should"), Broke("protocol", "no JSON"))) == ("protocol", "should", "")
+
+
+@pytest.mark.parametrize(
+    ("type", "requirement", "rule"),
+    [
+        ("RECORD_BATCH", "batch.crc", "memory.message-size-limit"),
+        ("ARRAY<STRING>", "array.layout", "memory.array-count-bounded"),
+        ("COMPACT_NULLABLE_STRING", "string.layout", "memory.string-length-bounded"),
+        ("BYTES", "memory.array-count-bounded", "memory.array-count-bounded"),
+    ],
+)
+def test_memory_out_of_proportion_fails_the_memory_considerations_at_should(type, requirement, rule, catalog):
+    verdict = judge(case(READS, type=type, requirement=requirement), Broke("memory", "2 GiB"))
+    assert told(verdict) == ("fail", "should", rule)
+    assert catalog.requirements[rule].level == "should"
+
+
+# --- batches ------------------------------------------------------------------------------------------
+
+
+def batch_case(*about, expect=None, level="must"):
+    expect = expect or Reads(BATCH, len(PLAIN))
+    return case(expect, type="RECORD_BATCH", about=about, data=PLAIN, requirement="batch.crc", level=level)
+
+
+def shown(**changes):
+    return {**SHOWN, **changes}
+
+
+def without(*names):
+    return {name: value for name, value in SHOWN.items() if name not in names}
+
+
+def records(**changes):
+    """All records as shown, the last one changed."""
+    *rest, last = SHOWN["records"]
+    return [*rest, {**last, **changes}]
+
+
+def test_fields_left_out_are_unobserved_and_the_shown_ones_judged():
+    verdict = judge(batch_case("crc"), Accepted({"value": without("baseSequence", "records"), "consumed": 88}))
+    assert told(verdict) == ("pass", "", "")
+    assert verdict.unobserved == ("baseSequence", "records")
+    verdict = judge(batch_case("crc"), Accepted({"value": shown(magic=3), "consumed": 88}))
+    assert verdict.kind is Kind.FAIL
+
+
+KEYLESS = [{name: value for name, value in record.items() if name != "key"} for record in SHOWN["records"]]
+
+
+@pytest.mark.parametrize(
+    ("about", "answer"),
+    [
+        ("crc", without("crc")),
+        ("crc", {}),
+        ("records.key", without("records")),
+        ("records.key", shown(records=KEYLESS)),
+        ("records.key", shown(records=[*SHOWN["records"][:2], KEYLESS[2]])),
+        ("records.headers.key", without("records")),
+    ],
+)
+def test_a_case_about_a_field_that_is_not_shown_is_skipped(about, answer):
+    verdict = judge(batch_case(about), Accepted({"value": answer, "consumed": 88}))
+    assert told(verdict) == ("skip", "", "")
+    assert verdict.detail == f"unobserved: {about}"
+
+
+def test_a_wrong_value_fails_even_where_the_case_is_about_something_unshown():
+    verdict = judge(batch_case("crc"), Accepted({"value": {"magic": 1}, "consumed": 88}))
+    assert told(verdict) == ("fail", "", "batch.magic")
+
+
+def test_a_case_about_consumed_needs_it():
+    assert told(judge(batch_case("consumed"), Accepted({"value": SHOWN}))) == ("skip", "", "")
+    assert told(judge(batch_case("consumed"), Accepted({"value": SHOWN, "consumed": 88}))) == ("pass", "", "")
+    assert told(judge(batch_case("consumed"), Accepted({"consumed": 88}))) == ("pass", "", "")
+    assert told(judge(batch_case("consumed"), Accepted({"consumed": 87}))) == ("fail", "", "")
+
+
+def test_an_empty_object_shows_nothing_and_passes_nothing():
+    for empty in ({}, {"records": [{}, {}, {}]}):
+        assert judge(batch_case(), Accepted({"value": empty, "consumed": 88})).kind is Kind.SKIP
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "rule"),
+    [
+        ({"crc": 5}, "crc", "batch.crc"),
+        ({"producerId": "7"}, "producerId", "batch.producer-id"),
+        ({"compression": "gzip"}, "compression", "attributes.compression-bits"),
+        ({"isControlBatch": True}, "isControlBatch", "attributes.control-bit"),
+        ({"timestampType": 8}, "timestampType", "attributes.timestamp-type-bit"),
+        ({"records": SHOWN["records"][:2]}, "records[2]", "batch.record-count"),
+        ({"records": records(offset="9")}, "records[2].offset", "offset.record-formula"),
+        ({"records": records(timestamp="9")}, "records[2].timestamp", "timestamp.record-formula"),
+        ({"records": records(key=None)}, "records[2].key", "record.key-length"),
+        ({"records": records(headers=[{}])}, "records[2].headers[0]", "record.headers-follow-count"),
+    ],
+)
+def test_another_fields_difference_is_held_against_that_fields_requirement(change, path, rule, catalog):
+    verdict = judge(batch_case("magic"), Accepted({"value": shown(**change), "consumed": 88}))
+    assert told(verdict) == ("fail", "", rule)
+    assert verdict.path == path
+    assert rule in catalog.requirements
+    about = path.replace("[2]", "").replace("[0]", "")
+    verdict = judge(batch_case(about), Accepted({"value": shown(**change), "consumed": 88}))
+    assert told(verdict) == ("fail", "", "")
+
+
+def test_of_several_differences_the_one_that_the_case_is_about_is_reported():
+    verdict = judge(batch_case("producerId"), Accepted({"value": shown(magic=1, crc=1, producerId="7")}))
+    assert (verdict.path, verdict.requirement) == ("producerId", "")
+    assert "2 further" in verdict.detail
+
+
+def test_a_field_of_the_wrong_shape_is_a_protocol_fault():
+    for wrong in ({"records": None}, {"records": [5]}, {"crc": "5"}, {"compression": "lzma"}, {"producerId": 1.5}):
+        assert judge(batch_case("magic"), Accepted({"value": shown(**wrong)})).kind is Kind.PROTOCOL
+
+
+def test_names_that_the_notation_does_not_know_are_passed_over():
+    assert judge(batch_case("magic"), Accepted({"value": shown(extra=5), "consumed": 88})).kind is Kind.PASS
+
+
+# --- what was written ---------------------------------------------------------------------------------
+
+
+def sealed(data):
+    return data[:17] + struct.pack(">I", CRC32C.compute(data[21:])) + data[21:]
+
+
+def written(data, expect=AS):
+    return judge(case(expect, type="RECORD_BATCH", data=PLAIN, requirement="batch.crc"), Accepted({"hex": data.hex()}))
+
+
+def test_bytes_outside_the_judged_ones_may_differ():
+    other = PLAIN[:12] + b"\0\0\0\x4d" + PLAIN[16:]
+    assert written(other, Writes(PLAIN, (12, 16))).kind is Kind.PASS
+    assert written(other, Writes(PLAIN)).kind is Kind.FAIL
+    assert written(PLAIN[:12] + PLAIN[16:], Writes(PLAIN, (12, 16))).kind is Kind.FAIL
+
+
+def test_a_compressed_batch_is_judged_by_what_it_decodes_to():
+    packed = codec.encode("RECORD_BATCH", {**BATCH, "compression": 1})
+    expect = WritesAs({**AS.value, "compression": 1})
+    assert written(packed, expect).kind is Kind.PASS
+    verdict = written(codec.encode("RECORD_BATCH", {**BATCH, "compression": 1, "producerId": 7}), expect)
+    assert told(verdict) == ("fail", "", "batch.producer-id")
+    assert written(packed, AS).requirement == "attributes.compression-bits"
+
+
+def test_a_message_set_written_otherwise_is_held_against_the_messages_it_should_hold():
+    message = {"offset": 0, "magic": 0, "key": b"k", "value": b"v"}
+    data, other = (codec.encode("MESSAGE_SET", ({**message, "value": value},)) for value in (b"v", b"w"))
+    asked = case(Writes(data), type="MESSAGE_SET", op="encode", data=data)
+    assert judge(asked, Accepted({"hex": data.hex()})).kind is Kind.PASS
+    verdict = judge(asked, Accepted({"hex": other.hex()}))
+    assert (verdict.kind, verdict.path) == (Kind.FAIL, "[0].value")
+
+
+def test_written_bytes_that_cannot_be_read_fail_by_what_they_break():
+    for expect in (AS, Writes(PLAIN)):
+        assert told(written(PLAIN[:17] + bytes(4) + PLAIN[21:], expect)) == ("fail", "", "crc.mismatch-corrupt")
+        assert told(written(sealed(PLAIN + b"\0"), expect))[0] == "fail"
+        assert told(written(b"", expect))[0] == "fail"
+
+
+def test_bytes_after_what_was_written_fail():
+    assert written(PLAIN + b"\0", AS).kind is Kind.FAIL
+    assert written(PLAIN + b"\0", Writes(PLAIN)).kind is Kind.FAIL
+
+
+def test_differing_bytes_of_a_plain_type_name_the_first_that_differs():
+    verdict = judge(case(Writes(b"\x80\x01"), data=b"\x80\x01"), Accepted({"hex": "8002"}))
+    assert (verdict.kind, verdict.path) == (Kind.FAIL, "@1")
+    assert "cannot be read" in judge(case(Writes(b"\x80\x01")), Accepted({"hex": "80"})).detail
+
+
+# --- message sets that were written -------------------------------------------------------------------
+
+MESSAGES = tuple({"offset": at, "timestamp": 1000 + at, "key": None, "value": b"v" * 400} for at in range(3))
+PLAIN_SET = codec.encode("MESSAGE_SET", MESSAGES, magic=1)
+WRAPPED = codec.encode("MESSAGE_SET", MESSAGES, magic=1, compression=1)
+AS_LOG = WritesAs(codec.decode("LOG", WRAPPED).value, "LOG")
+
+
+def judged_set(expect, data):
+    return judge(case(expect, type="MESSAGE_SET"), Accepted({"hex": data.hex()}))
+
+
+def changed(magic, **fields):
+    """The set in a wrapper with some of its fields changed."""
+    return write(LAYOUTS[magic], {**entry_of(MESSAGES, magic, 1), **fields})
+
+
+def test_a_plain_set_is_judged_on_its_bytes_and_told_by_its_values():
+    assert judged_set(Writes(PLAIN_SET), PLAIN_SET).kind is Kind.PASS
+    other = codec.encode("MESSAGE_SET", ({**MESSAGES[0], "key": b"k"}, *MESSAGES[1:]), magic=1)
+    verdict = judged_set(Writes(PLAIN_SET), other)
+    assert (verdict.kind, verdict.path) == (Kind.FAIL, "[0].key")
+    assert judged_set(Writes(PLAIN_SET), WRAPPED).kind is Kind.FAIL
+    assert judged_set(Writes(PLAIN_SET), b"\0" * 30).kind is Kind.FAIL
+
+
+def test_a_wrapped_set_is_judged_by_what_a_reader_gets_of_it():
+    assert judged_set(AS_LOG, WRAPPED).kind is Kind.PASS
+    for other in (PLAIN_SET, WRAPPED + WRAPPED, changed(0), WRAPPED[:-3]):
+        verdict = judged_set(AS_LOG, other)
+        assert (verdict.kind, verdict.level) == (Kind.FAIL, ""), other.hex()
+
+
+def test_what_only_a_writer_owes_a_wrapper_is_judged_at_should():
+    keyed, from_zero = changed(1, key=b"k"), changed(1, offset=0)
+    assert (judged_set(AS_LOG, keyed).level, judged_set(AS_LOG, keyed).requirement) == (
+        "should",
+        "recursive.wrapper-key-null",
+    )
+    assert judged_set(AS_LOG, from_zero).level == "should"

@@ -1,0 +1,431 @@
+"""What is thought of answers about whole logs: each way of being wrong by itself, and what is right."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
+
+from conformance import codec
+from conformance.cases.log_questions import conversion_of, first_seen, question_of, read_question, sequence_question
+from conformance.cases.model import Accepted, Case, Delivers, Kind, Refused
+from conformance.codec.checksums import CRC32C
+from conformance.codec.compression import CODECS
+from conformance.judging.judge import judge
+from conformance.semantics.conversion import convert
+
+LOG = (
+    batch(0, [record(0, headers=({"key": "h", "value": b"1"}, {"key": "h", "value": None})), 1])
+    + part(2)
+    + marker(4, ABORT)
+    + batch(5, [5, 7])
+)
+"""Offsets 0 to 7: 2 and 3 aborted, 4 a marker, 6 a gap."""
+COMMITTED = {"isolation": "read_committed", "aborted": [{"producerId": 7, "firstOffset": 2}]}
+
+
+def asked(data, **how):
+    """A case that reads a log."""
+    request, expect = read_question(data, **how)
+    return Case("x/y", "read", "LOG", "x.y", "must", {"op": "read", **request}, expect, data)
+
+
+def seen(offset, **fields):
+    return {"offset": str(offset), "timestamp": str(1000 + offset), "timestampType": "CreateTime"} | {
+        **{"key": "6b", "value": "76", "headers": []},
+        **fields,
+    }
+
+
+HEADERS = [{"key": "h", "value": "31"}, {"key": "h", "value": None}]
+RIGHT = [seen(0, headers=HEADERS), seen(1), seen(5), seen(7)]
+
+
+def shown(records=RIGHT, stop="8", **further):
+    return {"records": records, **({} if stop is None else {"nextOffset": stop}), **further}
+
+
+def told(case, value):
+    verdict = judge(case, Accepted({"value": value}))
+    return str(verdict.kind), verdict.level, verdict.requirement
+
+
+CASE = asked(LOG, **COMMITTED)
+PASS = ("pass", "", "")
+
+
+def without(name):
+    return [{key: part for key, part in row.items() if key != name} for row in RIGHT]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        shown(),
+        shown(stop=None),
+        shown(RIGHT[:2], "2"),
+        shown(RIGHT[:2], "4"),
+        shown(RIGHT[:2], "5"),
+        shown(stop=8),
+        shown(without("headers")),
+        shown(without("offset")),
+        shown(further=1),
+    ],
+    ids=["all", "no next offset", *("stops at 2", "stops at 4", "stops at 5"), "number", "less shown", "", "more"],
+)
+def test_what_is_right(value):
+    assert told(CASE, value) == PASS
+
+
+NEXT = "offset.next-formula"
+
+
+@pytest.mark.parametrize(
+    ("value", "requirement"),
+    [
+        (shown([*RIGHT[:2], seen(2), *RIGHT[2:]]), "consumer.filters-aborted"),
+        (shown([*RIGHT[:2], seen(4, key="00000000"), *RIGHT[2:]]), "consumer.handles-control-batches"),
+        (shown(RIGHT[:3]), ""),
+        (shown(RIGHT[:2], None), ""),
+        (shown([]), ""),
+        (shown([*RIGHT, seen(9)]), ""),
+        (shown([*RIGHT, RIGHT[-1]]), ""),
+        (shown([RIGHT[1], RIGHT[0], *RIGHT[2:]]), "offset.record-formula"),
+        (shown([*RIGHT[:2], seen(6), RIGHT[3]]), "offset.record-formula"),
+        (shown(RIGHT[:3], "6"), (NEXT, "should")),
+        (shown(stop="9"), NEXT),
+        (shown(stop="7"), ""),
+        (shown([], "0"), NEXT),
+        (shown([], "-1"), NEXT),
+        (shown(RIGHT[:2], "3"), (NEXT, "should")),
+        (shown([RIGHT[0], seen(1, timestamp="5"), *RIGHT[2:]]), "timestamp.record-formula"),
+        (shown([RIGHT[0], seen(1, timestampType="LogAppendTime"), *RIGHT[2:]]), "attributes.timestamp-type-bit"),
+        (shown([RIGHT[0], seen(1, timestampType=8), *RIGHT[2:]]), "attributes.timestamp-type-bit"),
+        (shown([RIGHT[0], seen(1, key=None), *RIGHT[2:]]), "record.key-length"),
+        (shown([RIGHT[0], seen(1, value=""), *RIGHT[2:]]), "record.value-length"),
+        (shown([seen(0, headers=HEADERS[:1]), *RIGHT[1:]]), "record.headers-follow-count"),
+        (shown([seen(0, headers=HEADERS[::-1]), *RIGHT[1:]]), "record.headers-follow-count"),
+        (shown(error="corrupt"), ""),
+        (shown(RIGHT[:2], "2", error="malformed"), ""),
+    ],
+)
+def test_what_is_wrong_is_held_against_what_it_breaks(value, requirement, catalog):
+    name, level = requirement if isinstance(requirement, tuple) else (requirement, "")
+    assert told(CASE, value) == ("fail", level, name)
+    assert not name or name in catalog.requirements
+
+
+def test_a_fetch_that_does_not_move_on_is_named_as_such():
+    stays = judge(asked(batch(0, [0, 1, 9]), fetch_offset=5), Accepted({"value": shown([], "5")}))
+    assert "does not move on" in stays.detail
+
+
+def test_a_refusal_of_a_sound_log_fails():
+    assert str(judge(CASE, Refused("malformed")).kind) == "fail"
+
+
+def test_what_lies_before_the_fetch_is_not_handed_out():
+    case = asked(LOG, fetch_offset=1, **COMMITTED)
+    assert told(case, shown(RIGHT[1:])) == PASS
+    assert told(case, shown()) == ("fail", "", "offset.fetch-absolute")
+    assert told(case, shown([], "1")) == ("fail", "", NEXT)
+
+
+def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
+    case = asked(LOG, fetch_offset=5, **COMMITTED)
+    for value in (shown(RIGHT[2:]), shown(RIGHT[1:]), shown([], "0")):
+        assert told(case, value)[0] == "either"
+
+
+def sealed(data):
+    return data[:17] + CRC32C.compute(data[21:]).to_bytes(4) + data[21:]
+
+
+def longer(data):
+    """A batch whose first record claims a byte more than there is."""
+    return sealed(data[:61] + bytes((data[61] + 2,)) + data[62:])
+
+
+def test_damage_in_records_that_are_not_to_be_seen_need_not_be_noticed():
+    for hidden in (longer(part(2)), longer(marker(2, COMMIT))):
+        log = batch(0, [0, 1]) + hidden + batch(5)
+        case = asked(log, **COMMITTED)
+        over, stopped = shown([*TWO, seen(5)], "6"), shown(TWO, "2", error="malformed")
+        assert [told(case, value)[0] for value in (over, stopped)] == ["either", "either"]
+        assert judge(case, Refused("malformed")).kind is Kind.EITHER
+
+
+def wrapped(offset, plain):
+    """A wrapper of magic 1 around these bytes."""
+    packed = CODECS[1].write(plain)
+    body = b"\1\1" + struct.pack(">qii", 1000, -1, len(packed)) + packed
+    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+
+
+def test_damage_in_records_before_the_fetch_need_not_be_noticed():
+    damaged = message(0)[:12] + bytes(4) + message(0)[16:]
+    inner = wrapped(5, damaged + message(1) + message(2))
+    last = [seen(5, timestamp=stamp) for stamp in ("1005", "1002")]
+    for log, record_seen in zip((longer(batch(3, [3, 4, 5])), inner), last, strict=True):
+        case = asked(log, fetch_offset=5)
+        assert told(case, shown([record_seen], "6"))[0] == "either"
+        assert told(case, shown([], "5", error="other"))[0] == "either"
+        assert told(asked(log, fetch_offset=0), shown([seen(3), seen(4), record_seen], "6"))[0] == "fail"
+
+
+def test_damage_in_records_that_are_to_be_seen_is_noticed_and_so_is_a_checksum_wherever_it_stands():
+    over = shown([*TWO, seen(5)], "6")
+    assert told(asked(batch(0, [0, 1]) + longer(part(2)) + batch(5)), over)[0] == "fail"
+    corrupted = asked(batch(0, [0, 1]) + corrupt(part(2)) + batch(5), **COMMITTED)
+    assert told(corrupted, over) == ("fail", "should", "crc.mismatch-corrupt")
+    short = part(2)[:8] + bytes(3) + b"\5" + part(2)[12:]
+    assert told(asked(batch(0, [0, 1]) + short, **COMMITTED), shown([*TWO], "5"))[0] == "fail"
+
+
+def test_behind_the_end_a_fetch_may_stay_or_fall_back_to_the_end():
+    case = asked(batch(0), fetch_offset=50)
+    assert [told(case, shown([], stop)) for stop in ("50", "1")] == [PASS, PASS]
+    assert told(case, shown([seen(0)], "1"))[0] == "fail"
+
+
+def test_a_field_of_an_old_message_is_held_against_its_own_requirement(catalog):
+    case = asked(message(0) + wrapper(1, 2) + batch(3))
+    right = [seen(offset) for offset in range(4)]
+    assert told(case, shown(right, "4")) == PASS
+    for field, wrong, rule in (
+        ("offset", "9", "message-set.v1-relative-offsets"),
+        ("timestamp", "9", "legacy.timestamp-milliseconds"),
+        ("timestampType", "LogAppendTime", "legacy.v1-attributes"),
+        ("key", None, "legacy.key-nullable"),
+        ("value", None, "legacy.value-nullable"),
+        ("headers", HEADERS, "legacy.v1-features"),
+    ):
+        assert told(case, shown([right[0], {**right[1], field: wrong}, *right[2:]], "4")) == ("fail", "", rule)
+        assert rule in catalog.requirements
+    assert told(case, shown([*right[:3], {**right[3], "key": None}], "4"))[2] == "record.key-length"
+
+
+def test_a_time_of_appending_is_held_against_its_own_requirement():
+    log = bytearray(batch(0))
+    log[22] |= 8
+    log = bytes(log[:17]) + CRC32C.compute(log[21:]).to_bytes(4) + bytes(log[21:])
+    appended = seen(0, timestampType="LogAppendTime")
+    assert told(asked(log), shown([appended], "1")) == PASS
+    verdict = told(asked(log), shown([{**appended, "timestamp": "7"}], "1"))
+    assert verdict == ("fail", "", "timestamp.log-append-overwritten")
+
+
+def test_who_shows_no_record_is_not_judged():
+    for value in ({"nextOffset": "8"}, {}, shown([{}, {}, {}, {}])):
+        assert told(CASE, value) == ("skip", "", "")
+    assert told(CASE, {"nextOffset": "9"}) == ("fail", "", NEXT)
+    assert told(asked(marker(0, COMMIT)), shown([], "1")) == PASS
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        "records",
+        {"records": None},
+        {"records": [5]},
+        {"records": [{"offset": "x"}]},
+        {"records": [], "nextOffset": None},
+        {"records": [], "nextOffset": 1.5},
+        {"records": [], "nextOffset": "8", "error": "broken"},
+        {"records": [], "nextOffset": "8", "error": 5},
+        {"records": [{"timestampType": "Sometime"}]},
+    ],
+)
+def test_an_answer_of_another_shape_is_a_protocol_fault(value):
+    assert judge(CASE, Accepted({"value": value})).kind is Kind.PROTOCOL
+    assert judge(CASE, Accepted({})).kind is Kind.PROTOCOL
+
+
+# --- damage -------------------------------------------------------------------------------------------
+
+BROKEN = batch(0, [0, 1]) + batch(2)[:8] + bytes(3) + b"\5" + batch(2)[12:] + batch(3)
+TWO = [seen(0), seen(1)]
+DAMAGE = "batch.length-wrong-rejected"
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (shown(TWO, "2", error="malformed"), PASS),
+        (shown(TWO, "2", error="other"), PASS),
+        (shown(TWO, None, error="malformed"), PASS),
+        (shown([*TWO, seen(2)], "3", error="malformed"), PASS),
+        (shown(TWO, "2"), PASS),
+        (shown(TWO, None), ("fail", "", DAMAGE)),
+        (shown([*TWO, seen(3)], "4"), ("fail", "", "")),
+        (shown(TWO, "4"), ("fail", "", DAMAGE)),
+        (shown([], "0"), ("fail", "", DAMAGE)),
+        (shown(TWO[:1], "2", error="malformed"), ("fail", "", "")),
+        (shown([seen(0), seen(5)], "2", error="malformed"), ("fail", "", "offset.record-formula")),
+    ],
+)
+def test_records_before_damage_come_out_and_it_is_told_of(value, verdict):
+    assert told(asked(BROKEN), value) == verdict
+    assert judge(asked(BROKEN), Refused("corrupt")).kind is Kind.PASS
+
+
+def test_damage_at_the_start_is_told_of():
+    case = asked(BROKEN[len(batch(0, [0, 1])) :])
+    assert told(case, shown([], "2", error="malformed")) == PASS
+    assert told(case, shown([], "2")) == ("fail", "", DAMAGE)
+    assert told(case, shown([], None)) == ("fail", "", DAMAGE)
+
+
+def corrupt(data):
+    return data[:17] + bytes(4) + data[21:]
+
+
+def test_who_does_not_check_a_checksum_fails_at_should_and_who_loses_the_batch_outright():
+    case = asked(batch(0) + corrupt(batch(1)) + batch(2))
+    rule = "crc.mismatch-corrupt"
+    assert told(case, shown([seen(0)], "1", error="corrupt")) == PASS
+    assert told(case, shown([seen(0), seen(1), seen(2)], "3")) == ("fail", "should", rule)
+    assert told(case, shown([seen(0), seen(2)], "3")) == ("fail", "", "")
+    assert told(case, shown([seen(0)], "3")) == ("fail", "", rule)
+    unchecked = asked(corrupt(batch(0)), check_crcs=False)
+    assert unchecked.request["checkCrcs"] is False
+    assert told(unchecked, shown([seen(0)], "1")) == PASS
+
+
+# --- open places --------------------------------------------------------------------------------------
+
+
+def test_at_an_open_place_refusing_is_right_and_so_is_an_error_after_the_records_before_it():
+    strange = batch(0) + marker(1, bytes((0, 0, 0, 9))) + batch(2)
+    case = asked(strange)
+    assert isinstance(case.expect, Delivers)
+    assert case.expect.open
+    either = [shown([seen(0), seen(2)], "3"), shown([seen(0)], "1", error="other"), shown([], "0", error="other")]
+    assert [told(case, value)[0] for value in either] == ["either"] * 3
+    assert judge(case, Refused("malformed")).kind is Kind.EITHER
+    wrong = [
+        shown([seen(0), seen(1), seen(2)], "3"),
+        shown([seen(0), seen(1, key="00000009")], "2", error="other"),
+        shown([seen(0, key=None)], "1", error="other"),
+        shown([seen(0)], "3"),
+    ]
+    assert [told(case, value)[0] for value in wrong] == ["fail"] * 4
+    assert told(case, {"nextOffset": "3"})[0] == "skip"
+
+
+def test_where_any_outcome_will_do_any_outcome_does():
+    case = asked(batch(5) + batch(0), fetch_offset=0)
+    for value in (shown([], "0"), shown([seen(5), seen(0)], "1"), shown([seen(5)], "6"), {}):
+        assert told(case, value)[0] == "either"
+    assert judge(case, Refused("other")).kind is Kind.EITHER
+
+
+def test_of_a_cut_entry_alone_an_error_may_be_told():
+    case = asked(batch(0)[:40], fetch_offset=0)
+    assert [told(case, shown([], "0"))[0], told(case, shown([], "0", error="other"))[0]] == ["either", "either"]
+    assert told(case, shown([seen(0)], "1"))[0] == "fail"
+
+
+def test_the_first_offset_of_a_log_is_where_a_fetch_begins_by_default():
+    logs = [batch(5), wrapper(3, 4), message(7, 0), BROKEN, batch(9)[:40], batch(9)[:5], b"", corrupt(batch(6))]
+    assert [first_seen(log) for log in logs] == [5, 3, 7, 0, 9, 0, 0, 6]
+    assert first_seen(wrapper(3, 4)[:12] + bytes(4) + wrapper(3, 4)[16:]) == 0
+    assert (asked(batch(5)).request["fetchOffset"], asked(batch(5)).request["highWatermark"]) == ("5", "6")
+
+
+# --- conversion ---------------------------------------------------------------------------------------
+
+
+def conversion(data, magic, base=None):
+    expect = conversion_of(codec.decode("LOG", data).value["batches"], magic, base)
+    return Case("x/y", "convert", "LOG", "x.y", "must", {"op": "convert"}, expect, data)
+
+
+OLD = message(0) + message(3, 0)
+APPENDED = conversion(message(0) + message(3), 2, 7)
+FIRST, SECOND = record(7, timestamp=1000), record(8, timestamp=1003)
+
+
+@pytest.mark.parametrize(
+    ("case", "written", "kind"),
+    [
+        (conversion(batch(0, [0, 2]), 1), convert(batch(0, [0, 2]), 1), "pass"),
+        (conversion(batch(0, [0, 2]), 1), wrapper(0, 2), "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0) + message(1), "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0), "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0) + message(2) + message(3), "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0, 0) + message(2, 0), "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0) + message(2, timestamp=5), "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0) + message(2, timestampType=1), "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0) + message(2)[:-1], "fail"),
+        (conversion(batch(0, [0, 2]), 1), message(0) + message(2) + b"\0", "fail"),
+        (conversion(batch(0, [0, 2]), 1), corrupt(batch(0, [0, 2])), "fail"),
+        (conversion(batch(0, [0, 2]), 1), b"", "fail"),
+        (conversion(marker(0, COMMIT), 1), b"", "pass"),
+        (conversion(marker(0, COMMIT), 1), marker(0, COMMIT), "fail"),
+        (conversion(OLD, 2), batch(0) + batch(3, [record(3, timestamp=-1)]), "pass"),
+        (conversion(OLD, 2), batch(0, [0, record(3, timestamp=-1)]), "pass"),
+        (conversion(OLD, 2), batch(0, [0, record(3, timestamp=-1)], producer=7), "fail"),
+        (conversion(OLD, 2), batch(0, [0, record(3, timestamp=-1)], transactional=True), "fail"),
+        (conversion(OLD, 2), OLD, "fail"),
+        (
+            conversion(message(0) + message(3), 2, 7),
+            batch(7, [record(7, timestamp=1000), record(8, timestamp=1003)]),
+            "pass",
+        ),
+        (
+            conversion(message(0) + message(3), 2, 7),
+            batch(7, [record(7, timestamp=1000)]) + batch(8, [record(8, timestamp=1003)]),
+            "fail",
+        ),
+        (APPENDED, batch(0, [0, 3]), "fail"),
+    ],
+)
+def test_what_was_written_is_judged_by_the_records_in_it(case, written, kind):
+    assert str(judge(case, Accepted({"hex": written.hex()})).kind) == kind
+
+
+def test_an_answer_to_convert_without_bytes_is_a_protocol_fault():
+    for answer in ({}, {"hex": None}, {"hex": "0"}, {"value": []}):
+        assert judge(conversion(OLD, 2), Accepted(answer)).kind is Kind.PROTOCOL
+    assert judge(conversion(OLD, 2), Refused("other")).kind is Kind.FAIL
+
+
+# --- sequences ----------------------------------------------------------------------------------------
+
+ROWS = [{"producerId": 7, "producerEpoch": 0, "baseSequence": base, "recordCount": 3} for base in (0, 3, 3, 9, 1)]
+"""Accepted, accepted, a repeat, a gap, an overlap."""
+FATE = Case("x/y", "sequence", "LOG", "x.y", "must", {"op": "sequence"}, sequence_question(ROWS)[1])
+ANSWER = ["accept", "accept", "duplicate", "out-of-order"]
+
+
+def test_where_several_answers_are_right_each_of_them_is():
+    assert sequence_question(ROWS)[0]["batches"][0]["producerId"] == "7"
+    for last in ("accept", "duplicate", "out-of-order", "fenced"):
+        verdict = judge(FATE, Accepted({"value": [*ANSWER, last]}))
+        assert (str(verdict.kind), last in verdict.detail) == ("either", True)
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_each_answer_is_judged(at):
+    wrong = ["fenced" if index == at else answer for index, answer in enumerate([*ANSWER, "accept"])]
+    verdict = judge(FATE, Accepted({"value": wrong}))
+    assert (str(verdict.kind), verdict.path) == ("fail", f"[{at}]")
+
+
+@pytest.mark.parametrize(
+    "value", [None, ANSWER, [*ANSWER, "accept", "accept"], [*ANSWER, "yes"], [*ANSWER, None], [*ANSWER, 1], "accept"]
+)
+def test_an_answer_of_another_length_or_with_other_words_is_a_protocol_fault(value):
+    assert judge(FATE, Accepted({"value": value})).kind is Kind.PROTOCOL
+
+
+def test_only_right_answers_pass_and_a_refusal_does_not():
+    case = Case("x/y", "sequence", "LOG", "x.y", "must", {}, sequence_question(ROWS[:2])[1])
+    assert judge(case, Accepted({"value": ["accept", "accept"]})).kind is Kind.PASS
+    assert judge(case, Refused("other")).kind is Kind.FAIL
+    assert question_of({"op": "sequence", "batches": ROWS[:1], "value": ["accept"]}, None)[1].answers

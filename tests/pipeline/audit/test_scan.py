@@ -1,0 +1,261 @@
+"""Audits on Spark, from the command line to the tables; a real broker's segments; logs as a data source."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="audits need the extra spark")
+
+import pyarrow.parquet as pq
+from click.testing import CliRunner
+from segment_files import RECORDS, audit, changed, partition, places, shown, written
+
+from conformance import codec
+from conformance.cli import main
+from conformance.pipeline.audit.columns import columns
+from conformance.pipeline.audit.driver import Terms, audited
+from conformance.pipeline.audit.segments import find_segments, splits
+from conformance.pipeline.audit.source import read, register
+from conformance.pipeline.session import session
+
+CRC, RISE = "crc.mismatch-corrupt", "log.offsets-rise"
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with session("local[2]", "tests of scan") as found:
+        register(found)
+        yield found
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """Two partitions: one sound, one with a flipped bit, a batch twice, and a tail that is cut off."""
+    log = partition(compression=4)
+    flipped = bytearray(log[0][1])
+    flipped[90] ^= 4
+    log[0][1] = bytes(flipped)
+    log[1] = [*log[1][:2], log[1][1], *log[1][2:]]
+    log[2] = [*log[2][:3], log[2][3][:50]]
+    written(tmp_path / "logs", partition(), "sound-3")
+    place = written(tmp_path / "logs", log, "broken-0")
+    where = places(log)
+    names = [str(place / f"{20 * at:020}.log") for at in range(3)]
+    return tmp_path / "logs", [
+        ("broken", 0, names[0], where[0][1], RECORDS, CRC, "must"),
+        ("broken", 0, names[1], where[1][2], 20 + RECORDS, RISE, "must"),
+        ("broken", 0, names[2], where[2][3], None, "batch.length-wrong-rejected", "note"),
+    ]
+
+
+def scan(*arguments):
+    """In a process of its own: there is one Spark in each, and the tests of the data source keep theirs."""
+    command = [sys.executable, "-m", "conformance", "scan", *map(str, arguments), "--master", "local[2]"]
+    merged = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run(command, check=False, timeout=240, **merged)
+
+
+def rows(folder):
+    return pq.read_table(folder).to_pylist()
+
+
+def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
+    logs, expected = damaged
+    out = tmp_path / "out"
+    done = scan(logs, "--out", out, "--json", tmp_path / "found.json")
+    assert done.returncode == 1, done.stdout
+    names = ("topic", "partition", "path", "position", "base_offset", "requirement", "level")
+    assert [tuple(row[name] for name in names) for row in rows(out / "findings")] == expected
+    assert all(row["detail"] for row in rows(out / "findings"))
+    summary = [
+        {"topic": "broken", "partition": 0, "requirement": rule, "level": level, "findings": 1}
+        for *_, rule, level in sorted(expected, key=lambda row: row[5])
+    ]
+    assert sorted(rows(out / "summary"), key=lambda row: row["requirement"]) == summary
+    whole = {row["topic"]: (row["segments"], row["batches"], row["records"]) for row in rows(out / "partitions")}
+    assert whole == {"sound": (3, 12, 60), "broken": (3, 11, 55)}
+    report = json.loads((tmp_path / "found.json").read_text())
+    assert [row["position"] for row in report["first"]] == [row[3] for row in expected[:2]]
+    told = [line for line in done.stdout.splitlines() if line.startswith("must ")]
+    details = [row["detail"] for row in rows(out / "findings")]
+    for line, (*_, file, at, _, rule, _), detail in zip(told, expected[:2], details[:2], strict=True):
+        assert line.startswith(f"must {rule} {file}, byte {at} ")
+        assert line.endswith(f": {detail}"), "a finding is one line, however long"
+    assert "2 partitions, 6 segments" in done.stdout
+    assert "2 must, 1 note" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["nowhere", "--out", "new"], "nowhere: no such file or folder"),
+        (["logs", "--out", "logs"], "logs: there is something already"),
+        (["empty", "--out", "new"], "empty: there is no segment"),
+        (["logs", "--out", "new", "--conf", "x"], "--conf: expected KEY=VALUE"),
+    ],
+)
+def test_bad_input_gets_one_error_and_status_2_before_spark_is_started(tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    written("logs", partition())
+    done = CliRunner().invoke(main, ["scan", *arguments, "--master", "nonesuch"])
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not Path("new").exists()
+
+
+def test_parts_of_segments_on_spark_are_judged_as_they_are_here(spark, damaged):
+    logs, _ = damaged
+    lost = partition()
+    lost[1] = [lost[1][0], *lost[1][2:]]
+    written(logs, lost, "orders-0")
+    written(logs, lost, "others-0")
+    found = audited(spark, find_segments([str(logs)]), Terms({}, 300, ("ord*",))).findings.collect()
+    here = audit(logs) + audit(logs / "orders-0", uncompacted=True)
+    names = ("path", "position", "base_offset", "requirement", "level", "detail")
+    assert sorted(tuple(row[name] for name in names) for row in found) == sorted(map(tuple, here))
+    assert [row["requirement"] for row in found if row["topic"] == "orders"] == ["sequence.gap-out-of-order"]
+
+
+def test_where_spark_cannot_write_one_line_says_so(damaged):
+    logs, _ = damaged
+    done = scan(logs, "--out", "nosuch://place/x")
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1].startswith("conformance: nosuch://place/x: ")
+    assert "Traceback" not in done.stdout
+
+
+# --- a data source ------------------------------------------------------------------------------------
+
+
+def test_batches_are_rows_and_tell_what_they_break(spark, damaged):
+    logs, expected = damaged
+    found = spark.read.format("kafka-log").load(str(logs))
+    assert found.count() == 12 + 13
+    bad = found.filter("violation is not null").select("topic", "position", "violation").collect()
+    assert sorted(map(tuple, bad)) == sorted(("broken", row[3], row[5]) for row in expected if row[5] != RISE)
+    kinds = found.filter("magic = 2").groupBy("topic", "compression").count().collect()
+    assert sorted(map(tuple, kinds)) == [("broken", "zstd", 12), ("sound", "none", 12)]
+
+
+def test_records_are_rows_as_the_reference_reads_them(spark, broker_logs):
+    found = spark.read.format("kafka-log").option("rows", "records").load(str(broker_logs / "plain-lz4-0"))
+    wanted = []
+    for segment in find_segments([str(broker_logs / "plain-lz4-0")]):
+        for entry in codec.entries(Path(segment.path).read_bytes()):
+            for record in entry.value["records"]:
+                headers = [(header["key"], header["value"]) for header in record["headers"]]
+                wanted.append((record["offset"], record["timestamp"], record["key"], record["value"], headers))
+    got = found.select("offset", "timestamp", "key", "value", "headers").orderBy("offset").collect()
+    assert [
+        (*map(as_bytes, row[:4]), [(as_bytes(part[0]), as_bytes(part[1])) for part in row[4]]) for row in got
+    ] == wanted
+
+
+def as_bytes(value):
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+@pytest.mark.parametrize("options, said", [({"rows": "bytes"}, "batches, records"), ({"splitSize": "x"}, "splitSize")])
+def test_an_option_that_will_not_do_is_told_of(spark, tmp_path, options, said):
+    with pytest.raises(Exception, match=said):
+        spark.read.format("kafka-log").options(**options).load(str(tmp_path)).count()
+
+
+# --- a real broker ------------------------------------------------------------------------------------
+
+
+def test_what_a_broker_wrote_scans_clean_and_holds_what_was_asked_of_it(broker_logs):
+    assert audit(broker_logs) == audit(broker_logs, 500) == []
+    found = find_segments([str(broker_logs)])
+    topics = {segment.topic for segment in found}
+    assert {"__cluster_metadata", "__consumer_offsets", "__transaction_state", "append-time", "compacted"} <= topics
+    batches = [
+        row
+        for one in found
+        for part in splits(one, 1 << 30)
+        for some in read(part, "batches")
+        for row in some.to_pylist()
+    ]
+    assert {row["compression"] for row in batches} == {"none", "gzip", "snappy", "lz4", "zstd"}
+    assert {row["timestampType"] for row in batches} == {"CreateTime", "LogAppendTime"}
+    assert any(row["isTransactional"] and not row["isControlBatch"] for row in batches)
+    assert any(row["recordCount"] <= row["lastOffset"] - row["baseOffset"] for row in batches)
+    for suffix in (".index", ".timeindex", ".txnindex"):
+        assert any(path.stat().st_size for path in broker_logs.glob(f"*/*{suffix}"))
+    assert len([one for one in found if one.topic == "transactions"]) > 2
+    assert audit(broker_logs / "transactions-0", uncompacted=True) == []
+
+
+def test_every_batch_that_a_broker_wrote_is_clean_and_the_reference_accepts_it(broker_logs):
+    for segment in find_segments([str(broker_logs)]):
+        data = Path(segment.path).read_bytes()
+        for entry in codec.entries(data):
+            assert not entry.violations, (segment.path, entry)
+            batch = columns(data, entry.start)
+            assert batch is not None, (segment.path, entry.start)
+            assert batch.offsets().tolist() == [record["offset"] for record in entry.value["records"]]
+            assert batch.timestamps().tolist() == [record["timestamp"] for record in entry.value["records"]]
+
+
+def batch_of(path, row):
+    """Where a batch of a file lies."""
+    entry = list(codec.entries(path.read_bytes()))[row]
+    return entry.start, entry.stop
+
+
+def copied(logs, name, folder):
+    """A partition without its indexes, which would point beside what moves."""
+    place = folder / name
+    shutil.copytree(logs / name, place)
+    for index in place.glob("*index"):
+        index.unlink()
+    return place
+
+
+def spoiled(path, start, stop, new):
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + new + data[stop:])
+
+
+PLANTS = {
+    "a bit flipped": (lambda one: bytes((*one[:80], one[80] ^ 1, *one[81:])), 0, CRC),
+    "the checksum": (lambda one: bytes((*one[:17], one[17] ^ 1, *one[18:])), 0, CRC),
+    "maxTimestamp": (lambda one: changed(one, 35, ">q", 1_800_000_000_000), 0, "batch.max-timestamp"),
+    "the count": (lambda one: changed(one, 57, ">i", 1), 0, "batch.record-count-mismatch"),
+    "lastOffsetDelta": (lambda one: changed(one, 23, ">i", 0), 0, "batch.last-offset-delta"),
+    "a batch twice": (lambda one: one + one, 1, RISE),
+    "a lost batch": (lambda _: b"", 0, "sequence.gap-out-of-order"),
+    "bytes gone": (lambda one: one[:70] + one[75:], 0, CRC),
+}
+
+
+@pytest.mark.parametrize("topic", ["plain-none-0", "plain-gzip-0", "plain-zstd-0"])
+@pytest.mark.parametrize("name", PLANTS)
+def test_damage_to_a_brokers_segment_is_found_at_its_place_and_nothing_else_is(broker_logs, tmp_path, topic, name):
+    place = copied(broker_logs, topic, tmp_path)
+    path = sorted(place.glob("*.log"))[1]
+    start, stop = batch_of(path, 1)
+    spoil, later, rule = PLANTS[name]
+    spoiled(path, start, stop, spoil(path.read_bytes()[start:stop]))
+    at = start + later * (stop - start)
+    for size in (1 << 30, 1):
+        assert shown(audit(place, size)) == [(path.name, at, rule, "must")]
+
+
+def test_a_marker_of_an_older_epoch_among_a_brokers_transactions_is_found(broker_logs, tmp_path):
+    place = copied(broker_logs, "transactions-0", tmp_path)
+    path, entry = [
+        (path, entry)
+        for path in sorted(place.glob("*.log"))
+        for entry in codec.entries(path.read_bytes())
+        if entry.value["isControlBatch"]
+    ][-1]
+    assert entry.value["producerEpoch"] > 0
+    spoiled(path, entry.start, entry.stop, changed(path.read_bytes()[entry.start : entry.stop], 51, ">h", 0))
+    for size in (1 << 30, 1):
+        assert shown(audit(place, size)) == [(path.name, entry.start, "producer-epoch.fences", "must")]

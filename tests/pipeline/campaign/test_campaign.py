@@ -1,0 +1,379 @@
+"""Campaigns without a Spark: what a slice is, how it is committed, and what becomes of the failures."""
+
+import json
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark", reason="campaigns need the extra spark")
+
+import pyarrow.parquet as pq
+from click.testing import CliRunner
+
+from conformance.cases.catalog import read_catalog
+from conformance.cases.yaml_files import FileError
+from conformance.cli import main
+from conformance.pipeline.campaign import clusters as clustering
+from conformance.pipeline.campaign import slices
+from conformance.pipeline.campaign import tables as making
+from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.campaign.slices import Campaign
+from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.tables import rows_of
+from conformance.running.examiner import Examiner, Plan
+from conformance.running.known_failures import Known
+from conformance.running.results import tally
+from conformance.strategies.seeded.cases import generated_cases
+from conformance.targets import session
+from conformance.targets.session import Terms
+
+INTEGERS = ("INT8", "VARINT", "BOOLEAN")
+
+BROKEN = """\
+import os, sys, time
+from conformance.targets.reference import answer
+from conformance.targets.serving import serve
+def respond(request):
+    asked = request.get("hex", "") if request.get("type") == "INT8" else ""
+    if asked.startswith("7f"):
+        os._exit(3)
+    if asked.startswith("80"):
+        time.sleep(600)
+    if asked.startswith("fe"):
+        sys.stdout.buffer.write(b"x" * 40_000_000)
+    return answer(request)
+serve(sys.stdin.buffer, sys.stdout.buffer, respond)
+"""
+"""Answers rightly, but dies, hangs or floods when it is to decode certain bytes."""
+
+OFF_BY_ONE = f"command:{sys.executable} -m conformance.targets.liars varint-off-by-one"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Slices of a hundred cases, so that a test sees several."""
+    monkeypatch.setattr(slices, "SLICE", 100)
+
+
+def judged(folder, campaign, catalog, numbers=None):
+    """The folder of a campaign whose slices were judged here, in this order."""
+    store = Store(folder)
+    task = Task(campaign, store, catalog.requirements, {})
+    with store.opened(campaign):
+        assert sorted(task(range(campaign.slices) if numbers is None else numbers)) == sorted(
+            range(campaign.slices) if numbers is None else numbers
+        )
+    return store
+
+
+def tables(store):
+    return [sorted(map(json.dumps, rows_of(path))) for path in (store.counts, store.failures)]
+
+
+# --- slices -------------------------------------------------------------------------------------------
+
+
+def test_the_slices_of_a_campaign_are_the_cases_that_run_generates_under_the_same_ids(catalog):
+    campaign = Campaign(("t",), INTEGERS, 250, seed=7)
+    assert campaign.slices == 3
+    found = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
+    # 250 in turn: 84 of the first type, 83 of each other.
+    expected = [*generated_cases(INTEGERS[:1], 84, 7, catalog), *generated_cases(INTEGERS[1:], 83, 7, catalog)]
+    assert sorted(case.id for case in found) == sorted(case.id for case in expected)
+    assert {case.id: case for case in found} == {case.id: case for case in expected}
+
+
+def test_a_corpus_fills_the_first_slices(catalog):
+    vectors = tuple(case for case in catalog.cases.values() if case.type == "VARINT")
+    campaign = Campaign(("t",), INTEGERS, 100, corpus=vectors)
+    replayed = -(-len(vectors) // 100)
+    assert campaign.slices == replayed + 1
+    assert [case for number in range(replayed) for case in campaign.cases_of(number, catalog)] == list(vectors)
+    assert all(case.id.startswith("gen/") for case in campaign.cases_of(replayed, catalog))
+
+
+# --- judging ------------------------------------------------------------------------------------------
+
+
+def test_the_tables_hold_what_an_examiner_says_of_the_same_cases(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE, "reference"), INTEGERS, 300)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    examiner = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    cases = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
+    results = list(examiner.results(cases))
+    examiner.close()
+    assert {row["id"] for row in rows_of(store.failures)} == {one.case.id for one in results if one.failed}
+    assert all(row["target"] == OFF_BY_ONE and row["type"] == "VARINT" for row in rows_of(store.failures))
+    assert clustering.tallies(store)[OFF_BY_ONE].verdicts == tally(results).verdicts
+    assert sum(row["count"] for row in rows_of(store.counts)) == 2 * len(cases)
+    mutations = {row["mutation"] for row in rows_of(store.counts)}
+    assert {"", "cut", "overlong-varint"} <= mutations
+
+
+def test_the_order_in_which_slices_are_judged_changes_nothing(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 300)
+    ahead = judged(tmp_path / "ahead", campaign, catalog, [0, 1, 2])
+    back = judged(tmp_path / "back", campaign, catalog, [2, 0, 1])
+    ahead.finish()
+    back.finish()
+    assert ahead.counts.read_bytes() == back.counts.read_bytes()
+    assert ahead.failures.read_bytes() == back.failures.read_bytes()
+    assert not ahead.slices.exists()
+
+
+def test_a_slice_that_is_done_is_not_judged_again(tmp_path, catalog):
+    campaign = Campaign(("reference",), INTEGERS, 200)
+    store = judged(tmp_path / "out", campaign, catalog)
+    before = {path: path.stat().st_mtime_ns for path in store.slices.iterdir()}
+    judged(tmp_path / "out", campaign, catalog)
+    assert {path: path.stat().st_mtime_ns for path in store.slices.iterdir()} == before
+
+
+def test_a_target_that_dies_hangs_or_floods_costs_its_case_a_verdict_and_no_other(tmp_path, catalog):
+    program = tmp_path / "broken.py"
+    program.write_text(BROKEN)
+    target = f"command:{sys.executable} {program}"
+    campaign = Campaign((target,), ("INT8", "INT16"), 200, terms=Terms(timeout=0.5))
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    expected = {}
+    for case in (case for number in range(2) for case in campaign.cases_of(number, catalog)):
+        asked = case.request.get("hex", "")
+        if case.type == "INT8" and asked[:2] in ("7f", "80", "fe"):
+            expected[case.id] = {"7f": "crash", "80": "timeout", "fe": "protocol"}[asked[:2]]
+    assert {"crash", "timeout", "protocol"} == set(expected.values())
+    assert {row["id"]: row["verdict"] for row in rows_of(store.failures)} == expected
+
+
+def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_path, catalog, monkeypatch):
+    monkeypatch.setitem(session._PATIENCE, "timeout", 1)
+    program = tmp_path / "broken.py"
+    program.write_text(BROKEN)
+    campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=Terms(timeout=0.2))
+    both = judged(tmp_path / "both", campaign, catalog)
+    alone = judged(tmp_path / "alone", campaign, catalog, [1])
+    assert both.path_of(1).read_bytes() == alone.path_of(1).read_bytes()
+    for number in (0, 1):
+        rows = pq.read_table(both.path_of(number))["counts"][0].as_py()
+        assert [row["count"] for row in rows if row["verdict"] == "timeout"] == [1]
+        assert [row for row in rows if row["verdict"] == "skip"]
+
+
+# --- clusters -----------------------------------------------------------------------------------------
+
+
+def test_failures_are_clustered_by_requirement_layout_field_mutation_and_verdict(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE,), ("VARINT", "INT8"), 400)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    found, excused = clustering.clusters(store, ())
+    rows = list(rows_of(store.failures))
+    parts = ("requirement", "type", "op", "field", "mutation", "verdict")
+    assert {tuple(getattr(one.signature, part) for part in parts) for one in found[OFF_BY_ONE]} == {
+        tuple(row[part] for part in parts) for row in rows
+    }
+    assert sum(one.count for one in found[OFF_BY_ONE]) == len(rows) > len(found[OFF_BY_ONE])
+    assert not excused
+    for one in found[OFF_BY_ONE]:
+        size, _, identity = one.smallest
+        same = [row for row in rows if all(row[part] == getattr(one.signature, part) for part in parts)]
+        assert size == min(row["size"] for row in same)
+        assert identity in {row["id"] for row in same}
+
+
+def test_known_failures_stand_in_no_cluster_and_are_counted(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    found, excused = clustering.clusters(store, (Known("gen/*/VARINT/*", "known to be off", verdict="fail"),))
+    assert found == {}
+    assert sum(excused.values()) == len(list(rows_of(store.failures))) > 0
+
+
+def test_a_row_becomes_the_result_again_that_it_was_made_of(tmp_path, catalog):
+    program = tmp_path / "broken.py"
+    program.write_text(BROKEN)
+    for target in (OFF_BY_ONE, f"command:{sys.executable} {program}"):
+        campaign = Campaign((target,), ("VARINT", "INT8"), 100, terms=Terms(timeout=0.5))
+        store = judged(tmp_path / str(len(target)), campaign, catalog)
+        store.finish()
+        examiner = Task(campaign, store, catalog.requirements, {}).examiner(target, catalog)
+        wanted = {one.case.id: one for one in examiner.results(list(campaign.cases_of(0, catalog)))}
+        examiner.close()
+        found, _ = clustering.clusters(store, ())
+        rebuilt = clustering.Rebuilt(campaign, catalog, Plan()).results(store, target, found[target])
+        assert rebuilt
+        for one in rebuilt:
+            before = wanted[one.case.id]
+            assert (one.case, one.outcome, one.level) == (before.case, before.outcome, before.level)
+            assert (one.counts, one.disputed, one.requirement) == (before.counts, before.disputed, before.requirement)
+            assert (one.verdict.kind, one.verdict.path) == (before.verdict.kind, before.verdict.path)
+
+
+def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    found, _ = clustering.clusters(store, ())
+    results = clustering.Rebuilt(campaign, catalog, Plan()).results(store, OFF_BY_ONE, found[OFF_BY_ONE])
+    pairs = [(result, 1) for result in results]
+    liar = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
+    honest = Examiner(OFF_BY_ONE, None, catalog, Plan())
+    try:
+        small = clustering.distinct(list(clustering.shrunk(pairs, liar, catalog)))
+        flaky = list(clustering.shrunk(pairs, honest, catalog))
+    finally:
+        liar.close()
+    assert small[0].result.case.data == b"\0"
+    assert len(small) < len(pairs) == sum(one.count for one in small)
+    assert all(one.flaky for one in flaky)
+    assert len(flaky) == len(pairs)
+
+
+# --- the folder ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other, said",
+    [
+        ({"seed": 1}, "seed was 0, and is 1 now"),
+        ({"cases": 200}, "cases was 100, and is 200 now"),
+        ({"targets": ("reference", "t")}, 'targets was ["t"], and is ["reference", "t"] now'),
+        ({"names": ("INT8",)}, "types was"),
+        ({"terms": Terms(timeout=1)}, "timeout was 5.0, and is 1 now"),
+    ],
+)
+def test_another_campaign_is_not_continued(tmp_path, other, said):
+    given = {"targets": ("t",), "names": INTEGERS, "cases": 100}
+    with Store(tmp_path).opened(Campaign(**given)):
+        pass
+    with (
+        pytest.raises(FileError, match="another campaign was begun here") as error,
+        Store(tmp_path).opened(Campaign(**{**given, **other})),
+    ):
+        pass
+    assert said in str(error.value)
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with (
+        pytest.raises(FileError, match="something else than a campaign"),
+        Store(tmp_path).opened(Campaign(("t",), INTEGERS, 1)),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_campaign_that_runs_is_not_joined(tmp_path):
+    campaign = Campaign(("t",), INTEGERS, 1)
+    with (
+        Store(tmp_path).opened(campaign),
+        pytest.raises(FileError, match="runs here already"),
+        Store(tmp_path).opened(campaign),
+    ):
+        pass
+
+
+def test_killed_while_it_makes_the_tables_it_makes_them_again(tmp_path, catalog, monkeypatch):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 200)
+    store = judged(tmp_path / "out", campaign, catalog)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(making, "_summed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.finish()
+    assert not store.complete
+    assert store.done() == {0, 1}
+    (store.folder / ".counts.parquet.0123abcd").touch()
+    judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    other = judged(tmp_path / "other", campaign, catalog)
+    other.finish()
+    assert tables(store) == tables(other)
+    assert sorted(path.name for path in store.folder.iterdir()) == [
+        "campaign.json",
+        "counts.parquet",
+        "failures.parquet",
+    ]
+
+
+def test_killed_before_the_slices_of_finished_tables_are_dropped_it_drops_them(tmp_path, catalog):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 100)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    before = tables(store)
+    with store.opened(campaign):
+        store.path_of(0).write_bytes(b"half of it was dropped")
+        store.finish()
+    assert tables(store) == before
+    assert not store.slices.exists()
+
+
+def test_the_tables_so_far_are_there_while_looked_at_and_leave_nothing(tmp_path, catalog):
+    campaign = Campaign(("reference",), INTEGERS, 300)
+    store = judged(tmp_path, campaign, catalog, [1])
+    with store.so_far() as part:
+        assert sum(row["count"] for row in rows_of(part.counts)) == len(list(campaign.cases_of(1, catalog)))
+    assert not part.folder.exists()
+    assert not store.complete
+    assert store.done() == {1}
+
+
+# --- the command line ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--select", "level:must"], "a campaign selects types, type:…, not 'level:must'"),
+        (["--select", "type:NONESUCH"], "no type matches 'type:NONESUCH'"),
+        (["--seed", "x"], "--seed: expected a number or random"),
+        (["--corpus", "nowhere"], "nowhere: there is no such file or folder"),
+        (["--known-failures", "nowhere.yaml"], "nowhere.yaml"),
+        (["--conf", "spark"], "--conf: expected KEY=VALUE, found 'spark'"),
+    ],
+)
+def test_bad_input_gets_one_error_and_status_2_and_makes_nothing(tmp_path, arguments, said):
+    out = tmp_path / "out"
+    done = CliRunner().invoke(main, ["campaign", "reference", "--cases", "10", "--out", str(out), *arguments])
+    assert done.exit_code == 2
+    assert said in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_a_target_that_does_not_start_is_status_3_and_says_why_before_spark_is_started(tmp_path):
+    target = f"command:{sys.executable} -m conformance.targets.liars dies-at-start"
+    done = CliRunner().invoke(main, ["campaign", target, "--cases", "10", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 3
+    assert "exited with status 9" in done.output
+
+
+def test_a_claim_that_does_not_hold_is_a_fault_and_is_rested_on_nowhere(tmp_path, catalog):
+    target = f"command:{sys.executable} -m conformance.targets.liars empty-claims"
+    campaign = Campaign((target,), ("INT8",), 100)
+    work = Task(campaign, Store(tmp_path), catalog.requirements, {})
+    from conformance.pipeline.campaign.driver import _meet
+    from conformance.running.results import TargetRun
+
+    run = TargetRun(target)
+    _meet(run, work, catalog)
+    assert {one.verdict.kind for one in run.results} == {"protocol"}
+    assert ("decode", "INT8") in work.refuted[target]
+
+
+def test_a_saved_corpus_is_read_with_its_vectors_and_without_the_bundled_ones(tmp_path):
+    from conformance.pipeline.campaign.driver import _campaign
+
+    (tmp_path / "one.yaml").write_text(
+        "- {id: mine/one, type: INT8, requirement: general.exact-encoding, value: 1, hex: '01', source: derived}\n"
+    )
+    options = {"select": [], "definitions": None, "corpus": [tmp_path], "cases": 5, "seed": "0"}
+    options |= {"timeout": 1.0, "memory": 64, "python": None}
+    campaign = _campaign(["t"], options, read_catalog())
+    assert {case.id for case in campaign.corpus} == {"mine/one", "mine/one:encode", "mine/one:size"}

@@ -1,0 +1,182 @@
+"""Campaigns on an embedded Spark: killed and begun again, on any Java, with one core or two."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="campaigns need the extra spark")
+
+from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.tables import rows_of
+
+LIAR = f"command:{sys.executable} -m conformance.targets.liars varint-off-by-one"
+CASES = 8000
+
+
+def command(out, master, *options):
+    asked = ["--cases", str(CASES), "--seed", "3", "--select", "type:VAR*", "--select", "type:RECORD"]
+    return [sys.executable, "-m", "conformance", "campaign", LIAR, *asked, "--out", out, "--master", master, *options]
+
+
+def path_without_java(folder):
+    """A PATH with every program that there is but Java's."""
+    folder.mkdir()
+    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for program in place.iterdir() if place.is_dir() else ():
+            link = folder / program.name
+            if not program.name.startswith("java") and not link.is_symlink():
+                link.symlink_to(program)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory):
+    """A campaign that nothing disturbs, on two cores, on a machine without a Java of its own."""
+    folder = tmp_path_factory.mktemp("quiet")
+    env = {**os.environ, "PATH": path_without_java(folder / "bin"), "XDG_CACHE_HOME": str(folder / "cache")}
+    env.pop("JAVA_HOME", None)
+    (folder / "cwd").mkdir()
+    (folder / "home").mkdir()
+    report = folder / "report.json"
+    done = subprocess.run(
+        command(folder / "out", "local[2]", "--json", report),
+        env={**env, "HOME": str(folder / "home")},
+        cwd=folder / "cwd",
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    return folder, done
+
+
+def tables(folder):
+    store = Store(folder)
+    assert store.complete
+    return [sorted(json.dumps(row, sort_keys=True) for row in rows_of(path)) for path in (store.counts, store.failures)]
+
+
+def test_without_a_java_on_the_path_a_campaign_runs_on_the_wheels_and_leaves_nothing_elsewhere(quiet):
+    folder, done = quiet
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == ""
+    assert shutil.which("java", path=str(folder / "bin")) is None
+    assert len(list((folder / "cache").glob("kafka-conformance/*/java-*/bin/java"))) == 1
+    assert list((folder / "cwd").iterdir()) == []
+    assert list((folder / "home").iterdir()) == []
+
+
+def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(quiet, tmp_path):
+    folder, done = quiet
+    report = json.loads((folder / "report.json").read_text())
+    assert report["summary"][LIAR]["fail"] == len(list(rows_of(Store(folder / "out").failures))) > 0
+    assert {row["type"] for row in report["shrunk"]} == {"VARINT", "VARLONG"}
+    assert sum(row["count"] for row in report["shrunk"]) == report["summary"][LIAR]["fail"]
+    for shrunk in report["shrunk"]:
+        assert shrunk["id"] in done.stdout
+    rows = list(rows_of(Store(folder / "out").clusters))
+    assert sum(row["count"] for row in rows) == report["summary"][LIAR]["fail"]
+    assert {row["smallest"] for row in rows} == {row["id"] for row in report["results"]}
+    vectors = ["--vectors", folder / "out" / "vectors", "--select", "bytes/*", "--json", tmp_path / "again.json"]
+    again = subprocess.run(
+        [sys.executable, "-m", "conformance", "run", LIAR, *vectors],
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert again.returncode == 1, again.stderr
+    verdicts = {row["id"]: row["verdict"] for row in json.loads((tmp_path / "again.json").read_text())["results"]}
+    assert {shrunk["id"] for shrunk in report["shrunk"]} <= {
+        name for name, found in verdicts.items() if found == "fail"
+    }
+
+
+def test_a_failing_case_is_asked_again_by_its_id(quiet):
+    folder, _ = quiet
+    row = next(row for row in rows_of(Store(folder / "out").failures) if row["level"] == "must")
+    run = [sys.executable, "-m", "conformance", "run", LIAR, "--select", row["id"], "--quiet"]
+    assert subprocess.run(run, capture_output=True, check=False, timeout=60).returncode == 1
+
+
+def test_killed_at_any_moment_and_begun_again_a_campaign_ends_in_the_same_tables(quiet, tmp_path, traces):
+    out = tmp_path / "out"
+    begun = subprocess.Popen(
+        command(out, "local[1]"), env=traces.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    slices = Store(out).slices
+    until = time.monotonic() + 120
+    while not (slices.is_dir() and list(slices.glob("0*.parquet"))):
+        assert time.monotonic() < until
+        assert begun.poll() is None, begun.stderr.read()
+        time.sleep(0.02)
+    time.sleep(random.uniform(0, 1.5))
+    begun.send_signal(signal.SIGKILL)
+    begun.communicate()
+    done = Store(out).done()
+    assert 0 < len(done) < CASES // 1000
+    assert not Store(out).complete
+    while traces.left():
+        assert time.monotonic() < until, "what the killed driver had started goes on"
+    again = subprocess.run(
+        command(out, "local[1]", "--quiet"), env=traces.env, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert again.returncode == 1, again.stderr
+    assert tables(out) == tables(quiet[0] / "out")
+    assert not slices.exists()
+
+
+def test_interrupted_it_reports_what_was_gathered_and_leaves_nothing_running(tmp_path, traces):
+    out, report = tmp_path / "out", tmp_path / "report.json"
+    begun = subprocess.Popen(
+        command(out, "local[2]", "--json", report, "--quiet"),
+        env=traces.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    until = time.monotonic() + 120
+    while not list(Store(out).slices.glob("0*.parquet")):
+        assert time.monotonic() < until
+        assert begun.poll() is None, begun.stderr.read()
+        time.sleep(0.02)
+    begun.send_signal(signal.SIGINT)
+    said = begun.communicate(timeout=120)
+    assert begun.returncode == 130, said
+    done = len(Store(out).done())
+    assert 0 < done < CASES // 1000
+    assert not Store(out).complete
+    assert json.loads(report.read_text())["summary"][LIAR]["fail"] > 0
+
+
+def test_a_campaign_that_is_complete_is_told_again_without_spark(quiet):
+    folder, _ = quiet
+    before = tables(folder / "out")
+    again = subprocess.run(
+        command(folder / "out", "nonesuch://", "--quiet"), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert again.returncode == 1, again.stderr
+    assert tables(folder / "out") == before
+
+
+@pytest.mark.parametrize(
+    "master, said",
+    [
+        ("nonesuch://", "Master must either be yarn or start with spark"),
+        pytest.param("spark://127.0.0.1:1", "All masters are unresponsive", marks=pytest.mark.slow),
+    ],
+)
+def test_a_master_that_is_none_is_one_line_and_status_2_and_leaves_nothing_running(tmp_path, traces, master, said):
+    done = subprocess.run(
+        command(tmp_path / "out", master), env=traces.env, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("conformance: Spark did not start: ")
+    assert said in done.stderr

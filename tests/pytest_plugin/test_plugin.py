@@ -1,0 +1,433 @@
+"""`pytest --kafka-target` in somebody else's project: same verdicts as `conformance run`, red when that is not 0."""
+
+import importlib.metadata
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+
+import pytest
+
+from conformance.strategies.seeded.cases import generated_cases
+
+OWN = "def test_own():\n    pass\n"
+
+WRONG = """
+from conformance import Reject, Unsupported
+
+def describe():
+    supports = {"decode": ["VARINT", "INT8", "BOOLEAN", "RECORD_BATCH"], "encode": ["VARINT"], "size": ["VARINT"]}
+    return {"name": "wrong", "version": "1", "language": "python", "supports": supports, "codecs": ["none"]}
+
+def decode(kind, data, **_):
+    if kind == "INT8":
+        if not data:
+            raise Reject("malformed", "nothing there")
+        return int.from_bytes(data[:1], "big", signed=True), 1
+    if kind == "BOOLEAN":
+        raise Unsupported("after all")
+    if kind == "RECORD_BATCH":
+        raise Reject("malformed", "whatever it is")
+    value = shift = at = 0
+    while True:
+        if at == len(data):
+            raise Reject("malformed", "cut")
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return (value >> 1) ^ -(value & 1), at
+
+def encode(kind, value, **_):
+    left, data = (value << 1) ^ (value >> 31), b""
+    while left > 127:
+        data, left = data + bytes((left & 127 | 128,)), left >> 7
+    return data + bytes((left,))
+
+def size(kind, value, **_):
+    return len(encode(kind, value)) if value < 2**31 - 1 else [][0]
+"""
+
+LOADED = importlib.metadata.entry_points(group="pytest11", name="kafka-conformance")
+PLUGIN = () if LOADED else ("-p", "conformance.pytest_plugin")
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:hypothesispytest", *map(str, arguments)]
+
+
+@pytest.fixture
+def foreign(tmp_path, traces):
+    """Somebody's project: a test of its own, and an adapter that is wrong in several ways."""
+    (tmp_path / "test_own.py").write_text(OWN)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    return Foreign(tmp_path, traces.env)
+
+
+class Foreign:
+    """A project in a folder; nothing that is started in it may be left running."""
+
+    def __init__(self, folder, env):
+        self.folder = folder
+        # Under TOX_ENV_DIR, pytest would keep one cache for all these projects; under CI or BUILD_NUMBER, it says
+        # every failure a second time in its summary.
+        others = ("PYTEST_", "COV_", "TOX_", "CI", "BUILD_NUMBER")
+        self.env = {name: value for name, value in env.items() if not name.startswith(others)}
+
+    def pytest(self, *arguments, **options):
+        return subprocess.run(
+            command(*arguments), cwd=self.folder, env=self.env, capture_output=True, text=True, check=False, **options
+        )
+
+    def run(self, *arguments):
+        """What `conformance run` makes of it: status, and the results of its JSON report."""
+        done = subprocess.run(
+            [sys.executable, "-m", "conformance", "run", *arguments, "--json", "run.json"],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            check=False,
+        )
+        return done.returncode, json.loads((self.folder / "run.json").read_text())["results"]
+
+    def judged(self, *arguments):
+        """What pytest makes of it: the finished process, and by test name its outcome and properties."""
+        done = self.pytest("--junitxml=j.xml", "-q", *arguments)
+        return done, {case.get("name"): _outcome(case) for case in ET.parse(self.folder / "j.xml").iter("testcase")}
+
+
+def _outcome(case):
+    told = {entry.get("name"): entry.get("value") for entry in case.iter("property")}
+    for tag in ("failure", "error", "skipped"):
+        found = case.find(tag)
+        if found is not None:
+            return ("xfailed" if found.get("type") == "pytest.xfail" else tag), told, found.get("message")
+    return "passed", told, ""
+
+
+def verdicts(outcomes):
+    return {
+        told["kafka-case"]: (told["verdict"], told["requirement"], told["level"])
+        for _, told, _ in outcomes.values()
+        if "requirement" in told
+    }
+
+
+def vectors(results):
+    return {
+        result["id"]: (result["verdict"], result["requirement"], result["level"])
+        for result in results
+        if result["kind"] == "vector" and not result["id"].startswith("probe/")
+    }
+
+
+SELECTED = ("type:VARINT", "type:INT8", "type:BOOLEAN", "requirement:crc.mismatch-corrupt")
+
+
+STARTS = """
+with open("starts", "a") as file:
+    file.write("+")
+"""
+
+
+def test_the_verdicts_are_those_of_run_and_each_process_of_pytest_starts_the_target_once(foreign):
+    selection = [f"--select={pattern}" for pattern in SELECTED]
+    ours = [f"--kafka-select={pattern}" for pattern in SELECTED]
+    status, results = foreign.run("module:./wrong.py", "--generated=20", *selection)
+    assert status == 3
+    assert {kind for kind, _, _ in vectors(results).values()} == {"pass", "fail", "skip", "crash", "either"}
+    (foreign.folder / "wrong.py").write_text(STARTS + WRONG)
+    # With workers, the main process tries the target out once.
+    for workers, starts in ((0, "+"), (2, "+++")):
+        done, outcomes = foreign.judged(
+            "--kafka-target=module:./wrong.py", "--kafka-generated=20", *ours, f"-n{workers}"
+        )
+        assert done.returncode == 1
+        assert verdicts(outcomes) == vectors(results)
+        for name in ("VARINT", "INT8"):
+            counts = Counter(r["verdict"] for r in results if r["kind"] == "generated" and r["type"] == name)
+            told = outcomes[f"property/{name}"][1]["counts"]
+            assert told == ", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts))
+        states = {name: outcomes[name][0] for name in ("property/VARINT", "property/INT8", "test_own", "probe/claims")}
+        assert states == {
+            "property/VARINT": "failure",
+            "property/INT8": "passed",
+            "test_own": "passed",
+            "probe/claims": "failure",
+        }
+        assert (foreign.folder / "starts").read_text() == starts
+        (foreign.folder / "starts").unlink()
+
+
+def test_the_whole_catalogue_is_judged_as_by_run_and_every_type_has_a_property(foreign):
+    (foreign.folder / "test_own.py").unlink()
+    status, results = foreign.run("reference", "--generated=0")
+    done, outcomes = foreign.judged("--kafka-target=reference", "--kafka-generated=2")
+    assert verdicts(outcomes) == vectors(results)
+    assert (status, done.returncode) == (0, 0)
+    assert {state for state, _, _ in outcomes.values()} == {"passed"}
+    types = {name.partition("/")[2] for name in outcomes if name.startswith("property/")}
+    assert {"VARINT", "ARRAY<INT32>", "TAGGED_FIELDS", "RECORD_BATCH", "LOG"} <= types
+
+
+def test_without_the_option_nothing_is_imported_and_nothing_collected(foreign):
+    (foreign.folder / "test_own.py").write_text(
+        "import sys\n"
+        "def test_own():\n"
+        "    ours = sorted(name for name in sys.modules if name.split('.')[0] == 'conformance')\n"
+        "    assert ours == ['conformance', 'conformance.pytest_plugin']\n"
+        "    assert not {'rich', 'yaml', 'msgspec', 'psutil', 'click', 'zstandard'} & set(sys.modules)\n"
+    )
+    done, outcomes = foreign.judged()
+    assert done.returncode == 0, done.stdout
+    assert list(outcomes) == ["test_own"]
+
+
+def test_a_failure_says_everything_that_run_says(foreign):
+    done = foreign.pytest("--kafka-target=module:./wrong.py", "--kafka-select=varint/six-bytes")
+    assert done.returncode == 1
+    for part in (
+        "FAILED kafka-conformance::varint/six-bytes - ",
+        "varint.max-five-bytes (must): fail",
+        "a sixth byte, though the value is 0",
+        "expected: refused (malformed)",
+        "actual:   accepted: 0",
+        "80 80 80 80 80 00",
+        "conformance run module:./wrong.py --select varint/six-bytes",
+    ):
+        assert part in done.stdout
+
+
+ENCODES = "def encode(kind, value, **_):\n"
+OUT_OF_RANGE = "    if not -2**31 <= value < 2**31:\n        raise Reject('invalid-value', '')\n"
+
+
+def test_what_fails_a_property_is_shown_at_its_smallest_each_kind_once(foreign):
+    dies = f"{ENCODES}{OUT_OF_RANGE}    assert value < 2**28\n"
+    (foreign.folder / "wrong.py").write_text(WRONG.replace(ENCODES, dies))
+    done = foreign.pytest(
+        "--kafka-target=module:./wrong.py",
+        "--kafka-select=type:VARINT",
+        "--kafka-generated=60",
+        "kafka-conformance::property/VARINT",
+    )
+    assert done.returncode == 1
+    decode, encode = sorted(re.findall(r"conformance run module:./wrong.py (.*)$", done.stdout, re.MULTILINE))
+    assert re.fullmatch(r"--case VARINT:[0-9a-f]{12}", decode)
+    assert re.fullmatch(r"--op encode --case VARINT:2684354\d\d", encode)
+    assert re.search(r"^bytes/VARINT/[0-9a-f]{12}  module:./wrong.py$", done.stdout, re.MULTILINE)
+    shown = re.search(r"^(\d+) generated, the smallest of gen/\d+/VARINT/0/\d+(:encode)?$", done.stdout, re.MULTILINE)
+    further = re.search(r"^  (\d+) × (fail|crash) of ", done.stdout, re.MULTILINE)
+    assert f"\n{int(shown[1]) + int(further[1])} of " in done.stdout
+
+
+LOST = """
+import os
+
+if os.path.exists("dies"):
+    os._exit(9)
+asked = 0
+
+def decode(kind, data, **parameters):
+    global asked
+    asked += 1
+    if asked > {}:
+        open("dies", "w").close()
+        os._exit(7)
+    return decoded(kind, data)
+"""
+
+
+def test_a_failure_is_shown_though_the_target_is_lost_while_it_is_shrunk(foreign, catalog):
+    decodes = [case for case in generated_cases(["VARINT"], 60, 0, catalog) if case.op == "decode"]
+    encodes = WRONG.replace(ENCODES, ENCODES + OUT_OF_RANGE)
+    # The one more is the claim's.
+    lost = encodes.replace("def decode(", "def decoded(") + LOST.format(len(decodes) + 1)
+    (foreign.folder / "wrong.py").write_text(lost)
+    done, outcomes = foreign.judged(
+        "--kafka-target=module:./wrong.py",
+        "--kafka-select=type:VARINT",
+        "--kafka-generated=60",
+        "kafka-conformance::property/VARINT",
+    )
+    assert outcomes["property/VARINT"][0] == "failure", done.stdout
+    assert "varint.max-five-bytes (must): fail" in done.stdout
+    assert re.search(r"^gen/\d+/VARINT/0/\d+  module:./wrong.py  \[flaky\]$", done.stdout, re.MULTILINE)
+
+
+# --- what counts --------------------------------------------------------------------------------------
+
+
+def test_failures_below_the_level_asked_for_are_skips(foreign):
+    arguments = ("--kafka-target=module:./wrong.py", "--kafka-select=requirement:crc.mismatch-corrupt")
+    for level, state, status in (("must", "skipped", 0), ("should", "failure", 1)):
+        done, outcomes = foreign.judged(*arguments, "--kafka-generated=0", f"--kafka-fail-on={level}")
+        failing = [outcome for outcome in outcomes.values() if outcome[1].get("verdict") == "fail"]
+        assert failing
+        assert {outcome[0] for outcome in failing} == {state}
+        assert all("should" in outcome[2] for outcome in failing)
+        assert done.returncode == status
+
+
+KNOWN = """
+- {id: varint/six-bytes, reason: protobuf habits}
+- {id: varint/six-bytes-high, reason: it used to die, verdict: crash}
+- {id: varint/ten-bytes-*, reason: all of a kind}
+- {id: varint/zero, reason: once upon a time}
+- {id: varint/z*, reason: these pass}
+- {id: varint/no-such-case, reason: renamed}
+- {id: varint/minus-2, reason: comes and goes, flaky: true}
+- {id: "gen/2/VARINT/*", reason: overlong ones}
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "two workers"])
+def test_known_failures_are_strict_xfails(foreign, workers):
+    (foreign.folder / "known.yaml").write_text(KNOWN)
+    done, outcomes = foreign.judged(
+        "--kafka-target=module:./wrong.py",
+        "--kafka-select=type:VARINT",
+        "--kafka-known-failures=known.yaml",
+        "--kafka-generated=20",
+        *workers,
+    )
+    assert done.returncode == 1
+    assert outcomes["varint/six-bytes"][0] == "xfailed"
+    assert "protobuf habits" in outcomes["varint/six-bytes"][2]
+    assert outcomes["varint/six-bytes-high"][0] == "failure"
+    assert outcomes["varint/ten-bytes-protobuf"][0] == "xfailed"
+    assert outcomes["varint/zero"][0] == "failure"
+    assert "XPASS(strict)" in outcomes["varint/zero"][2]
+    assert outcomes["varint/minus-2"][0] == "passed"
+    assert outcomes["property/VARINT"][0] == "xfailed"
+    stale = re.findall(r"^stale known failure (\S+) \(line (\d+)\)", done.stdout, re.MULTILINE)
+    assert stale == [("varint/zero", "5"), ("varint/z*", "6"), ("varint/no-such-case", "7")]
+
+
+@pytest.mark.parametrize("entry, status", [("varint/[ms]*", 0), ("varint/z*", 1)])
+def test_a_stale_entry_alone_fails_the_session_as_it_fails_the_run(foreign, entry, status):
+    (foreign.folder / "known.yaml").write_text(f"- {{id: varint/six-*, reason: x}}\n- {{id: '{entry}', reason: x}}\n")
+    selected = ("varint/six-*", "varint/z*")
+    done = foreign.pytest(
+        "--kafka-target=module:./wrong.py",
+        "--kafka-known-failures=known.yaml",
+        "--kafka-generated=0",
+        *(f"--kafka-select={pattern}" for pattern in selected),
+    )
+    ran, _ = foreign.run(
+        "module:./wrong.py",
+        "--known-failures=known.yaml",
+        "--generated=0",
+        *(f"--select={pattern}" for pattern in selected),
+    )
+    assert (done.returncode, ran) == (status, status)
+
+
+def test_with_runxfail_known_failures_fail(foreign):
+    (foreign.folder / "known.yaml").write_text("- {id: varint/six-bytes, reason: x}\n")
+    arguments = ("--kafka-target=module:./wrong.py", "--kafka-known-failures=known.yaml", "--runxfail")
+    _, outcomes = foreign.judged(*arguments, "--kafka-select=varint/six-bytes")
+    assert outcomes["varint/six-bytes"][0] == "failure"
+
+
+def test_a_target_that_is_judged_on_nothing_fails_the_session(foreign):
+    done = foreign.pytest("--kafka-target=module:./wrong.py", "--kafka-select=type:UUID")
+    assert done.returncode == 1
+    assert "module:./wrong.py was judged on no case" in done.stdout
+
+
+# --- pytest's own ways --------------------------------------------------------------------------------
+
+
+def test_node_ids_and_last_failed_select_ours_too(foreign):
+    target = "--kafka-target=module:./wrong.py"
+    wanted = ("kafka-conformance::varint/six-bytes", "kafka-conformance::varint/zero")
+    _, outcomes = foreign.judged(target, *wanted)
+    assert {name: outcome[0] for name, outcome in outcomes.items()} == {
+        "varint/six-bytes": "failure",
+        "varint/zero": "passed",
+    }
+    _, outcomes = foreign.judged(target, "--lf")
+    assert list(outcomes) == ["varint/six-bytes"]
+    done = foreign.pytest(target, "kafka-conformance::varint/sixty-bytes")
+    assert (done.returncode, "not found: kafka-conformance::varint/sixty-bytes" in done.stderr) == (4, True)
+
+
+def test_with_several_targets_node_ids_name_the_target(foreign):
+    done = foreign.pytest(
+        "--kafka-target=module:./wrong.py", "--kafka-target=reference", "--kafka-select=varint/six-bytes", "-v"
+    )
+    assert "kafka-conformance::module:./wrong.py::varint/six-bytes FAILED" in done.stdout
+    assert "kafka-conformance::reference::varint/six-bytes PASSED" in done.stdout
+    assert done.returncode == 1
+
+
+WRONG_USAGE = {
+    "unknown target": (["--kafka-target=kafka-pyhton"], "there is no target 'kafka-pyhton'"),
+    "target that does not start": (["--kafka-target=command:false"], "could not be started"),
+    "target that does not start, with workers": (["--kafka-target=command:false", "-n2"], "could not be started"),
+    "selection of nothing": (["--kafka-target=reference", "--kafka-select=no/such"], "matches no case"),
+    "file that is not there": (["--kafka-target=reference", "--kafka-known-failures=no.yaml"], "no.yaml"),
+    "no number": (["--kafka-target=reference", "--kafka-timeout=soon"], "'soon' is no number"),
+}
+
+
+@pytest.mark.parametrize("arguments, named", WRONG_USAGE.values(), ids=WRONG_USAGE)
+def test_wrong_usage_is_one_error_and_nothing_runs(foreign, arguments, named):
+    done = foreign.pytest(*arguments)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert named in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "passed" not in done.stdout
+
+
+# --- processes ----------------------------------------------------------------------------------------
+
+
+def test_a_target_that_does_not_come_up_again_fails_once(foreign):
+    dies = WRONG.replace("def decode(kind, data, **_):", "def decode(kind, data, **_):\n    import os; os._exit(7)")
+    once = "import os, sys\nif os.path.exists('started'):\n    os._exit(9)\nopen('started', 'w').close()\n"
+    (foreign.folder / "wrong.py").write_text(once + dies)
+    done, outcomes = foreign.judged(
+        "--kafka-target=module:./wrong.py", "--kafka-select=varint/six-*", "--kafka-generated=0"
+    )
+    states = [state for state, _, _ in outcomes.values()]
+    assert done.returncode == 1
+    assert states.count("failure") == 1
+    assert "exited with status 9" in done.stdout
+    assert "not asked: " in "".join(message for _, _, message in outcomes.values())
+
+
+HANGS = WRONG.replace(
+    "def decode(kind, data, **_):",
+    "def decode(kind, data, **_):\n    if data == bytes.fromhex('808080808000'):\n        open('hangs', 'w').close()\n"
+    "        while True:\n            pass",
+)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_interrupt_leaves_no_target_behind(foreign, workers):
+    (foreign.folder / "wrong.py").write_text(HANGS)
+    arguments = ("--kafka-target=module:./wrong.py", "--kafka-select=varint/six-*", "--kafka-timeout=60")
+    process = subprocess.Popen(
+        command(*arguments, f"-n{workers}"),
+        cwd=foreign.folder,
+        env=foreign.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 30
+    while not (foreign.folder / "hangs").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(20) == pytest.ExitCode.INTERRUPTED
+    # The fixture `traces` sees that nothing is left.
+
+
+def test_stopping_at_the_first_failure_leaves_no_target_behind(foreign):
+    arguments = ("--kafka-target=module:./wrong.py", "--kafka-select=varint/*", "--kafka-generated=0", "-x", "-n2")
+    assert foreign.pytest(*arguments).returncode != 0

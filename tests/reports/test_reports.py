@@ -1,0 +1,394 @@
+"""Reports: their shape, what a failure shows, and that nothing a target says gets out of its place."""
+
+from __future__ import annotations
+
+import io
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from conformance.cases.model import (
+    Accepted,
+    AnyOf,
+    Broke,
+    Case,
+    Kind,
+    Measures,
+    Reads,
+    Refused,
+    Refuses,
+    Unsupported,
+    Verdict,
+    Writes,
+    WritesAs,
+)
+from conformance.judging.judge import judge
+from conformance.reports.explain import explain, reproduce
+from conformance.reports.json_file import as_json
+from conformance.reports.junit import as_junit
+from conformance.reports.text import target_report, target_summary
+from conformance.running.results import Result, TargetRun
+from conformance.targets.protocol import description
+
+PLAIN = bytes.fromhex(
+    "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"
+    "ffffffffffffffff ffff ffffffff 00000003 10000000026b027600 10000a02026b027600 10001404026b027600"
+)
+DESCRIBED = {
+    "ok": True,
+    "protocol": 1,
+    "name": "t",
+    "version": "1.2",
+    "language": "go",
+    "supports": {"decode": ["INT8"]},
+}
+
+
+def case(expect=None, *, id="varint/sixty-three", op="decode", type="VARINT", data=b"\x7e", **rest):
+    request = {"op": op, "type": type, **({"hex": data.hex()} if op == "decode" else {"value": 63})}
+    given = {"requirement": "varint.examples", "level": "must", **rest}
+    return Case(id, op, type, request=request, expect=expect or Reads(63, 1), data=data, **given)
+
+
+def result(one, outcome, *, target="t", known=False, counts=None, level=""):
+    verdict = judge(one, outcome)
+    level = level or verdict.level or one.level
+    bad = verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+    counts = bad if counts is None else counts
+    disputed = verdict.kind in one.disputed
+    return Result(target, one, outcome, verdict, level, known=known, counts=counts, disputed=disputed)
+
+
+def run(*results, name="t", problem=""):
+    return TargetRun(name, description(DESCRIBED), problem, list(results))
+
+
+PASS = result(case(), Accepted({"value": 63, "consumed": 1}))
+FAIL = result(case(id="varint/wrong"), Accepted({"value": 62, "consumed": 1}))
+CRASH = result(case(id="varint/crash"), Broke("crash", "TypeError: boom"))
+TIMEOUT = result(case(id="varint/slow"), Broke("timeout", "no answer in 5 s", flaky=True))
+SKIP = result(case(id="varint/skip"), Unsupported("no such type"))
+EITHER = result(case(AnyOf(), id="varint/open"), Refused("other"))
+FAULT = result(case(id="varint/fault"), Broke("protocol", "no JSON"))
+KNOWN = result(case(id="varint/known"), Accepted({"value": 0}), known=True)
+UNCOUNTED = result(case(id="varint/uncounted", level="may"), Accepted({"value": 0}), counts=False)
+DISPUTED = result(case(id="varint/disputed", disputed=frozenset({"fail"})), Accepted({"value": 0}), counts=False)
+EVERY = [PASS, FAIL, CRASH, TIMEOUT, SKIP, EITHER, FAULT, KNOWN, UNCOUNTED, DISPUTED]
+
+
+def text(renderable, width=100):
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console.print(renderable, crop=False)
+    return console.file.getvalue()
+
+
+def report(record, catalog):
+    return text(target_report(record, catalog.requirements))
+
+
+# --- text ---------------------------------------------------------------------------------------------
+
+
+def test_why_a_target_could_not_start_is_one_line_however_long_its_command():
+    problem = f"command:{'/folder' * 40}/adapter could not be started in 3 attempts: exited with status 9"
+    assert problem in text(target_summary(TargetRun("t", problem=problem))).splitlines()
+
+
+# --- JSON ---------------------------------------------------------------------------------------------
+
+
+def test_the_json_report_has_the_shape_of_the_contract():
+    shown = json.loads(json.dumps(as_json([run(*EVERY)], 7)))
+    assert set(shown) >= {"suite", "targets", "summary", "results"}
+    assert set(shown["suite"]) == {"name", "version", "seed"}
+    assert shown["suite"]["seed"] == 7
+    assert shown["targets"][0]["target"] == "t"
+    assert shown["targets"][0]["describe"]["supports"] == DESCRIBED["supports"]
+    assert shown["targets"][0]["status"] == "judged"
+    verdicts = {kind: sum(str(r.verdict.kind) == kind for r in EVERY) for kind in map(str, Kind)}
+    assert shown["summary"] == {"t": {**verdicts, "disputed": 1}}
+    assert [one["id"] for one in shown["results"]] == [one.case.id for one in EVERY]
+    keys = {"target", "id", "kind", "op", "type", "requirement", "level", "upstream", "verdict", "known", "flaky"}
+    keys |= {"hex", "expected", "actual", "detail", "reproduce"}
+    assert all(keys <= set(one) for one in shown["results"])
+
+
+def test_the_json_report_says_of_each_result_what_happened():
+    rows = {one["id"]: one for one in as_json([run(*EVERY)], 7)["results"]}
+    wrong = rows["varint/wrong"]
+    assert (wrong["expected"], wrong["actual"]) == ({"value": 63, "consumed": 1}, {"value": 62, "consumed": 1})
+    assert (wrong["hex"], wrong["kind"], wrong["verdict"], wrong["upstream"]) == ("7e", "vector", "fail", None)
+    assert rows["varint/disputed"]["upstream"] == "differs"
+    assert rows["varint/known"]["known"] is True
+    assert rows["varint/slow"]["flaky"] is True
+    assert rows["varint/crash"]["also"] == ["robustness.answers"]
+    assert rows["varint/open"]["expected"] == {"either": "any"}
+    assert rows["varint/open"]["actual"] == {"error": "other", "message": ""}
+
+
+@pytest.mark.parametrize(
+    ("expect", "shown"),
+    [
+        (Reads(63, None), {"value": 63}),
+        (Refuses("corrupt", "corrupt"), {"reject": "corrupt"}),
+        (AnyOf((Refuses(), Reads(0, 2))), {"either": [{"reject": "malformed"}, {"value": 0, "consumed": 2}]}),
+        (Writes(b"\x7e"), {"hex": "7e"}),
+        (WritesAs(63), {"decodes-to": 63}),
+        (Measures(1), {"size": 1}),
+    ],
+)
+def test_every_expectation_has_a_form_in_json(expect, shown):
+    op = {Writes: "encode", WritesAs: "encode", Measures: "size"}.get(type(expect), "decode")
+    one = result(case(expect, op=op), Refused("other"))
+    assert as_json([run(one)], 7)["results"][0]["expected"] == shown
+
+
+@pytest.mark.parametrize(
+    ("record", "status"),
+    [
+        (TargetRun("t"), "not started"),
+        (run(PASS), "judged"),
+        (run(PASS, problem="it died"), "stopped early"),
+        (run(SKIP), "not judged"),
+        (run(FAULT, SKIP), "not judged"),
+    ],
+)
+def test_the_status_of_a_target_says_how_far_it_came(record, status):
+    assert as_json([record], 7)["targets"][0]["status"] == status
+
+
+# --- JUnit --------------------------------------------------------------------------------------------
+
+
+def junit(*runs, stale=()):
+    return ET.fromstring(as_junit(runs, stale))
+
+
+def colours(root):
+    """Case name to the tag of its result."""
+    return {one.get("name"): next((child.tag for child in one), "passed") for one in root.iter("testcase")}
+
+
+def test_junit_is_red_exactly_where_the_exit_status_is_not_0():
+    assert colours(junit(run(*EVERY))) == {
+        **{"varint/sixty-three": "passed", "varint/wrong": "failure", "varint/crash": "error"},
+        **{"varint/slow": "error", "varint/skip": "skipped", "varint/open": "skipped", "varint/fault": "error"},
+        **{"varint/known": "skipped", "varint/uncounted": "skipped", "varint/disputed": "skipped"},
+    }
+
+
+def test_a_failure_below_the_level_asked_for_is_skipped_with_the_reason():
+    root = junit(run(UNCOUNTED, KNOWN))
+    messages = [one.get("message") for one in root.iter("skipped")]
+    assert "value differs" in messages[0]
+    assert messages[1].startswith("known fail")
+
+
+def test_junit_counts_agree_with_its_cases():
+    root = junit(run(*EVERY), run(PASS, name="u"))
+    suites = list(root.iter("testsuite"))
+    assert [suite.get("name") for suite in suites] == ["t: VARINT", "u: VARINT"]
+    counts = {name: int(suites[0].get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": 10, "failures": 1, "errors": 3, "skipped": 5}
+
+
+def test_a_target_that_could_not_be_judged_is_an_error_of_its_own():
+    assert colours(junit(TargetRun("t", problem="no such program"))) == {"start": "error"}
+    assert colours(junit(run(SKIP))) == {"varint/skip": "skipped", "start": "error"}
+    assert colours(junit(run(PASS, problem="died three times"))) == {"varint/sixty-three": "passed", "start": "error"}
+
+
+def test_a_stale_known_failure_is_a_failure():
+    root = junit(run(PASS), stale=[("a/b", "no case has this id")])
+    assert colours(root)["a/b"] == "failure"
+
+
+def test_a_failure_in_junit_shows_what_a_person_needs():
+    failure = next(junit(run(FAIL)).iter("failure"))
+    assert "varint.examples" in failure.get("message")
+    assert "must" in failure.get("message")
+    for part in ("63", "62", "conformance run t --select varint/wrong"):
+        assert part in failure.text
+
+
+# --- text ---------------------------------------------------------------------------------------------
+
+
+def test_a_failure_shows_id_requirement_level_expected_actual_bytes_and_the_command(catalog):
+    shown = report(run(FAIL), catalog)
+    for part in ("varint/wrong", "varint.examples", "must", "expected", "63", "actual", "62", "7e"):
+        assert part in shown
+    assert "conformance run t --select varint/wrong" in shown
+    assert catalog.requirements["varint.examples"].source[0] in shown
+
+
+def test_passes_and_known_failures_are_counted_but_not_told(catalog):
+    shown = report(run(PASS, KNOWN, SKIP, EITHER), catalog)
+    assert "varint/known" not in shown
+    assert "varint/sixty-three" not in shown
+    assert "no such type" in shown
+
+
+def test_disputed_failures_and_faults_of_the_adapter_stand_apart(catalog):
+    shown = report(run(FAIL, DISPUTED, FAULT), catalog)
+    order = ("varint/wrong", "Disputed", "varint/disputed", "varint/fault")
+    places = [shown.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_a_wrong_field_is_shown_at_its_bytes(catalog):
+    from conformance import codec
+
+    value = codec.decode("RECORD_BATCH", PLAIN).value
+    answer = codec.wire("RECORD_BATCH").notation.render(value)
+    answer["records"][1]["offset"] = "7"
+    one = case(Reads(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("records.offset",))
+    shown = explain(result(one, Accepted({"value": answer, "consumed": 88})))
+    assert (shown.expected, shown.actual) == ('records[1].offset = "1"', 'records[1].offset = "7"')
+    assert shown.lines[shown.place].path == "records[1].offsetDelta"
+    assert 3 <= len(shown.lines) <= 8
+    assert "→" in report(run(result(one, Accepted({"value": answer, "consumed": 88}))), catalog)
+
+
+def test_a_wrong_flag_is_shown_at_the_attributes():
+    from conformance import codec
+
+    value = codec.decode("RECORD_BATCH", PLAIN).value
+    one = case(Reads(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("compression",))
+    shown = explain(result(one, Accepted({"value": {"compression": "gzip"}, "consumed": 88})))
+    assert shown.lines[shown.place].path == "attributes"
+
+
+def test_bytes_that_must_be_refused_are_shown_at_the_violation():
+    data = PLAIN[:17] + bytes(4) + PLAIN[21:]
+    shown = explain(result(case(Refuses(), type="RECORD_BATCH", data=data), Accepted({"consumed": 88})))
+    assert shown.lines[shown.place].path == "crc"
+    assert shown.lines[shown.place].marks
+
+
+# --- reproduction -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "command"),
+    [
+        (case(), "conformance run t --select varint/sixty-three"),
+        (case(origin="my vectors"), "conformance run t --vectors 'my vectors' --select varint/sixty-three"),
+        (case(id="bytes/VARINT/abc", kind="generated"), "conformance run t --case VARINT:7e"),
+        (
+            case(Writes(b"\x7e"), id="bytes/VARINT/abc", op="encode", kind="generated"),
+            "conformance run t --op encode --case VARINT:63",
+        ),
+        (
+            case(id="bytes/BYTES/abc", type="BYTES", data=bytes(2000), origin="big.bin", kind="generated"),
+            "conformance run t --case BYTES:@big.bin",
+        ),
+        (case(id="probe/VARINT:decode"), "conformance doctor t"),
+    ],
+)
+def test_one_command_puts_the_question_again(one, command):
+    assert reproduce("t", one) == command
+
+
+def test_the_command_is_quoted_for_the_shell():
+    assert reproduce("command:a b; rm *", case()).startswith("conformance run 'command:a b; rm *' ")
+
+
+# --- hostile targets ----------------------------------------------------------------------------------
+
+HOSTILE = {
+    "terminal": "\x1b[31mred\x1b]0;title\x07\r\x08\x00\x9b2J\u202e",
+    "markup": "[red]x[/red] [link=http://x]y[/link] [/] [bold",
+    "xml": "]]> <script>alert(1)</script> & \" ' <!-- <![CDATA[",
+    "unicode": "\ufffe\uffff\ud800\udfff\U0001f600\u2028\x85",
+    "long": "x" * 1_000_000,
+    "lines": "a\nb\r\nc\n" * 50,
+}
+
+
+def hostile_results(said):
+    detail = Broke("crash", said)
+    yield result(case(id="varint/a"), detail)
+    yield result(case(id="varint/b"), Broke("protocol", said))
+    yield result(case(id="varint/c"), Refused("other", said))
+    yield result(case(id="varint/d"), Unsupported(said))
+    yield result(case(id="varint/e"), Accepted({"value": said}))
+    yield result(case(Reads("a", 3), id="string/f", type="STRING", data=b"\0\1a"), Accepted({"value": said}))
+    yield result(case(AnyOf((Refuses(),)), id="varint/g"), Accepted({"value": 5, "extra": said}))
+    yield result(case(Writes(b"\x7e"), id="varint/h", op="encode"), Accepted({"hex": said}))
+    yield result(case(Writes(b"\x7e"), id="varint/i", op="encode"), Accepted({"hex": "fe00", "extra": said}))
+    yield result(case(Measures(1), id="varint/j", op="size"), Accepted({"size": 2, "extra": said}))
+    value = {"records": [{"key": "00", "headers": [{"key": said, "value": None}]}], "magic": 1}
+    yield result(
+        case(Reads({"magic": 2, "records": ({"headers": ({"key": "a"},)},)}, 1), id="b/k", type="RECORD_BATCH"),
+        Accepted({"value": value}),
+    )
+
+
+def hostile_run(said):
+    raw = {**DESCRIBED, "name": said, "version": said, "language": said}
+    return TargetRun("t", description(raw), f"it said {said}", list(hostile_results(said)))
+
+
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_a_target_says_reaches_the_terminal_as_more_than_text(said, catalog):
+    for shown in (report(hostile_run(said), catalog), text(target_summary(hostile_run(said)))):
+        assert all(char == "\n" or char.isprintable() for char in shown)
+        shown.encode("utf-8")
+
+
+def test_markup_is_shown_as_it_was_written(catalog):
+    assert "[red]x[/red]" in report(hostile_run(HOSTILE["markup"]), catalog)
+
+
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_a_target_says_breaks_the_xml(said):
+    written = as_junit([hostile_run(said)])
+    root = ET.fromstring(written.encode("utf-8"))
+    names = {one.tag for one in root.iter()}
+    assert names <= {"testsuites", "testsuite", "testcase", "failure", "error", "skipped"}
+    assert "varint/a" in colours(root)
+
+
+@pytest.mark.parametrize("said", [HOSTILE[name] for name in HOSTILE if name != "unicode"])
+def test_nothing_a_target_says_breaks_the_json(said):
+    shown = msgspec.json.decode(msgspec.json.encode(as_json([hostile_run(said)], 7)))
+    rows = {one["id"]: one for one in shown["results"]}
+    assert rows["varint/a"]["actual"] == {"crash": said}
+    assert rows["string/f"]["actual"] == {"value": said}
+
+
+def test_a_megabyte_from_a_target_does_not_fill_the_report(catalog):
+    assert len(report(hostile_run(HOSTILE["long"]), catalog)) < 200_000
+
+
+NAMES = ["command:\x1b[31m", "command:]]><x>", "command:\udcff", "[red]t[/red]"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_target_with_a_hostile_name_is_plain_text_on_the_terminal(name, catalog):
+    shown = report(run(*(replace(one, target=name) for one in EVERY), name=name), catalog)
+    assert all(char == "\n" or char.isprintable() for char in shown)
+
+
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
+def test_a_target_with_control_characters_in_its_name_is_reported_in_junit(name):
+    ET.fromstring(as_junit([run(*(replace(one, target=name) for one in EVERY), name=name)]).encode("utf-8"))
+
+
+@pytest.mark.parametrize("name", [NAMES[1], NAMES[3]])
+def test_a_target_with_markup_in_its_name_is_reported_in_junit(name):
+    root = junit(run(*(replace(one, target=name) for one in EVERY), name=name))
+    assert next(root.iter("testcase")).get("classname") == name
+
+
+def test_a_verdict_without_an_answer_is_told_by_its_detail(catalog):
+    shown = report(run(CRASH, TIMEOUT), catalog)
+    assert "TypeError: boom" in shown
+    assert "no answer in 5 s" in shown
+    assert "flaky" in shown
+    assert Verdict(Kind.PASS).detail == ""

@@ -1,0 +1,150 @@
+"""Known failures: which results an entry speaks of, and when it is stale."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.cases.model import Accepted, Case, Kind, Reads, Verdict
+from conformance.cases.yaml_files import FileError
+from conformance.running.known_failures import Known, read_known, stale, updated
+from conformance.running.results import Result
+
+
+def result(id="a/b", kind=Kind.FAIL, *, target="t", known=False, counts=True, flaky=False):
+    case = Case(id, "decode", "INT8", "int8.layout", "must", {}, Reads(0, 1), b"\0")
+    verdict = Verdict(kind, "the value differs", flaky=flaky)
+    return Result(target, case, Accepted({}), verdict, "must", known=known, counts=counts)
+
+
+def entry(id="a/b", **rest):
+    return Known(id, "why", **rest)
+
+
+# --- reading ------------------------------------------------------------------------------------------
+
+
+def read(tmp_path, text):
+    path = tmp_path / "known.yaml"
+    path.write_text(text)
+    return read_known(path)
+
+
+def test_an_entry_is_read_with_all_its_keys(tmp_path):
+    text = "- {id: a/b, reason: why}\n- {id: 'c/*', reason: x, verdict: crash, target: kio, flaky: true}\n"
+    assert read(tmp_path, text) == (
+        Known("a/b", "why", line=1),
+        Known("c/*", "x", "crash", "kio", flaky=True, line=2),
+    )
+    assert read(tmp_path, "[]") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("", 0, "list"),
+        ("id: a", 0, "list"),
+        ("- a/b", 0, "mapping"),
+        ("\n- {reason: x}", 2, "id"),
+        ("- {id: 5, reason: x}", 1, "id"),
+        ("- {id: a/b}", 1, "reason"),
+        ("- {id: a/b, reason: [x]}", 1, "reason"),
+        ("- {id: a/b, reason: x}\n- {id: a/b, reason: x, verdict: pass}", 2, "verdict"),
+        ("- {id: a/b, reason: x, verdict: skip}", 1, "verdict"),
+        ("- {id: a/b, reason: x, target: 5}", 1, "target"),
+        ("- {id: a/b, reason: x, flaky: 'yes'}", 1, "flaky"),
+        ("- {id: a/b, reason: x, since: '1'}", 1, "since"),
+        ("- {id: a/b, reason: x, id: a/b}", 1, "twice"),
+    ],
+)
+def test_a_malformed_file_is_an_error_with_path_and_line(tmp_path, text, line, problem):
+    with pytest.raises(FileError, match=problem) as caught:
+        read(tmp_path, text)
+    assert caught.value.path == str(tmp_path / "known.yaml")
+    assert caught.value.line == line
+
+
+# --- excusing -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "case", "covers"),
+    [
+        *[("a/b", "a/b", True), ("a/b", "a/bc", False), ("a/*", "a/b", True), ("a/*", "b/a", False)],
+        *[("a/b", "a/b:encode", False), ("a/b*", "a/b:encode", True), ("*", "x/y/z", True), ("a/?", "a/b", True)],
+        *[("A/b", "a/b", False), ("gen/2/RECORD/0/[5]", "gen/2/RECORD/0/[5]", True)],
+    ],
+)
+def test_an_id_may_be_a_glob(pattern, case, covers):
+    assert entry(pattern).covers("t", case) is covers
+
+
+def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():
+    assert entry().excuses(result())
+    assert entry(target="t").excuses(result())
+    assert not entry(target="u").excuses(result())
+    assert entry(verdict="fail").excuses(result())
+    assert not entry(verdict="fail").excuses(result(kind=Kind.CRASH))
+    assert not entry(verdict="crash").excuses(result(kind=Kind.TIMEOUT))
+    assert entry().excuses(result(kind=Kind.CRASH))
+
+
+# --- stale --------------------------------------------------------------------------------------------
+
+CATALOGUE = ("a/b", "a/c", "a/c:encode", "d/e")
+
+
+def found(entries, results=(), catalogue=CATALOGUE):
+    return [(old.id, why) for old, why in stale(entries, catalogue, results)]
+
+
+def test_an_entry_is_stale_when_no_case_of_the_whole_catalogue_has_its_id():
+    assert found([entry("z/z")]) == [("z/z", "no case has this id")]
+    assert found([entry("z/*", flaky=True)]) == [("z/*", "no case has this id")]
+    assert found([entry("a/*"), entry("a/b")]) == []
+
+
+def test_an_entry_is_stale_when_all_its_cases_ran_and_passed():
+    passed = [result(name, Kind.PASS) for name in CATALOGUE]
+    assert found([entry()], passed) == [("a/b", "all its cases passed")]
+    assert found([entry("a/*")], passed) == [("a/*", "all its cases passed")]
+    assert found([entry("a/*")], [*passed[:2], result("a/c:encode")]) == []
+
+
+def test_entries_that_were_not_selected_or_skipped_are_not_stale():
+    assert found([entry()], [result("d/e", Kind.PASS)]) == []
+    assert found([entry("a/*")], [result("a/b", Kind.PASS)]) == []
+    assert found([entry()], [result(kind=Kind.SKIP)]) == []
+    assert found([entry("a/*")], [result("a/b", Kind.PASS), result("a/c", Kind.SKIP)]) == []
+
+
+@pytest.mark.parametrize("kind", [Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.EITHER, Kind.PROTOCOL])
+def test_an_entry_whose_case_did_not_pass_is_not_stale(kind):
+    assert found([entry(verdict="fail")], [result(kind=kind)]) == []
+
+
+def test_flaky_and_generated_entries_are_never_stale_for_passing():
+    assert found([entry(flaky=True)], [result(kind=Kind.PASS)]) == []
+    for name in ("gen/2/RECORD_BATCH/0/5", "bytes/RECORD/abc", "gen/*"):
+        assert found([entry(name)]) == []
+
+
+def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
+    assert found([entry(target="u")], [result(kind=Kind.PASS)]) == []
+    assert found([entry(target="t")], [result(kind=Kind.PASS), result(target="u")]) == [("a/b", "all its cases passed")]
+    assert found([entry()], [result(kind=Kind.PASS), result(target="u")]) == []
+
+
+# --- updating -----------------------------------------------------------------------------------------
+
+
+def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_path):
+    kept, gone = entry("a/c", flaky=True, target="t"), entry("z/z")
+    results = [result(), result("a/c", known=True), result("d/e", counts=False), result("d/e", Kind.PASS, counts=False)]
+    rows = updated([kept, gone], results, [gone])
+    assert rows == [
+        {"id": "a/c", "reason": "why", "target": "t", "flaky": True},
+        {"id": "a/b", "reason": "int8.layout: the value differs", "verdict": "fail", "target": "t"},
+    ]
+    (tmp_path / "known.yaml").write_text(repr(rows).replace("True", "true"))
+    again = read_known(tmp_path / "known.yaml")
+    assert any(one.excuses(results[0]) for one in again)

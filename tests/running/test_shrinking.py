@@ -1,0 +1,203 @@
+"""Shrinking: what a planted defect comes down to, and what is saved of it."""
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+from conformance import codec
+from conformance.cases.from_reference import ad_hoc_case, encode_case
+from conformance.cases.from_vectors import encode_request, make_cases
+from conformance.cases.model import Kind, Refused, Verdict, WritesAs
+from conformance.cases.vector_files import read_vectors
+from conformance.cases.vector_tool import check
+from conformance.codec.notation import NotationError
+from conformance.judging.judge import judge
+from conformance.running import examiner as run
+from conformance.running import shrinking
+from conformance.running.examiner import Asker, Plan, run_target
+from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.running.saving import as_vector, save_all
+from conformance.strategies.seeded.cases import generated_cases
+from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.generator import drawn
+from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
+from conformance.targets import protocol, reference
+from conformance.targets.liars import LIARS
+
+PLANTED = {
+    "varint-without-limit": ("VARINT", 6),
+    "trusts-lengths": ("STRING", 2),
+    "only-one-is-true": ("BOOLEAN", 1),
+    "unsigned-as-signed": ("UINT16", 2),
+    "null-as-empty": ("NULLABLE_STRING", 2),
+    "int64-as-double": ("INT64", 8),
+    "crc-unchecked": ("RECORD_BATCH", 61),
+    "always-create-time": ("RECORD_BATCH", 61),
+    "drops-the-last-record": ("RECORD_BATCH", 68),
+    "whole-seconds": ("RECORD_BATCH", 68),
+    "offsets-from-zero": ("RECORD_BATCH", 68),
+    "folds-headers": ("RECORD_BATCH", 72),
+    "still-compressed": ("RECORD_BATCH", 77),
+}
+"""Liar: the type it is wrong about, and the smallest bytes that show it: an empty batch has 61, a record 7."""
+
+
+class Lying(Asker):
+    """A liar, in process."""
+
+    def __init__(self, liar):
+        self.liar = liar
+
+    def describe(self):
+        return protocol.description(reference.describe())
+
+    def ask(self, cases):
+        for case in cases:
+            yield protocol.outcome(self.liar.lie(case.request, reference.answer(case.request)))
+
+    def close(self):
+        pass
+
+
+def judged(name, catalog, monkeypatch, kind=""):
+    liar = LIARS[name]
+    monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(liar))
+    cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
+    record, results = run_target(name, None, cases, catalog, Plan())
+    list(results)
+    record.shrunk += shrinking.shrink_all(record, None, catalog, Plan())
+    return record
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_it(name, catalog, monkeypatch, tmp_path):
+    record = judged(name, catalog, monkeypatch)
+    sizes = [len(found.result.case.data) for found in record.shrunk if found.result.case.op == "decode"]
+    assert sizes
+    assert min(sizes) <= 2 * PLANTED[name][1]
+    assert all(found.result.failed for found in record.shrunk)
+    paths = save_all([record], tmp_path)
+    assert len(paths) == len(record.shrunk)
+    for path in paths:
+        assert list(check(path)) == []
+        assert len(list(read_vectors(path))) == 1
+
+
+def failing(catalog, monkeypatch):
+    """Failures of several kinds, and somebody to ask about them again."""
+    monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(LIARS["varint-without-limit"]))
+    cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
+    examiner = run.Examiner("t", None, catalog, Plan())
+    results = list(examiner.results(cases))
+    assert len(shrinking.distinct(results)) > 1
+    return results, examiner
+
+
+def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog, monkeypatch):
+    results, examiner = failing(catalog, monkeypatch)
+    found = list(shrinking.shrink(results, examiner, catalog, 0))
+    groups = list(shrinking.distinct(results).values())
+    assert [each.count for each in found] == [len(group) for group in groups]
+    for each, group in zip(found, groups, strict=True):
+        assert each.result in group
+        assert each.origin == each.result.case.id
+        assert len(each.result.case.data) == min(len(result.case.data) for result in group)
+
+
+def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
+    results, examiner = failing(catalog, monkeypatch)
+    monkeypatch.setattr(shrinking, "DISTINCT", 1)
+    (found,) = shrinking.shrink(results, examiner, catalog)
+    assert found.result.case.id.startswith("bytes/")
+    assert not found.flaky
+
+
+PLANTED_IN_LOGS = {
+    "hands-out-markers": ("READ", 69 + 9),
+    "never-filters": ("READ", 68),
+    "next-one-too-far": ("READ", 0),
+    "converts-nothing": ("CONVERT", 68),
+    "stores-repeats": ("SEQUENCE", 2),
+    "fences-nobody": ("SEQUENCE", 2),
+}
+"""Liar: what it is asked, and the smallest bytes, or the fewest batches of a sequence, that show its fault."""
+
+
+@pytest.mark.parametrize("name", PLANTED_IN_LOGS)
+def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_shows_it_again(
+    name, catalog, monkeypatch, tmp_path
+):
+    kind, smallest = PLANTED_IN_LOGS[name]
+    record = judged(name, catalog, monkeypatch, kind)
+    cases = [found.result.case for found in record.shrunk]
+    assert cases
+    assert {case.op for case in cases} == {kind.lower()}
+    sizes = [len(case.request["batches"] if case.data is None else case.data) for case in cases]
+    assert min(sizes) <= 2 * smallest
+    for path in save_all([record], tmp_path):
+        assert list(check(path)) == []
+        (vector,) = read_vectors(path)
+        (case,) = make_cases(vector, catalog.requirements)
+        shown = judge(case, next(Lying(LIARS[name]).ask([case])))
+        assert shown.kind is Kind.FAIL, (path.read_text(), shown)
+
+
+def test_shrinking_keeps_what_is_asked_for_and_stops_at_its_budget():
+    asked = []
+
+    def shows(data):
+        asked.append(data)
+        return data.startswith(b"\x01")
+
+    assert shrink_bytes("INT8", b"\x01" + bytes(100), shows) == b"\x01"
+    asked.clear()
+    shrink_bytes("INT8", b"\x01" + bytes(100), shows, Budget(questions=3))
+    assert len(asked) <= 3
+
+
+def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
+    assert shrink_value("ARRAY<INT32>", [5, -900, 17], lambda value: any(entry < -100 for entry in value)) == [-101]
+    assert 2**28 <= shrink_value("VARINT", 408_117_476, lambda value: value >= 2**28) <= 2**28 + 2**12
+    assert shrink_value("INT64", "-700", lambda value: int(value) < -100) == "-101"
+    assert shrink_value("ARRAY<BOOLEAN>", [True, True], bool) == [False]
+    assert shrink_value("STRING", "abcdef", lambda value: value is not None and "c" in value) in ("abc", "c")
+
+
+def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog):
+    asked = []
+
+    def shows(value):
+        parts = {"magic": 1, "compression": "none", "value": value}
+        try:
+            case = ad_hoc_case("encode", "MESSAGE_SET", parts, catalog)
+        except NotationError:
+            return False
+        asked.append([message["offset"] for message in case.request["value"]])
+        return len(value) > 1
+
+    messages = [{"offset": str(at), "timestamp": "9", "key": "00", "value": None} for at in (5, 7, 9)]
+    assert len(shrink_value("MESSAGE_SET", messages, shows)) == 2
+    assert all(int(one) < int(other) for offsets in asked for one, other in pairwise(offsets))
+
+
+def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
+    target = f"command:{sys.executable} -m conformance.targets.liars only-one-is-true"
+    arguments = [sys.executable, "-m", "conformance", "run", target]
+    first = [*arguments, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
+    for _ in range(2):
+        assert subprocess.run(first, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+    again = [*arguments, "--vectors", "failures/saved", "--select", "bytes/*"]
+    done = subprocess.run(again, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 1, done.stdout.decode()
+
+
+def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog, tmp_path):
+    batch = codec.decode("RECORD_BATCH", drawn("RECORD_BATCH", Dice("compressed/0")).data).value
+    shown = {**encode_request(batch), "compression": "gzip"}
+    case = encode_case("bytes/RECORD_BATCH/0", "RECORD_BATCH", shown, catalog)
+    assert isinstance(case.expect, WritesAs)
+    result = Result("t", case, Refused("other"), Verdict(Kind.FAIL), "must")
+    assert as_vector(Shrunk(result, 1, case.id)) is None
+    assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path) == []

@@ -1,0 +1,71 @@
+"""Partitions as folders of segments, made here, damaged in one place, and audited."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from log_bytes import batch, record
+
+from conformance.codec.record_batch import sealed
+from conformance.pipeline.audit.batches import findings_and_piece
+from conformance.pipeline.audit.ledger import settle
+from conformance.pipeline.audit.segments import find_segments, splits
+
+RECORDS = 5
+"""In a batch."""
+
+
+def plain(base, **fields):
+    """A batch of RECORDS keyed records of producer 7, whose sequences are its offsets."""
+    records = [record(offset, key=b"key-%d" % offset) for offset in range(base, base + RECORDS)]
+    return batch(base, records, **{"producer": 7, "baseSequence": base, **fields})
+
+
+def partition(segments=3, batches=4, **fields):
+    """Segments as lists of batches whose offsets, and sequences, run on."""
+    size = batches * RECORDS
+    return [[plain(at * size + row * RECORDS, **fields) for row in range(batches)] for at in range(segments)]
+
+
+def changed(data, at, layout, number):
+    """A batch with a number in it, and its checksum made right."""
+    out = bytearray(data)
+    struct.pack_into(layout, out, at, number)
+    return sealed(bytes(out), length=False)
+
+
+def first_offset(segment):
+    return struct.unpack_from(">q", segment[0])[0]
+
+
+def written(folder, log, name="topic-0"):
+    """The folder of a partition: a file for each segment, named for its first offset."""
+    place = Path(folder, name)
+    place.mkdir(parents=True)
+    for segment in log:
+        (place / f"{first_offset(segment):020}.log").write_bytes(b"".join(segment))
+    return place
+
+
+def places(log):
+    """Where each batch of each segment begins."""
+    return [[sum(map(len, segment[:row])) for row in range(len(segment))] for segment in log]
+
+
+def audit(folder, size=1 << 30, *, uncompacted=False, levels=None):
+    """Findings in a folder, in order."""
+    found, pieces = [], {}
+    for segment in find_segments([str(folder)]):
+        for split in splits(segment, size):
+            findings, piece = findings_and_piece(split, levels or {})
+            found += findings
+            pieces.setdefault(segment.directory, []).append(piece)
+    for group in pieces.values():
+        found += settle(group, uncompacted=uncompacted)
+    return sorted(found)
+
+
+def shown(found):
+    """Findings as (file, position, requirement, level)."""
+    return [(Path(one.path).name, one.position, one.requirement, one.level) for one in found]

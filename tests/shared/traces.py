@@ -1,0 +1,37 @@
+"""Processes that a test starts, and those of them that it leaves behind."""
+
+import contextlib
+import os
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Traces:
+    """Marks processes by their environment, which children inherit, and finds those that still run."""
+
+    VARIABLE = "CONFORMANCE_TESTS_TRACE"
+
+    def __init__(self) -> None:
+        self.token = uuid.uuid4().hex
+        self.env = {**os.environ, self.VARIABLE: self.token, "PYTHONPATH": str(ROOT)}
+
+    def left(self) -> list[str]:
+        """Command lines of marked processes that run; those that are about to go are given a moment."""
+        until = time.monotonic() + 2
+        while (found := self._running()) and time.monotonic() < until:
+            time.sleep(0.05)
+        return found
+
+    def _running(self) -> list[str]:
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                marked = process.environ().get(self.VARIABLE) == self.token
+                if marked and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(" ".join(process.cmdline()))
+        return found

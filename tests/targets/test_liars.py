@@ -1,0 +1,117 @@
+"""Every deliberate liar is caught by what its row names, and an honest target by nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.cases.catalog import select
+from conformance.cases.model import WHOLE_LOG, Kind
+from conformance.running.examiner import Plan, run_target
+from conformance.targets import lies
+from conformance.targets.liars import LIARS, LOGS, Catch, Liar
+from conformance.targets.process import Launch
+from conformance.targets.session import Terms
+
+ROOT = Path(__file__).parent.parent.parent
+BAD = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
+THE_ONE = "varint/63"
+
+
+def judged(liar, cases, catalog, env, jobs=1):
+    """The record of a run of a liar over cases."""
+    launch = Launch(liar.name, (sys.executable, "-m", "conformance.targets.liars", liar.name), env, str(ROOT))
+    startup = liar.seconds if liar.problem else 30
+    terms = Terms(liar.seconds, startup, memory=(400 if liar.once else 1024) << 20)
+    record, results = run_target(liar.name, launch, cases, catalog, Plan(jobs, terms))
+    assert len(list(results)) == len(record.results)
+    return record
+
+
+def cases_for(liar, catalog):
+    """All vectors; those of whole logs, or some of the one question's type, for those who are wrong nowhere else."""
+    narrow = liar.once or liar.problem or liar.name == "out-of-order"
+    found = select(catalog.cases.values(), ["requirement:varint.[ces]*"] if narrow else [])
+    return [case for case in found if case.op in WHOLE_LOG] if liar in LOGS else found
+
+
+def catches(results):
+    """All that could give a liar away."""
+    return {
+        Catch(result.verdict.kind, requirement, result.level)
+        for result in results
+        for requirement in ("", result.requirement, *result.also)
+    }
+
+
+def escapes(liar, record):
+    """What the row of a liar says must come of it and did not."""
+    passed = [
+        result.case.id
+        for result in record.results
+        if isinstance(result.case.expect, liar.never_passes) and result.verdict.kind is Kind.PASS
+    ]
+    unsaid = [] if liar.problem in record.problem and bool(liar.problem) == bool(record.problem) else [liar.problem]
+    return [*(set(liar.caught) - catches(record.results)), *passed, *unsaid, *beside(liar, record)]
+
+
+def beside(liar, record):
+    """Where a liar that is wrong at one question only was found wrong at another, or not for certain."""
+    wrong = [result for result in record.results if result.verdict.kind in BAD]
+    return [result.case.id for result in wrong if liar.once and (result.case.id != THE_ONE or result.verdict.flaky)]
+
+
+@pytest.mark.parametrize("liar", LIARS.values(), ids=lambda liar: liar.name)
+def test_a_liar_is_caught_by_what_its_row_names(liar, catalog, traces):
+    assert escapes(liar, judged(liar, cases_for(liar, catalog), catalog, traces.env)) == []
+
+
+def test_one_case_asks_the_one_question(catalog):
+    op, name, digits = lies.THE_ONE
+    asked = [
+        case.id
+        for case in catalog.cases.values()
+        if (case.op, case.type, case.request.get("hex")) == (op, name, digits)
+    ]
+    assert asked == [THE_ONE]
+
+
+def test_an_honest_target_is_caught_by_nothing(catalog, traces):
+    honest = Liar("honest", "says what the reference says", lies.nothing)
+    launch = Launch("honest", (sys.executable, "-m", "conformance", "serve", "reference"), traces.env, str(ROOT))
+    for way in (launch, None):
+        record, results = run_target("honest", way, list(catalog.cases.values()), catalog, Plan())
+        assert [result.case.id for result in results if result.verdict.kind in BAD] == []
+        assert escapes(honest, record) == []
+
+
+def test_a_liar_that_nothing_catches_is_noticed(catalog, traces):
+    cases = select(catalog.cases.values(), ["type:VARINT"])
+    wrong_size = judged(LIARS["wrong-size"], cases, catalog, traces.env)
+    for wanted in (
+        Catch(Kind.FAIL, "varint.max-five-bytes"),
+        Catch(Kind.CRASH, "varint.examples"),
+        Catch(Kind.FAIL, "varint.examples", "should"),
+    ):
+        assert escapes(replace(LIARS["wrong-size"], caught=(wanted,)), wrong_size) == [wanted]
+    assert escapes(replace(LIARS["wrong-size"], caught=(), problem="dies"), wrong_size) == ["dies"]
+    assert "varint/63:size" in escapes(replace(LIARS["wrong-size"], once=True), wrong_size)
+    assert THE_ONE in escapes(replace(LIARS["wrong-size"], caught=(), never_passes=(object,)), wrong_size)
+
+
+def test_liars_have_names_of_their_own_and_something_to_be_caught_by():
+    assert all(liar.caught or liar.problem or liar.name.startswith("leaves-a-") for liar in LIARS.values())
+    listed = subprocess.run(
+        [sys.executable, "-m", "conformance.targets.liars"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert listed.returncode == 2
+    assert listed.stderr.count("\n") == 1 + len(LIARS)
+
+
+def test_requirements_that_liars_are_caught_by_exist(catalog):
+    named = {catch.requirement for liar in LIARS.values() for catch in liar.caught} - {""}
+    assert named <= set(catalog.requirements)

@@ -1,0 +1,413 @@
+"""Who is blamed when a target dies, falls silent or talks nonsense with many questions in flight."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from conformance.cases.model import Accepted, Broke, Refused, Unsupported
+from conformance.targets import protocol
+from conformance.targets.process import Launch, Silent, TargetProcess
+from conformance.targets.protocol import ProtocolError
+from conformance.targets.session import _PATIENCE as PATIENCE
+from conformance.targets.session import WINDOW, CannotStart, Session, Terms
+
+
+def question(number):
+    return protocol.body({"op": "decode", "type": "VARINT", "hex": f"{number:04x}"})
+
+
+def questions(count):
+    return [question(number) for number in range(count)]
+
+
+@pytest.fixture
+def session(python_target, traces):
+    """Starts a session with a target of the test's own."""
+    running = []
+
+    def start(body, **terms):
+        launch = Launch("t", python_target(body), traces.env)
+        running.append(Session(launch, Terms(**{"timeout": 20, "startup": 20, **terms})))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.finish()
+
+
+def asked(tmp_path):
+    """How often each question reached the target, by what the target wrote down."""
+    log = tmp_path / "log"
+    return Counter(int(line, 16) for line in log.read_text().split()) if log.exists() else Counter()
+
+
+LOGS = """
+for request in requests():
+    log(request["hex"]); number = int(request["hex"], 16)
+"""
+ANSWERS = "    say(request, ok=True, value=number, consumed=1)\n"
+
+
+def until(true):
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def broken(outcomes):
+    return {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, Broke)}
+
+
+def honestly(numbers):
+    return [Accepted({"value": number, "consumed": 1}) for number in numbers]
+
+
+def honest(outcomes):
+    return [number for number, outcome in enumerate(outcomes) if [outcome] == honestly([number])]
+
+
+# --- one is to blame ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("killer", [0, 30, WINDOW - 1, WINDOW, 99])
+def test_of_many_in_flight_the_one_that_kills_is_blamed(killer, session, tmp_path):
+    outcomes = list(session(LOGS + f"    if number == {killer}: os._exit(5)\n" + ANSWERS).ask(questions(100)))
+    assert list(broken(outcomes)) == [killer]
+    assert outcomes[killer] == Broke("crash", "exited with status 5")
+    assert honest(outcomes) == [number for number in range(100) if number != killer]
+    assert max(asked(tmp_path).values()) <= 2
+
+
+def test_several_that_kill_are_each_blamed(session, tmp_path):
+    outcomes = list(session(LOGS + "    if number % 7 == 3: os.kill(os.getpid(), 11)\n" + ANSWERS).ask(questions(40)))
+    assert list(broken(outcomes)) == [3, 10, 17, 24, 31, 38]
+    assert {outcome.detail for outcome in broken(outcomes).values()} == {"died of SIGSEGV"}
+    assert len(honest(outcomes)) == 34
+    assert max(asked(tmp_path).values()) <= 2
+
+
+def test_one_that_is_never_answered_is_blamed_for_the_time(session):
+    outcomes = list(session(LOGS + "    if number == 5: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(20)))
+    assert broken(outcomes) == {5: Broke("timeout", "no answer within 1 s")}
+    assert len(honest(outcomes)) == 19
+
+
+def test_one_that_is_answered_with_nonsense_is_blamed_for_the_protocol(session):
+    outcomes = list(session(LOGS + '    if number == 5: print("<html>")\n' + ANSWERS).ask(questions(20)))
+    assert list(broken(outcomes)) == [5]
+    assert outcomes[5].how == "protocol"
+    assert "<html>" in outcomes[5].detail
+    assert len(honest(outcomes)) == 19
+
+
+def test_an_answer_that_breaks_no_line_costs_no_restart(session, tmp_path):
+    body = LOGS + '    if number == 5: say(request, ok="perhaps"); continue\n' + ANSWERS
+    outcomes = list(session(body).ask(questions(20)))
+    assert list(broken(outcomes)) == [5]
+    assert asked(tmp_path) == Counter(range(20))
+
+
+def test_a_crash_that_the_adapter_caught_costs_no_restart(session, tmp_path):
+    body = LOGS + '    if number == 5: say(request, crash="NullPointerException"); continue\n' + ANSWERS
+    outcomes = list(session(body).ask(questions(20)))
+    assert broken(outcomes) == {5: Broke("crash", "NullPointerException")}
+    assert asked(tmp_path) == Counter(range(20))
+
+
+# --- none is to blame alone ---------------------------------------------------------------------------
+
+STARTS = """
+with open(os.path.join(HERE, "starts"), "a") as file:
+    file.write("x")
+start = os.path.getsize(os.path.join(HERE, "starts"))
+"""
+"""The number of the process: the first is asked in a row, the second one by one, the third in a row again."""
+
+
+def test_a_death_that_no_question_causes_alone_is_blamed_on_the_last_one_sent(session, tmp_path):
+    body = STARTS + LOGS + "    if number == 7 and start != 2: os._exit(5)\n" + ANSWERS
+    outcomes = list(session(body).ask(questions(20)))
+    assert list(broken(outcomes)) == [19]
+    assert outcomes[19].detail.startswith("exited with status 5 (no question does this alone: blamed on the last one")
+    assert "again when all were replayed" in outcomes[19].detail
+    assert not outcomes[19].flaky
+    assert honest(outcomes) == list(range(19))
+    assert max(asked(tmp_path).values()) == 3
+
+
+def test_a_death_that_does_not_happen_again_is_flaky(session, tmp_path):
+    body = STARTS + LOGS + "    if number == 7 and start == 1: os._exit(5)\n" + ANSWERS
+    outcomes = list(session(body).ask(questions(20)))
+    assert list(broken(outcomes)) == [19]
+    assert "it did not happen again" in outcomes[19].detail
+    assert outcomes[19].flaky
+    assert asked(tmp_path)[6] == 1
+    assert asked(tmp_path)[19] <= 3
+
+
+def test_a_silence_that_no_question_causes_alone_is_flaky_too(session):
+    body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
+    outcomes = list(session(body, timeout=1).ask(questions(20)))
+    assert list(broken(outcomes)) == [19]
+    assert (outcomes[19].how, outcomes[19].flaky) == ("timeout", True)
+
+
+def test_a_death_after_the_last_answer_blames_nobody(session, tmp_path):
+    running = session(LOGS + ANSWERS + "    if number == 19: os._exit(5)\n")
+    first = list(running.ask(questions(20)))
+    until(lambda: not running._process.alive)
+    outcomes = [*first, *running.ask([question(number) for number in range(20, 40)])]
+    assert honest(outcomes) == list(range(40))
+    assert asked(tmp_path) == Counter(range(40))
+
+
+# --- time ---------------------------------------------------------------------------------------------
+
+
+def test_many_slow_answers_in_flight_are_not_late(session):
+    outcomes = list(session(LOGS + "    time.sleep(0.04)\n" + ANSWERS, timeout=1).ask(questions(WINDOW)))
+    assert honest(outcomes) == list(range(WINDOW))
+
+
+def test_the_clock_stands_while_nobody_waits_for_an_answer(session):
+    asking = session(LOGS + ANSWERS, timeout=1).ask(questions(20))
+    first = next(asking)
+    time.sleep(1.5)
+    assert honest([first, *asking]) == list(range(20))
+
+
+def test_errors_and_pieces_of_a_line_buy_no_time(python_target, monkeypatch):
+    target = TargetProcess(Launch("t", python_target(LOGS)), 1 << 30)
+    turns = iter([True] * 100)
+    monkeypatch.setattr(target, "_turn", lambda _: next(turns))
+    with pytest.raises(Silent):
+        target.line(time.monotonic())
+    target.close()
+
+
+# --- out of proportion --------------------------------------------------------------------------------
+
+
+def test_an_answer_that_is_slow_twice_is_blamed_for_it_and_no_other(session, tmp_path):
+    outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
+    assert list(broken(outcomes)) == [5]
+    assert outcomes[5].how == "slow"
+    assert re.fullmatch(r"took \d+\.\d s, and \d+\.\d s when asked again, for \d+ bytes", outcomes[5].detail)
+    assert len(honest(outcomes)) == 19
+    # In its place, then warming up a process of its own, and once more.
+    assert asked(tmp_path)[5] == 3
+
+
+def test_an_answer_that_is_slow_once_is_taken(session, tmp_path):
+    body = STARTS + LOGS + "    if number == 5 and start == 1: time.sleep(1.5)\n" + ANSWERS
+    assert honest(session(body).ask(questions(20))) == list(range(20))
+    assert asked(tmp_path)[5] == 3
+
+
+def test_a_process_that_is_slow_at_its_first_answer_only_is_taken(session):
+    body = LOGS + "    if not globals().get('warm'): time.sleep(1.5); warm = True\n" + ANSWERS
+    assert honest(session(body).ask(questions(20))) == list(range(20))
+
+
+def test_a_slow_answer_that_becomes_a_death_when_asked_again_is_taken(session):
+    body = STARTS + LOGS + "    if number == 5: time.sleep(1.5) if start == 1 else os._exit(5)\n" + ANSWERS
+    assert honest(session(body).ask(questions(20))) == list(range(20))
+
+
+def test_a_longer_question_may_take_longer(session, monkeypatch):
+    monkeypatch.setattr("conformance.targets.session._SLOW", 0.1)
+    long = protocol.body({"op": "decode", "type": "VARINT", "hex": "0005" + "00" * 1_500_000})
+    body = LOGS.replace('request["hex"]', 'request["hex"][:4]') + "    time.sleep(1.2)\n" + ANSWERS
+    outcomes = list(session(body).ask([long, question(6)]))
+    assert list(broken(outcomes)) == [1]
+
+
+def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch):
+    monkeypatch.setattr("conformance.targets.session._SLOW", 0.1)
+    monkeypatch.setitem(PATIENCE, "slow", 2)
+    running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS)
+    outcomes = [outcome for each in questions(4) for outcome in running.ask([each])]
+    assert list(broken(outcomes)) == [0, 1]
+    assert honest(outcomes) == [2, 3]
+
+
+# --- giving up ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("deed", "how"),
+    [("os._exit(1)", "crash"), ("time.sleep(3600)", "timeout"), ("print(flush=True); continue", "protocol")],
+)
+def test_after_many_faults_the_rest_is_skipped_and_says_so(deed, how, session, tmp_path, monkeypatch):
+    monkeypatch.setitem(PATIENCE, how, 3)
+    outcomes = list(session(LOGS + f"    if number > 9: {deed}\n" + ANSWERS, timeout=1).ask(questions(300)))
+    assert list(broken(outcomes)) == [10, 11, 12]
+    assert honest(outcomes) == list(range(10))
+    assert set(outcomes[13:]) == {Unsupported(f"not asked: the target was given up after 3 faults ({how})")}
+    assert max(asked(tmp_path)) < 10 + WINDOW
+
+
+def test_faults_are_counted_over_all_questions_of_a_session(session, monkeypatch):
+    monkeypatch.setitem(PATIENCE, "crash", 2)
+    running = session(LOGS + "    if number % 10 == 5: os._exit(1)\n" + ANSWERS)
+    outcomes = [outcome for number in range(30) for outcome in running.ask([question(number)])]
+    assert list(broken(outcomes)) == [5, 15]
+    assert honest(outcomes) == [*range(5), *range(6, 15)]
+
+
+# --- starting and ending ------------------------------------------------------------------------------
+
+
+def test_a_target_that_does_not_come_up_again_is_blamed_for_what_it_was_asked(session):
+    body = STARTS + "if start > 1: sys.exit('gone for good')\n" + LOGS + "    if number == 5: os._exit(1)\n" + ANSWERS
+    outcomes = []
+    with pytest.raises(CannotStart, match=r"could not be started in 3 attempts: .*gone for good"):
+        outcomes.extend(session(body).ask(questions(20)))
+    assert outcomes == [*honestly(range(5)), Broke("crash", "exited with status 1")]
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ({"ok": False, "error": "other"}, "not answered with ok"),
+        ({"ok": True, "protocol": 2}, "protocol 2, the suite speaks 1"),
+        ({"ok": True, "supports": ["INT8"]}, "supports is an object"),
+        ({"ok": True, "supports": {"decode": "INT8"}}, "supports.decode is a list of names"),
+        ({"ok": True, "codecs": [1]}, "codecs is a list of names"),
+        ({"ok": True, "magics": ["2"]}, "magics is a list of numbers"),
+    ],
+)
+def test_a_description_out_of_form_is_told_and_not_asked_for_again(described, said, session, tmp_path):
+    with pytest.raises(CannotStart, match=said):
+        session(f"log('0')\nDESCRIBED = {described!r}\n" + LOGS).describe()
+    assert asked(tmp_path) == {0: 1}
+
+
+def test_a_program_that_cannot_be_run_is_told_in_a_line(tmp_path):
+    (tmp_path / "plain").write_text("no program")
+    for command, said in (("/no/such/program", "No such file"), (str(tmp_path / "plain"), "Permission denied")):
+        with pytest.raises(CannotStart, match=said):
+            Session(Launch("t", (command,))).describe()
+
+
+def test_aborting_ends_whoever_waits(session, tmp_path):
+    running = session(LOGS + "    time.sleep(3600)\n", timeout=3600)
+    running.describe()
+    waiting = threading.Thread(target=lambda: (until(lambda: asked(tmp_path)), running.abort()))
+    waiting.start()
+    with pytest.raises(CannotStart, match="stopped"):
+        list(running.ask(questions(3)))
+    waiting.join()
+
+
+def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces):
+    command = python_target(LOGS + "    time.sleep(3600)\n")
+    program = f"""
+import os
+from conformance.targets.process import Launch
+from conformance.targets.session import Session
+session = Session(Launch("t", {command!r}))
+session.describe()
+session._process.send(b'{{"op": "decode", "hex": "00"}}\\n')
+raise SystemExit("forgot to close it")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=traces.env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr.strip()) == (1, "forgot to close it")
+
+
+# --- pipes --------------------------------------------------------------------------------------------
+
+
+def test_long_answers_to_long_questions_fill_no_pipe_for_good(session):
+    body = 'for request in requests():\n    say(request, ok=True, value=1, more="x" * 300_000)\n'
+    requests = [protocol.body({"op": "decode", "type": "VARINT", "hex": "00" * 15_000})] * 12
+    outcomes = list(session(body).ask([*requests, protocol.body({"op": "decode", "hex": "00" * 300_000})]))
+    assert [len(outcome.answer["more"]) for outcome in outcomes] == [300_000] * 13
+
+
+def test_a_large_question_travels_alone(session, tmp_path):
+    body = """
+import select
+for line in iter(sys.stdin.buffer.raw.readline, b""):
+    request = json.loads(line)
+    if len(line) > 50_000:
+        log(str(len(select.select([0], [], [], 0.3)[0])))
+    say(request, **(DESCRIBED if request["op"] == "describe" else {"ok": True}))
+"""
+    large = protocol.body({"op": "decode", "hex": "00" * 30_000})
+    assert len(list(session(body).ask([*questions(5), large, *questions(5), large, *questions(5)]))) == 17
+    assert asked(tmp_path) == {0: 2}
+
+
+def test_answers_in_pieces_and_several_at_once_are_read_alike(session):
+    body = """
+waiting = []
+for request in requests():
+    answer = {"id": request["id"], "ok": True, "value": int(request["hex"], 16), "consumed": 1}
+    waiting.append(json.dumps(answer) + "\\n")
+    if len(waiting) == 4:
+        text = "".join(waiting).encode()
+        for at in range(0, len(text), 7):
+            os.write(1, text[at : at + 7])
+        waiting = []
+"""
+    assert honest(list(session(body).ask(questions(20)))) == list(range(20))
+
+
+# --- lines --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome"),
+    [
+        (b'{"id":1,"ok":true,"value":63}', Accepted({"value": 63})),
+        (b'{"id":1,"ok":false,"error":"corrupt","message":"crc"}', Refused("corrupt", "crc")),
+        (b'{"id":1,"unsupported":"not yet"}', Unsupported("not yet")),
+        (b'{"id":1,"crash":"TypeError"}', Broke("crash", "TypeError")),
+        (b'{"id":1,"ok":true,"value":"a\\udcffb"}', Accepted({"value": "a\ufffd\ufffd\ufffdb"})),
+        (b'{"id":1,"ok":true,"value":"\\ud83d\\ude00"}', Accepted({"value": "\U0001f600"})),
+    ],
+)
+def test_an_answer_means_what_the_protocol_says(line, outcome):
+    assert protocol.outcome(protocol.fields(line, 1)) == outcome
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"hello", "not a line of JSON"),
+        (b'{"id":1', "not a line of JSON"),
+        (b"", "not a line of JSON"),
+        (b"[" * 100_000, "not a line of JSON"),
+        (b"\xff\xfe", "not a line of JSON"),
+        (b'{"id":1,"value":"\\udcff', "not a line of JSON"),
+        (b"[1]", "not a JSON object"),
+        (b'{"ok":true}', "an answer to request 1 is due"),
+        (b'{"id":2,"ok":true}', "an answer to request 1 is due"),
+        (b'{"id":"1","ok":true}', "an answer to request 1 is due"),
+        (b'{"id":true,"ok":true}', "an answer to request 1 is due"),
+    ],
+)
+def test_a_line_that_is_no_answer_is_told_with_what_it_said(line, said):
+    with pytest.raises(ProtocolError, match=said):
+        protocol.fields(line, 1)
+
+
+@pytest.mark.parametrize("answer", [{}, {"ok": 1}, {"ok": None}, {"ok": False}, {"ok": False, "error": "bad"}])
+def test_an_answer_out_of_form_is_a_protocol_fault(answer):
+    assert protocol.outcome({"id": 1, **answer}).how == "protocol"
+
+
+def test_a_shown_line_is_cut_and_holds_no_control_characters():
+    assert protocol.shown(b"\x1b[31mred\n" + b"x" * 500) == "\\x1b[31mred\\n" + "x" * 191 + "…"
+    assert protocol.shown("grün".encode()) == "grün"
