@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance import __version__
+from conformance.reports.formats import FORMATS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,8 +116,23 @@ _FAIL_ON = click.option(
     help="Lowest level that counts.",
 )
 _STRICT = click.option("--strict", is_flag=True, help="Disputed failures count too.")
-_JUNIT = click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
 _QUIET = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+
+
+def _report_files(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command an option per report format; it gets the paths as `files`, by the name of the format."""
+
+    @wraps(command)
+    def wrapped(**options: Any) -> Any:
+        paths = {form.name: options.pop(f"{form.name}_report") for form in FORMATS}
+        return command(**options, files={name: path for name, path in paths.items() if path is not None})
+
+    for form in reversed(FORMATS):
+        path = click.Path(path_type=Path)
+        wrapped = click.option(f"--{form.name}", f"{form.name}_report", type=path, metavar="FILE", help=form.help)(
+            wrapped
+        )
+    return wrapped
 
 
 # --- run ----------------------------------------------------------------------------------------------
@@ -165,10 +181,7 @@ _QUIET = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
 )
 @_FAIL_ON
 @_STRICT
-@_JUNIT
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write every result as JSON."
-)
+@_report_files
 @_QUIET
 @_one_line_errors
 def run(targets: tuple[str, ...], **options: Any) -> None:
@@ -214,10 +227,7 @@ def run(targets: tuple[str, ...], **options: Any) -> None:
 @_KNOWN_FAILURES
 @_FAIL_ON
 @_STRICT
-@_JUNIT
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the distinct failures as JSON."
-)
+@_report_files
 @_QUIET
 @_one_line_errors
 @_on_spark

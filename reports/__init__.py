@@ -1,1 +1,1 @@
-"""Results to text, JUnit and JSON. Pure: what is written where is the caller's business."""
+"""What a run gathered, as text for the console and as the files of `formats.FORMATS`."""

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from conformance import __version__
 from conformance.cases.model import Kind
 from conformance.reports.explain import actual_json, expected_json, reproduce
+from conformance.reports.formats import Report
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 
 
-def as_json(runs: Sequence[TargetRun], seed: int) -> dict[str, Any]:
+def render(report: Report) -> str:
+    """The text of the file."""
+    return msgspec.json.format(msgspec.json.encode(as_json(report)).decode(), indent=1) + "\n"
+
+
+def as_json(report: Report) -> dict[str, Any]:
     """The whole report as plain data."""
+    runs = report.runs
     return {
-        "suite": {"name": "kafka-conformance", "version": __version__, "seed": seed},
+        "suite": {"name": "kafka-conformance", "version": __version__, "seed": report.seed},
         "targets": [_target(run) for run in runs],
         "summary": {run.name: summary(run.numbers) for run in runs},
         "results": [_result(result) for run in runs for result in run.results],

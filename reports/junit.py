@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from conformance.cases.model import Kind
 from conformance.reports.explain import explain
+from conformance.reports.formats import Report
 from conformance.running.results import Result, TargetRun
 
 
-def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -> str:
-    """The XML text; `stale` are known-failure entries that fail the run, with the reason."""
+def render(report: Report) -> str:
+    """The text of the file."""
     xml = JUnitXml("kafka-conformance")
-    for run in runs:
+    for run in report.runs:
         for kind in dict.fromkeys(result.case.type for result in run.results):
             suite = TestSuite(clean(f"{run.name}: {kind}"))
             for result in run.results:
@@ -23,10 +22,9 @@ def as_junit(runs: Sequence[TargetRun], stale: Iterable[tuple[str, str]] = ()) -
             xml.add_testsuite(suite)
         if run.problem or not run.judged:
             xml.add_testsuite(_broken(run))
-    entries = list(stale)
-    if entries:
+    if report.stale:
         suite = TestSuite("known failures")
-        for name, reason in entries:
+        for name, reason in report.stale:
             case = TestCase(clean(name), "known failures")
             case.result = [Failure(clean(f"stale: {reason}"), "stale")]
             suite.add_testcase(case)

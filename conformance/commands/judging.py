@@ -21,8 +21,7 @@ from conformance.cases.yaml_files import FileError
 from conformance.codec.messages import Message
 from conformance.codec.notation import NotationError
 from conformance.definitions.files import DefinitionError, usable
-from conformance.reports.json_file import as_json
-from conformance.reports.junit import as_junit
+from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.examiner import Plan, run_target
 from conformance.running.known_failures import Known, read_known, stale, updated
@@ -49,7 +48,7 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
     if not cases:
         errors.print("conformance: the selection matches no case (see `conformance list`)", markup=False)
         return WRONG
-    check_writable(options)
+    check_writable(options["files"])
     terms = Terms(timeout=options["timeout"], memory=options["memory"] << 20)
     plan = Plan(options["jobs"], terms, options["fail_on"], options["strict"], known)
     runs: list[TargetRun] = []
@@ -61,7 +60,7 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
         _update_known(options["known_failures"], known, runs, [entry for entry, _ in old])
         old = []
     # Files first: whoever reads the text may have gone.
-    write_files(options, runs, [(entry.id, why) for entry, why in old])
+    write_files(options["files"], Report(runs, options["seed"], [(entry.id, why) for entry, why in old]))
     for run in runs:
         console.print(target_summary(run) if options["quiet"] else target_report(run, catalog.requirements), crop=False)
     if options["update_known_failures"]:
@@ -200,23 +199,6 @@ def _reads_known(options: dict[str, Any]) -> bool:
     if options["update_known_failures"] and path is None:
         raise FileError("--update-known-failures", "name the file with --known-failures")
     return path is not None and not (options["update_known_failures"] and not path.exists())
-
-
-def check_writable(options: dict[str, Any]) -> None:
-    """Find out before the run whether the reports can be written."""
-    for name in ("junit", "json_file"):
-        path = options[name]
-        if path is not None:
-            path.open("ab").close()
-
-
-def write_files(options: dict[str, Any], runs: Sequence[TargetRun], old: list[tuple[str, str]]) -> None:
-    """Write the reports that were asked for; `old` are stale known failures, with the reason."""
-    if options["json_file"] is not None:
-        report = msgspec.json.format(msgspec.json.encode(as_json(runs, options["seed"])), indent=1)
-        options["json_file"].write_bytes(report + b"\n")
-    if options["junit"] is not None:
-        options["junit"].write_text(as_junit(runs, old), encoding="utf-8")
 
 
 def _update_known(path: Path, known: Sequence[Known], runs: Sequence[TargetRun], gone: Sequence[Known]) -> None:

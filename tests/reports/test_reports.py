@@ -28,8 +28,9 @@ from conformance.cases.model import (
 )
 from conformance.judging.judge import judge
 from conformance.reports.explain import explain, reproduce
+from conformance.reports.formats import FORMATS, Report, check_writable, write_files
 from conformance.reports.json_file import as_json
-from conformance.reports.junit import as_junit
+from conformance.reports.junit import render as as_junit
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import Result, TargetRun
 from conformance.targets.protocol import description
@@ -98,11 +99,36 @@ def test_why_a_target_could_not_start_is_one_line_however_long_its_command():
     assert problem in text(target_summary(TargetRun("t", problem=problem))).splitlines()
 
 
+# --- formats ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])
+def test_every_format_is_written_to_the_file_that_is_named_for_it(form, tmp_path):
+    told = Report([run(*EVERY)], 7)
+    files = {form.name: tmp_path / "report"}
+    check_writable(files)
+    write_files(files, told)
+    assert (tmp_path / "report").read_text(encoding="utf-8") == form.text(told) != ""
+
+
+@pytest.mark.parametrize("command", ["run", "campaign"])
+def test_every_format_is_an_option_of_runs_and_of_campaigns(command):
+    from conformance.cli import main
+
+    options = {name for parameter in main.commands[command].params for name in parameter.opts}
+    assert options >= {f"--{form.name}" for form in FORMATS}
+
+
+def test_a_report_that_cannot_be_written_is_noticed_before_the_run(tmp_path):
+    with pytest.raises(OSError, match="no such folder"):
+        check_writable({"json": tmp_path / "no such folder" / "report.json"})
+
+
 # --- JSON ---------------------------------------------------------------------------------------------
 
 
 def test_the_json_report_has_the_shape_of_the_contract():
-    shown = json.loads(json.dumps(as_json([run(*EVERY)], 7)))
+    shown = json.loads(json.dumps(as_json(Report([run(*EVERY)], 7))))
     assert set(shown) >= {"suite", "targets", "summary", "results"}
     assert set(shown["suite"]) == {"name", "version", "seed"}
     assert shown["suite"]["seed"] == 7
@@ -118,7 +144,7 @@ def test_the_json_report_has_the_shape_of_the_contract():
 
 
 def test_the_json_report_says_of_each_result_what_happened():
-    rows = {one["id"]: one for one in as_json([run(*EVERY)], 7)["results"]}
+    rows = {one["id"]: one for one in as_json(Report([run(*EVERY)], 7))["results"]}
     wrong = rows["varint/wrong"]
     assert (wrong["expected"], wrong["actual"]) == ({"value": 63, "consumed": 1}, {"value": 62, "consumed": 1})
     assert (wrong["hex"], wrong["kind"], wrong["verdict"], wrong["upstream"]) == ("7e", "vector", "fail", None)
@@ -144,7 +170,7 @@ def test_the_json_report_says_of_each_result_what_happened():
 def test_every_expectation_has_a_form_in_json(expect, shown):
     op = {Writes: "encode", WritesAs: "encode", Measures: "size"}.get(type(expect), "decode")
     one = result(case(expect, op=op), Refused("other"))
-    assert as_json([run(one)], 7)["results"][0]["expected"] == shown
+    assert as_json(Report([run(one)], 7))["results"][0]["expected"] == shown
 
 
 @pytest.mark.parametrize(
@@ -158,14 +184,14 @@ def test_every_expectation_has_a_form_in_json(expect, shown):
     ],
 )
 def test_the_status_of_a_target_says_how_far_it_came(record, status):
-    assert as_json([record], 7)["targets"][0]["status"] == status
+    assert as_json(Report([record], 7))["targets"][0]["status"] == status
 
 
 # --- JUnit --------------------------------------------------------------------------------------------
 
 
 def junit(*runs, stale=()):
-    return ET.fromstring(as_junit(runs, stale))
+    return ET.fromstring(as_junit(Report(runs, 7, stale)))
 
 
 def colours(root):
@@ -347,7 +373,7 @@ def test_markup_is_shown_as_it_was_written(catalog):
 
 @pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
 def test_nothing_a_target_says_breaks_the_xml(said):
-    written = as_junit([hostile_run(said)])
+    written = as_junit(Report([hostile_run(said)], 7))
     root = ET.fromstring(written.encode("utf-8"))
     names = {one.tag for one in root.iter()}
     assert names <= {"testsuites", "testsuite", "testcase", "failure", "error", "skipped"}
@@ -356,7 +382,7 @@ def test_nothing_a_target_says_breaks_the_xml(said):
 
 @pytest.mark.parametrize("said", [HOSTILE[name] for name in HOSTILE if name != "unicode"])
 def test_nothing_a_target_says_breaks_the_json(said):
-    shown = msgspec.json.decode(msgspec.json.encode(as_json([hostile_run(said)], 7)))
+    shown = msgspec.json.decode(msgspec.json.encode(as_json(Report([hostile_run(said)], 7))))
     rows = {one["id"]: one for one in shown["results"]}
     assert rows["varint/a"]["actual"] == {"crash": said}
     assert rows["string/f"]["actual"] == {"value": said}
@@ -377,7 +403,7 @@ def test_a_target_with_a_hostile_name_is_plain_text_on_the_terminal(name, catalo
 
 @pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
 def test_a_target_with_control_characters_in_its_name_is_reported_in_junit(name):
-    ET.fromstring(as_junit([run(*(replace(one, target=name) for one in EVERY), name=name)]).encode("utf-8"))
+    ET.fromstring(as_junit(Report([run(*(replace(one, target=name) for one in EVERY), name=name)], 7)).encode("utf-8"))
 
 
 @pytest.mark.parametrize("name", [NAMES[1], NAMES[3]])

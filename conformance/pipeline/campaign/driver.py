@@ -17,18 +17,17 @@ from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.yaml_files import FileError
 from conformance.commands.judging import (
     INTERRUPTED,
-    check_writable,
     known_definitions,
     progress_bar,
     seed_of,
     status,
-    write_files,
 )
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.summary import gather
 from conformance.pipeline.session import session, settings_of
+from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.examiner import Plan, probe_case
 from conformance.running.known_failures import read_known
@@ -50,7 +49,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
     campaign = _campaign(targets, options, catalog)
     known = read_known(options["known_failures"]) if options["known_failures"] is not None else ()
     settings_of(options["conf"])
-    check_writable(options)
+    check_writable(options["files"])
     plan = Plan(1, campaign.terms, options["fail_on"], options["strict"], known)
     store = Store(options["out"].absolute())  # executors have a folder of their own to work in
     with store.opened(campaign):
@@ -63,7 +62,7 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
             interrupted = not store.complete and not _judged(work, options, errors, runs)
             finished = not interrupted and not any(run.problem for run in runs)
             interrupted |= not gather(runs, work, catalog, plan, errors, finished=finished)
-    write_files({**options, "seed": campaign.seed}, runs, [])
+    write_files(options["files"], Report(runs, campaign.seed))
     for run in runs:
         _print(run, console, catalog, quiet=options["quiet"])
     if store.complete:

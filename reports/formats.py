@@ -1,0 +1,67 @@
+"""The formats of a report: a row each. `run` and `campaign` take their options from here, and write what is named.
+
+To add a format, write `reports/<module>.py` with a function `render(report) -> str`, and add its row to FORMATS.
+A renderer is imported when it is used: the command line needs only the names of the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from conformance.running.results import TargetRun
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report file tells of."""
+
+    runs: Sequence[TargetRun]
+    """A record per target, in the order of the command line."""
+    seed: int
+    """Of the generated cases."""
+    stale: Sequence[tuple[str, str]] = ()
+    """Entries of the known failures that are stale and so fail the run: the id and the reason."""
+
+
+class _Renderer(Protocol):
+    """A module in `reports/` that makes the text of a file."""
+
+    def render(self, report: Report) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: `--name FILE` writes what `render` of the module in `reports/` makes of the report, in UTF-8."""
+
+    name: str
+    module: str
+    help: str
+
+    def text(self, report: Report) -> str:
+        """The text of the file."""
+        renderer = cast("_Renderer", import_module(f"conformance.reports.{self.module}"))
+        return renderer.render(report)
+
+
+FORMATS = (
+    Format("junit", "junit", "Write the results as JUnit XML."),
+    Format("json", "json_file", "Write the results as JSON."),
+)
+
+
+def check_writable(files: Mapping[str, Path]) -> None:
+    """Find out before a run whether its reports can be written; `files` by the name of the format. Raises OSError."""
+    for path in files.values():
+        path.open("ab").close()
+
+
+def write_files(files: Mapping[str, Path], report: Report) -> None:
+    """Write the report in each format that `files` names. Raises OSError."""
+    for form in FORMATS:
+        if form.name in files:
+            files[form.name].write_text(form.text(report), encoding="utf-8")
