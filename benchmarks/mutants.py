@@ -21,7 +21,7 @@ What is damaged, and how (a mutant each):
   encoding or error handler;
 - operators: `+` and `-`, `*` and `//`, `<<` and `>>`, `&` and `|` change places, `%` becomes `//`, `^` becomes `|`;
   `and` and `or` change places; a `-` or a `not` before a value goes;
-- `raise`, and the calls that raise for the codec (`fail`, `fail_open`, `blame`), become `pass`.
+- `raise`, and the calls that raise for the codec (`fail`, `blame`), become `pass`.
 
 What is left alone, because it is no part of the wire format, or no answer of a target can show it:
 
@@ -150,7 +150,7 @@ _TWINS = {
 _TURNED = str.maketrans("<>", "><")
 """The byte order that a format of `struct` begins with."""
 
-_RAISERS = ("fail", "fail_open", "blame")
+_RAISERS = ("fail", "blame")
 _FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt")
 """Calls whose arguments are places, hints and ids."""
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")

@@ -52,7 +52,11 @@ def expectation(name: str, data: bytes) -> tuple[Expectation, str]:
     found = [*read.violations, *read.remarks]
     requirement = _first_rule(found, next(iter(read.rests_on), GENERAL))
     first = read.violations[0] if read.violations else None
-    moved = any(remark.moves for remark in read.remarks) and first and first.requirement not in CHECKSUM_RULES
+    moved = (
+        any(remark.openness is codec.Openness.ELSEWHERE for remark in read.remarks)
+        and first
+        and first.requirement not in CHECKSUM_RULES
+    )
     if moved or any(violation.open for violation in read.violations):
         return AnyOf(), requirement
     if read.violations:
@@ -62,7 +66,7 @@ def expectation(name: str, data: bytes) -> tuple[Expectation, str]:
     if name in _RECORDS and not _is_clean_log(read.value):
         # The type is bytes to some readers and record batches to others; only what is both is settled.
         return AnyOf((Refuses(), value)), requirement if read.rests_on else "records.content-batches"
-    if any(remark.any_value for remark in read.remarks):
+    if any(remark.openness is codec.Openness.ANY_VALUE for remark in read.remarks):
         return AnyOf(), requirement
     return (AnyOf((Refuses(), value)) if read.remarks else value), requirement
 

@@ -79,8 +79,12 @@ def read_question(
 def _delivery(seen: View, unchecked: View) -> Expectation:
     """What must come of a fetch, as rule 6 of the decisions says."""
     damage = seen.damage
-    moved = damage is not None and damage.requirement not in CHECKSUM_RULES and any(mark.moves for mark in seen.remarks)
-    free = any(mark.any_value or mark.requirement in _ORDER for mark in seen.remarks)
+    moved = (
+        damage is not None
+        and damage.requirement not in CHECKSUM_RULES
+        and any(mark.openness is codec.Openness.ELSEWHERE for mark in seen.remarks)
+    )
+    free = any(mark.openness is codec.Openness.ANY_VALUE or mark.requirement in _ORDER for mark in seen.remarks)
     if moved or free or (damage is not None and damage.open):
         return AnyOf()
     # Nothing but a cut entry: Apache Kafka's consumer, too, says that such a fetch gets nobody anywhere.

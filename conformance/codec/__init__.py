@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Span, Unencodable, Violation
+from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Openness, Span, Unencodable, Violation
 from conformance.codec.log import LOG, Entry, entries
 from conformance.codec.message_set import MESSAGE_SET, encode_set
 from conformance.codec.messages import Message, wire_of
@@ -20,6 +20,7 @@ __all__ = [
     "Decoded",
     "Entry",
     "Limits",
+    "Openness",
     "Span",
     "Unencodable",
     "UnknownType",

@@ -21,7 +21,7 @@ import lz4.frame
 import snappy
 import zstandard
 
-from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed, Violation
+from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed, Openness, Violation
 
 _DENSEST_STREAM = 1 << 15
 """Bytes out per byte in at most: Zstandard's densest block makes 128 KiB of 4 bytes."""
@@ -90,8 +90,8 @@ class _Stream(Cursor):
             requirement, is_open = verdict(str(error))
             self.fail(requirement, str(error), open=is_open)
 
-    def _violation(self, requirement: str, hint: str, at: int | None) -> Violation:
-        return super()._violation(requirement, hint, self._begin if at is None else at)
+    def _violation(self, requirement: str, hint: str, at: int | None, openness: Openness) -> Violation:
+        return super()._violation(requirement, hint, self._begin if at is None else at, openness)
 
 
 # --- gzip ---------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def _open_gzip(stream: _Stream) -> None:
             _gzip_member(stream)
         except Malformed as stop:
             del stream.plain[whole:]
-            stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", moves=True)
+            stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", openness=Openness.ELSEWHERE)
             return
 
 
@@ -160,7 +160,9 @@ def _open_snappy(stream: _Stream) -> None:
         except Malformed as stop:
             if stop.violation.open or not any(stream.plain):
                 raise
-            stream.remark(stop.violation.requirement, f"after a whole block: {stop.violation.hint}", moves=True)
+            stream.remark(
+                stop.violation.requirement, f"after a whole block: {stop.violation.hint}", openness=Openness.ELSEWHERE
+            )
             return
 
 
@@ -168,7 +170,7 @@ def _xerial_block(stream: _Stream) -> None:
     """A length and the raw block that it covers, or the header of a further stream."""
     if stream.data.startswith(_XERIAL, stream.pos):
         stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
-        stream.remark(_SNAPPY, "a second xerial stream follows the first", moves=True)
+        stream.remark(_SNAPPY, "a second xerial stream follows the first", openness=Openness.ELSEWHERE)
         return
     # A negative length, read without a sign, is above any that there are bytes for.
     size = int.from_bytes(stream.take(4, _SNAPPY_LENGTH, "the length of a block"), "big")
@@ -215,7 +217,7 @@ def _open_lz4(stream: _Stream) -> None:
         stream.take(4, _LZ4, "the content checksum", open=True)
     _check_lz4(stream)
     if stream.left:
-        stream.remark(_LZ4, "bytes after the first LZ4 frame", moves=True)
+        stream.remark(_LZ4, "bytes after the first LZ4 frame", openness=Openness.ELSEWHERE)
 
 
 def _lz4_header(stream: _Stream) -> dict[str, Any]:
@@ -302,7 +304,7 @@ def _zstd_frame(stream: _Stream) -> None:
             return
     if not any(stream.plain) or not _ends_between_blocks(stream.data[begin:]):
         stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
-    stream.remark(_ZSTD, "the frame ends before its last block or its checksum", moves=True)
+    stream.remark(_ZSTD, "the frame ends before its last block or its checksum", openness=Openness.ELSEWHERE)
 
 
 def _rule_of(message: str) -> str:

@@ -1,21 +1,35 @@
 """A position in bytes, with bounds, findings and (when asked for) a trail of spans.
 
-A violation is a value: which requirement, where, and a hint. A *definite* one is a fault whoever reads; an *open* one
+A violation is a value: which requirement, where, and a hint. A *definite* one is wrong for every reader; an *open* one
 stands at a place that the documents leave undecided: the codec goes on with Apache Kafka's reading and remembers it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import NoReturn
 
 LIMIT_RULE = "memory.message-size-limit"
 """Our own limits: Apache Kafka has none, so what lies beyond is open."""
 
 
+class Openness(Enum):
+    """How far the documents settle what is right at a place."""
+
+    DEFINITE = auto()
+    """Settled: the bytes are wrong for every reader."""
+    OPEN = auto()
+    """A reader may refuse the bytes, or read on as Apache Kafka does."""
+    ANY_VALUE = auto()
+    """Open, and the other readings cannot be listed: any outcome but a crash is right."""
+    ELSEWHERE = auto()
+    """Open, and another reading continues at another byte, so that what follows means nothing to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A requirement that the bytes break (or, when open, may be held to break)."""
+    """A requirement that the bytes break (or, at an open place, may be held to break)."""
 
     requirement: str
     at: int
@@ -24,11 +38,12 @@ class Violation:
     layer: int = 0
     """0 is the input, n the n-th decompressed stream."""
     path: str = ""
-    open: bool = False
-    any_value: bool = False
-    """Open places only: the other readings cannot be listed, any outcome but a crash will do."""
-    moves: bool = False
-    """Open places only: another reading goes on elsewhere, so what follows means nothing to it."""
+    openness: Openness = Openness.DEFINITE
+
+    @property
+    def open(self) -> bool:
+        """Whether the documents leave undecided what is right here."""
+        return self.openness is not Openness.DEFINITE
 
     def __str__(self) -> str:
         where = f"byte {self.at}" + (f" of decompressed stream {self.layer}" if self.layer else "")
@@ -125,13 +140,12 @@ class Cursor:
         return self.data[start:stop]
 
     def fail(self, requirement: str, hint: str, *, at: int | None = None, open: bool = False) -> NoReturn:
-        """Stop at a definite violation, or at an open place where Apache Kafka refuses (see `fail_open`)."""
-        found = self._violation(requirement, hint, at)
-        raise Malformed(replace(found, open=open, any_value=open))
+        """Stop at a definite violation, or at an open place where Apache Kafka refuses.
 
-    def fail_open(self, requirement: str, hint: str, *, at: int | None = None) -> NoReturn:
-        """Stop at an open place where Apache Kafka refuses: other readers may go on, so any outcome will do."""
-        self.fail(requirement, hint, at=at, open=True)
+        Other readers may go on at an open place, so any outcome is right.
+        """
+        openness = Openness.ANY_VALUE if open else Openness.DEFINITE
+        raise Malformed(self._violation(requirement, hint, at, openness))
 
     def count(self, number: int) -> None:
         """Hold so many more elements of a decompressed stream against the limit."""
@@ -139,18 +153,16 @@ class Cursor:
             return
         self.findings.elements += number
         if self.findings.elements > self.findings.limits.elements:
-            self.fail_open(LIMIT_RULE, f"more than {self.findings.limits.elements} records and headers come out")
+            most = self.findings.limits.elements
+            self.fail(LIMIT_RULE, f"more than {most} records and headers come out", open=True)
 
     def blame(self, requirement: str, hint: str, *, at: int | None = None) -> None:
         """Note a definite violation that does not hinder reading on (a wrong checksum)."""
-        self.findings.violations.append(self._violation(requirement, hint, at))
+        self.findings.violations.append(self._violation(requirement, hint, at, Openness.DEFINITE))
 
-    def remark(
-        self, requirement: str, hint: str, *, at: int | None = None, any_value: bool = False, moves: bool = False
-    ) -> None:
+    def remark(self, requirement: str, hint: str, *, at: int | None = None, openness: Openness = Openness.OPEN) -> None:
         """Note an open place; reading goes on as Apache Kafka's does."""
-        found = self._violation(requirement, hint, at)
-        self.findings.remarks.append(replace(found, open=True, any_value=any_value, moves=moves))
+        self.findings.remarks.append(self._violation(requirement, hint, at, openness))
 
     def span(self, name: str, start: int, value: object = None, kind: str = "") -> None:
         """Record that `name`, below the current path, lies from `start` to the position; `kind` is its type's name."""
@@ -159,5 +171,5 @@ class Cursor:
             path = f"{self.path}{joint}{name}" if self.path and name else self.path or name
             self.findings.spans.append(Span(self.layer, path, start, self.pos, value, kind))
 
-    def _violation(self, requirement: str, hint: str, at: int | None) -> Violation:
-        return Violation(requirement, self.pos if at is None else at, hint, self.layer, self.path)
+    def _violation(self, requirement: str, hint: str, at: int | None, openness: Openness) -> Violation:
+        return Violation(requirement, self.pos if at is None else at, hint, self.layer, self.path, openness)

@@ -19,7 +19,7 @@ import lz4.frame
 from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.cursor import Cursor, Openness, Unencodable
 from conformance.codec.primitives import INT8, INT32, INT64, OCTETS, UINT32, Prefix, Wire, sized
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, TIMESTAMP_TYPES, wrapped
 from conformance.codec.structure import (
@@ -86,9 +86,9 @@ class _Value:
         if codec == _ZSTD:
             cursor.fail("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know", at=start)
         if cursor.layer:
-            cursor.fail_open(_SET, "a compressed message inside a compressed message", at=start)
+            cursor.fail(_SET, "a compressed message inside a compressed message", at=start, open=True)
         if found is None:
-            cursor.fail_open(_SET, "a wrapper without a value", at=start)
+            cursor.fail(_SET, "a wrapper without a value", at=start, open=True)
         if values["magic"] == 0 and codec == _LZ4:
             found = _with_header_checksum(found)
         outer, cursor.pos = cursor.pos, at
@@ -132,7 +132,7 @@ def _inner(cursor: Cursor) -> list[Values]:
         if is_cut_off(cursor):
             # Where a size is there to be read, Apache Kafka sets so much memory aside before it looks for the bytes.
             rule = "message-set.no-count" if cursor.left < OVERHEAD else _INNER
-            cursor.remark(rule, "the last inner message is cut off", any_value=True)
+            cursor.remark(rule, "the last inner message is cut off", openness=Openness.ANY_VALUE)
             break
         cursor.count(1)
         if cursor.tracing:
@@ -142,7 +142,7 @@ def _inner(cursor: Cursor) -> list[Values]:
         cursor.span("", start)
     cursor.path = base
     if not found:
-        cursor.fail_open(_SET, "no message inside a wrapper")
+        cursor.fail(_SET, "no message inside a wrapper", open=True)
     return found
 
 
@@ -215,7 +215,7 @@ def _place_inner(cursor: Cursor, wrapper: Values, start: int) -> None:
     if wrapper["key"] is not None:
         cursor.remark("recursive.wrapper-key-null", "a wrapper with a key", at=start + SMALLEST[wrapper["magic"]] + 4)
     if any(message["magic"] != wrapper["magic"] for message in inner):
-        cursor.remark(_SET, "inner messages of another magic than the wrapper's", at=start, any_value=True)
+        cursor.remark(_SET, "inner messages of another magic than the wrapper's", at=start, openness=Openness.ANY_VALUE)
     if any(later["offset"] <= earlier["offset"] for earlier, later in pairwise(inner)):
         cursor.remark(_RELATIVE, "inner offsets do not rise", at=start)
     _place_offsets(cursor, wrapper, inner, start)
@@ -232,15 +232,17 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
     if outer == 0:
         if last:
             # Sets of old producers: Apache Kafka leaves their inner offsets as they are.
-            cursor.remark(_RELATIVE, "a wrapper at offset 0 with further messages", at=start, any_value=True)
+            cursor.remark(
+                _RELATIVE, "a wrapper at offset 0 with further messages", at=start, openness=Openness.ANY_VALUE
+            )
         return
     if wrapped(outer - last) < 0:
-        cursor.fail_open(_RELATIVE, f"wrapper offset {outer} does not fit the last inner offset {last}", at=start)
+        cursor.fail(_RELATIVE, f"wrapper offset {outer} does not fit the last inner offset {last}", at=start, open=True)
     for message in inner:
         offset = message["offset"] + outer - last
         message["offset"] = wrapped(offset)
         if message["offset"] != offset:
-            cursor.remark(_RELATIVE, "an absolute offset is no INT64", at=start, any_value=True)
+            cursor.remark(_RELATIVE, "an absolute offset is no INT64", at=start, openness=Openness.ANY_VALUE)
 
 
 def _place_timestamps(cursor: Cursor, wrapper: Values, inner: list[Values], start: int) -> None:
@@ -252,7 +254,7 @@ def _place_timestamps(cursor: Cursor, wrapper: Values, inner: list[Values], star
             message["timestamp"] = wrapper["timestamp"]
         elif message["timestampType"]:
             hint = "LogAppendTime inside a wrapper of CreateTime"
-            cursor.remark("legacy.log-append-overwrites", hint, at=start, any_value=True)
+            cursor.remark("legacy.log-append-overwrites", hint, at=start, openness=Openness.ANY_VALUE)
         message["timestampType"] = wrapper["timestampType"]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.codec import notation as n
-from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.cursor import Cursor, Openness, Unencodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,9 @@ class _Groups:
                 cursor.fail(self.too_long, f"byte {self.limit} has its continuation bit set", at=at - 1)
             shift += 7
         if raw >> self.bits:
-            cursor.remark(self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, moves=True)
+            cursor.remark(
+                self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, openness=Openness.ELSEWHERE
+            )
         elif byte == 0 and at - start > 1:
             cursor.remark(self.padded, "not the shortest form", at=at - 1)
         cursor.pos = at
@@ -261,7 +263,7 @@ def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
     lone = n.LONE.search(text)
     if lone:
         at = cursor.pos - len(raw) + len(text[: lone.start()].encode())
-        cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, any_value=True)
+        cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, openness=Openness.ANY_VALUE)
 
 
 def _write_text(value: Any) -> bytes:
@@ -416,7 +418,7 @@ def read_tagged(cursor: Cursor, known: Known | None = None) -> tuple[dict[str, A
     if count >= 1 << 31:
         # A signed loop bound: Kafka's Java sees no field at all (decisions: tagged fields, count 2^32-1).
         hint = f"{count} fields is a negative number for a signed reader"
-        cursor.remark("tagged.section-layout", hint, at=start, moves=True)
+        cursor.remark("tagged.section-layout", hint, at=start, openness=Openness.ELSEWHERE)
         return ()
     # A count beyond the bytes shows at the field that is not there: what stands before that may be worse.
     fields: list[dict[str, Any]] = []
@@ -435,7 +437,9 @@ def _read_tag(cursor: Cursor, before: list[dict[str, Any]], known: Known) -> dic
     if before and tag <= before[-1]["tag"]:
         cursor.fail(_unordered(tag, before), f"tag {tag} after tag {before[-1]['tag']}", at=start)
     if tag >= 1 << 31:
-        cursor.remark("tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start, any_value=True)
+        cursor.remark(
+            "tagged.non-negative", f"tag {tag} is negative for a signed reader", at=start, openness=Openness.ANY_VALUE
+        )
     start = cursor.pos
     size = UNSIGNED_VARINT.decode(cursor)
     cursor.span("size", start, size, "UNSIGNED_VARINT")

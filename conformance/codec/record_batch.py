@@ -17,7 +17,7 @@ from typing import Any
 from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.cursor import Cursor, Malformed, Unencodable
+from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
 from conformance.codec.primitives import (
     CHARACTERS,
     INT8,
@@ -228,9 +228,13 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
         record["offset"] = wrapped(offset)
         record["timestamp"] = batch["maxTimestamp"] if append_time else wrapped(timestamp)
         if record["offset"] != offset:
-            cursor.remark("offset.record-formula", f"offset {offset} is no INT64", at=start, any_value=True)
+            cursor.remark(
+                "offset.record-formula", f"offset {offset} is no INT64", at=start, openness=Openness.ANY_VALUE
+            )
         if not append_time and record["timestamp"] != timestamp:
-            cursor.remark("timestamp.record-formula", f"timestamp {timestamp} is no INT64", at=start, any_value=True)
+            cursor.remark(
+                "timestamp.record-formula", f"timestamp {timestamp} is no INT64", at=start, openness=Openness.ANY_VALUE
+            )
 
 
 def wrapped(number: int) -> int:
@@ -248,7 +252,7 @@ def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     if last < 0 or (deltas and last < max(deltas)):
         cursor.remark("batch.last-offset-delta", f"lastOffsetDelta {last} is below a record's", at=start + 23)
     if batch["baseOffset"] + last >= _INT64_MAX:
-        cursor.remark("offset.next-formula", "the next offset is no INT64", at=start + 23, any_value=True)
+        cursor.remark("offset.next-formula", "the next offset is no INT64", at=start + 23, openness=Openness.ANY_VALUE)
 
 
 def _open_timestamps(cursor: Cursor, batch: Values, start: int) -> None:
@@ -391,7 +395,8 @@ CONTROL_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTR
 
 def _open_version(cursor: Cursor, found: int, start: int) -> None:
     if found:
-        cursor.remark("control.version-zero", f"version {found}, the current one is 0", at=start, any_value=found > 0)
+        openness = Openness.ANY_VALUE if found > 0 else Openness.OPEN
+        cursor.remark("control.version-zero", f"version {found}, the current one is 0", at=start, openness=openness)
 
 
 def _open_type(cursor: Cursor, found: int, start: int) -> None:
@@ -402,7 +407,7 @@ def _open_type(cursor: Cursor, found: int, start: int) -> None:
 def _open_rest(cursor: Cursor, values: Values, start: int) -> None:
     del values, start
     if cursor.left:
-        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", any_value=True)
+        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", openness=Openness.ANY_VALUE)
 
 
 def _truncated(wire: Wire, rule: str) -> Wire:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
+from conformance.codec import Openness
 from conformance.codec import notation as n
 from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
 from conformance.codec.message_set import LAYOUTS, MAGIC_AT
@@ -93,18 +94,19 @@ class _Transactions:
         self._reach(last_offset(batch))
         if batch["isControlBatch"]:
             matters = producer in self._active
-            remarks += (replace(found, any_value=matters) for found in _doubts(batch, at))
+            openness = Openness.ANY_VALUE if matters else Openness.OPEN
+            remarks += (replace(doubt, openness=openness) for doubt in _doubts(batch, at))
             if _marker(batch) == _ABORT:
                 self._active.pop(producer, None)
             elif matters:
                 hint = f"a marker that is no ABORT ends a transaction listed as aborted (producer {producer})"
-                remarks.append(_doubt("control.ends-transaction", at, hint, any_value=True))
+                remarks.append(_doubt("control.ends-transaction", at, hint, Openness.ANY_VALUE))
             return False
         if not batch["isTransactional"] or producer not in self._active:
             return False
         if self._active[producer] > first_offset(batch):
             hint = f"the aborted transaction is said to begin inside the batch, at {self._active[producer]}"
-            remarks.append(_doubt("consumer.filters-aborted", at, hint, any_value=True))
+            remarks.append(_doubt("consumer.filters-aborted", at, hint, Openness.ANY_VALUE))
         return True
 
     def passes_over(self, header: dict[str, Any]) -> bool:
@@ -119,8 +121,8 @@ class _Transactions:
             self._active[listed] = first
 
 
-def _doubt(requirement: str, at: int, hint: str, *, any_value: bool = False) -> codec.Violation:
-    return codec.Violation(requirement, at, hint, open=True, any_value=any_value)
+def _doubt(requirement: str, at: int, hint: str, openness: Openness = Openness.OPEN) -> codec.Violation:
+    return codec.Violation(requirement, at, hint, openness=openness)
 
 
 def _marker(batch: dict[str, Any]) -> int | None:
@@ -170,14 +172,16 @@ def view(
             partial = damage is None
             if damage is not None and _need_not_be_met(data, entry, damage, fetch_offset, transactions):
                 hint = "damage in records that nobody is shown: a consumer need not look at them"
-                remarks.append(_doubt(damage.requirement, entry.start, hint, any_value=True))
+                remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
             break
         if ends and first_offset(entry.value) < ends[-1]:
             hint = "an entry does not begin after the one before it"
-            remarks.append(_doubt("offset.record-formula", entry.start, hint, any_value=True))
+            remarks.append(_doubt("offset.record-formula", entry.start, hint, Openness.ANY_VALUE))
         ends.append(last_offset(entry.value) + 1)
         if ends[-1] > _INT64_MAX:
-            remarks.append(_doubt("offset.next-formula", entry.start, "the next offset is no INT64", any_value=True))
+            remarks.append(
+                _doubt("offset.next-formula", entry.start, "the next offset is no INT64", Openness.ANY_VALUE)
+            )
         if "messages" in entry.value:
             records += (_of_message(message) for message in entry.value["messages"])
             legacy.update(message["offset"] for message in entry.value["messages"])
@@ -185,7 +189,7 @@ def view(
         aborted_here = transactions is not None and transactions.hides(entry.value, entry.start, remarks)
         if aborted_here and ends[-1] <= fetch_offset:
             hint = "an aborted batch before the fetch, to whose end Apache Kafka's consumer goes back"
-            remarks.append(_doubt("offset.fetch-absolute", entry.start, hint, any_value=True))
+            remarks.append(_doubt("offset.fetch-absolute", entry.start, hint, Openness.ANY_VALUE))
         if aborted_here or entry.value["isControlBatch"]:
             rule = "consumer.filters-aborted" if aborted_here else "consumer.handles-control-batches"
             hidden.update((record["offset"], rule) for record in entry.value["records"])
@@ -194,7 +198,7 @@ def view(
     if ends and ends[0] <= fetch_offset and len(ends) + (damage is not None) > 1:
         # Apache Kafka's consumer, too, may fall back to such an entry's end, and hand out what lies between.
         hint = "a whole entry before the fetch offset, with others after it, which no broker sends"
-        remarks.append(_doubt("offset.fetch-absolute", 0, hint, any_value=True))
+        remarks.append(_doubt("offset.fetch-absolute", 0, hint, Openness.ANY_VALUE))
     return View(
         fetch_offset,
         tuple(record for record in records if record["offset"] >= fetch_offset),

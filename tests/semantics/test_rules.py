@@ -61,18 +61,23 @@ def test_what_follows_damage_is_not_looked_at():
 
 def test_a_whole_entry_before_the_fetch_with_others_after_it_leaves_any_outcome():
     log = batch(0, [0, 2]) + batch(5)
-    assert [any(remark.any_value for remark in view(log, fetch).remarks) for fetch in (2, 3, 5)] == [False, True, True]
+    assert [
+        any(remark.openness is codec.Openness.ANY_VALUE for remark in view(log, fetch).remarks) for fetch in (2, 3, 5)
+    ] == [False, True, True]
     assert view(batch(0), 50).remarks == view(batch(0) + batch(1)[:-1], 50).remarks == ()
 
 
 def test_an_entry_that_does_not_begin_after_the_one_before_leaves_any_outcome():
     for log in (batch(5) + batch(0), batch(0) + batch(0), message(3) + message(2)):
-        assert any(remark.any_value for remark in view(log, 0).remarks)
+        assert any(remark.openness is codec.Openness.ANY_VALUE for remark in view(log, 0).remarks)
 
 
 @pytest.mark.parametrize("log", [batch((1 << 63) - 1), message((1 << 63) - 1)])
 def test_there_is_no_offset_after_the_largest(log):
-    assert any(remark.requirement == "offset.next-formula" and remark.any_value for remark in view(log, 0).remarks)
+    assert any(
+        remark.requirement == "offset.next-formula" and remark.openness is codec.Openness.ANY_VALUE
+        for remark in view(log, 0).remarks
+    )
 
 
 # --- transactions -------------------------------------------------------------------------------------
@@ -122,14 +127,14 @@ def test_a_batch_outside_transactions_is_seen():
     ids=["begins inside a batch", "COMMIT", "unknown type", "version 1", "no marker's key", "not transactional"],
 )
 def test_where_a_listed_transaction_hangs_on_an_open_place_any_outcome_will_do(log, aborted):
-    assert any(remark.any_value for remark in committed(log, aborted).remarks)
-    assert not any(remark.any_value for remark in view(log, 0).remarks)
+    assert any(remark.openness is codec.Openness.ANY_VALUE for remark in committed(log, aborted).remarks)
+    assert not any(remark.openness is codec.Openness.ANY_VALUE for remark in view(log, 0).remarks)
 
 
 def test_a_strange_marker_of_nobody_listed_may_be_refused_and_changes_nothing():
     seen = committed(part(0) + marker(2, bytes((0, 0, 0, 9))) + part(3))
     assert offsets(seen) == [0, 1, 3, 4]
-    assert {remark.any_value for remark in seen.remarks} == {False}
+    assert {remark.openness is codec.Openness.ANY_VALUE for remark in seen.remarks} == {False}
 
 
 entries = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, 7, 8, -7, -8]), st.booleans()), max_size=12)
