@@ -15,6 +15,7 @@ from conformance.cases.model import (
     AnyOf,
     Broke,
     Case,
+    CaseKind,
     Converts,
     Delivers,
     Expectation,
@@ -262,9 +263,9 @@ def reproduce(target: str, case: Case, origin: str = "") -> str:
     message = codec.message_of(case.type)
     if message is not None and message[0].origin:
         command += ["--definitions", message[0].origin]
-    if case.id.startswith("probe/"):
+    if case.kind is CaseKind.PROBE:
         return shlex.join(["conformance", "doctor", target])
-    if case.kind == "vector" or case.id.startswith("gen/"):
+    if case.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
         further = ["--vectors", case.origin] if case.origin else []
         return shlex.join([*command, *further, "--select", case.id])
     if case.op != "decode":

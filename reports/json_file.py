@@ -64,7 +64,7 @@ def _result(result: Result) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "target": result.target,
         "id": case.id,
-        "kind": case.kind,
+        "kind": "generated" if case.is_shrinkable else "vector",
         "op": case.op,
         "type": case.type,
         "requirement": result.requirement,

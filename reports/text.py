@@ -59,7 +59,7 @@ class _Shown:
 
 def _stands_alone(run: TargetRun, result: Result) -> bool:
     """Whether a failure is shown for itself: generated ones are not, where the shrunk ones stand for them."""
-    return result.failed and not result.known and not (run.shrunk and result.case.kind == "generated")
+    return result.failed and not result.known and not (run.shrunk and result.case.is_shrinkable)
 
 
 def _title(run: TargetRun) -> str:
@@ -99,8 +99,8 @@ def _one(failure: _Shown) -> RenderableType:
     parts: list[RenderableType] = [head]
     if shrunk:
         parts.append(Text(f"{shrunk.count} generated, the smallest of {shrunk.origin}", style="dim"))
-    elif result.case.note:
-        parts.append(Text(result.case.note, style="dim"))
+    elif result.case.comment:
+        parts.append(Text(result.case.comment, style="dim"))
     parts += [_side_by_side(shown), dump(shown.lines, shown.place)]
     # Outside the indented part, which would crop it: it is there to be copied whole.
     command = Text("  " + printable(shown.reproduce) + "\n", style="green", no_wrap=True, overflow="ignore")
@@ -199,7 +199,7 @@ def case_report(case: Case, requirement: Requirement, lines: Sequence[Line], exp
         "documents": ", ".join(requirement.source),
         "settled": f"{requirement.settled}: {requirement.why}" if requirement.settled else "",
         "about": ", ".join(case.about),
-        "catches": case.note,
+        "catches": case.comment,
         "found in": case.found_in,
         "source": case.source,
     }

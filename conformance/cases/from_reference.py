@@ -24,6 +24,7 @@ from conformance.cases.model import (
     WHOLE_LOG,
     AnyOf,
     Case,
+    CaseKind,
     Delivers,
     Expectation,
     Op,
@@ -85,13 +86,11 @@ def _is_clean_log(data: bytes | None) -> bool:
     return read.ok and not read.remarks and not read.value["partial"]
 
 
-def decode_case(identity: str, name: str, data: bytes, catalog: Catalog, *, note: str = "", origin: str = "") -> Case:
-    """A case that asks for bytes to be decoded."""
+def decode_case(identity: str, name: str, data: bytes, catalog: Catalog) -> Case:
+    """A generated case that asks for bytes to be decoded."""
     expect, requirement = expectation(name, data)
     request = {"hex": data.hex()}
-    case = _case(
-        identity, "decode", name, request, catalog, expect=expect, rule=requirement, data=data, note=note, origin=origin
-    )
+    case = _case(identity, "decode", name, request, catalog, expect=expect, rule=requirement, data=data)
     if case.disputed and name.startswith("MESSAGE<"):
         # Apache Kafka's code reads on behind such a place, and what it meets there may be a size that it dies of.
         return replace(case, disputed=case.disputed | {"crash"})
@@ -101,14 +100,14 @@ def decode_case(identity: str, name: str, data: bytes, catalog: Catalog, *, note
 # --- values -------------------------------------------------------------------------------------------
 
 
-def encode_case(identity: str, name: str, asked: Any, catalog: Catalog, *, origin: str = "") -> Case:
-    """A case that asks for a value in notation to be encoded; for a MESSAGE_SET also `magic` and `compression`.
+def encode_case(identity: str, name: str, asked: Any, catalog: Catalog) -> Case:
+    """A generated case that asks for a value to be encoded; for a MESSAGE_SET also in which `magic` and `compression`.
 
     These stand beside `value` in an object. Raises NotationError for what is none of the type, NotAsked for what no
     encoder is asked for.
     """
     if name == "MESSAGE_SET":
-        return _set_case(identity, asked, catalog, origin)
+        return _set_case(identity, asked, catalog)
     value = codec.wire(name).notation.parse(asked)
     data: bytes | None = None
     expect: Expectation
@@ -125,12 +124,10 @@ def encode_case(identity: str, name: str, asked: Any, catalog: Catalog, *, origi
         if name == "RECORD_BATCH" and value["compression"] != 0:
             free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
             expect = WritesAs({key: entry for key, entry in codec.decode(name, data).value.items() if key not in free})
-    return _case(
-        identity, "encode", name, {"value": asked}, catalog, expect=expect, rule=rule, data=data, origin=origin
-    )
+    return _case(identity, "encode", name, {"value": asked}, catalog, expect=expect, rule=rule, data=data)
 
 
-def _set_case(identity: str, asked: Any, catalog: Catalog, origin: str) -> Case:
+def _set_case(identity: str, asked: Any, catalog: Catalog) -> Case:
     """The case of a message set; only what every writer can be asked for: offsets that rise, what compresses well."""
     if not isinstance(asked, dict) or set(asked) != {"magic", "compression", "value"}:
         raise NotationError("a MESSAGE_SET to encode is an object of magic, compression and value")
@@ -147,18 +144,14 @@ def _set_case(identity: str, asked: Any, catalog: Catalog, origin: str) -> Case:
     request, expect = set_request(read.value, data)
     if expect is None:
         raise NotAsked("no writer is asked to compress so little, or to write a time of log append")
-    return _case(
-        identity, "encode", "MESSAGE_SET", request, catalog, expect=expect, rule=GENERAL, data=data, origin=origin
-    )
+    return _case(identity, "encode", "MESSAGE_SET", request, catalog, expect=expect, rule=GENERAL, data=data)
 
 
 # --- logs ---------------------------------------------------------------------------------------------
 
 
-def log_case(
-    identity: str, op: Op, request: dict[str, Any], catalog: Catalog, *, note: str = "", origin: str = ""
-) -> Case:
-    """A case of an operation on a whole log, from its request in notation (contract, section 2).
+def log_case(identity: str, op: Op, request: dict[str, Any], catalog: Catalog) -> Case:
+    """A generated case of an operation on a whole log, from its request in notation (contract, section 2).
 
     Raises NotationError for what is no such request, NotAsked for what nobody is asked.
     """
@@ -169,8 +162,6 @@ def log_case(
         expect=expect,
         rule=next(_rules(op, asked, expect, data)),
         data=data,
-        note=note,
-        origin=origin,
     )
     # A consumer should check checksums, a decoder must (contract, section 2).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
@@ -268,8 +259,6 @@ def _case(
     expect: Expectation,
     rule: str,
     data: bytes | None,
-    note: str = "",
-    origin: str = "",
 ) -> Case:
     requirement = catalog.requirements.get(rule) or catalog.requirements[GENERAL]
     codecs, magics = codecs_and_magics(name, data) if data else (frozenset(), frozenset())
@@ -285,9 +274,7 @@ def _case(
         disputed=requirement.disputed(op),
         codecs=codecs,
         magics=magics,
-        note=note,
-        origin=origin,
-        kind="generated",
+        kind=CaseKind.GENERATED,
     )
 
 
@@ -299,17 +286,21 @@ def parts_of(case: Case) -> dict[str, Any]:
 _ASKED = ("op", "type", "message", "version", "definition")
 
 
-def ad_hoc_case(op: Op, name: str, parts: dict[str, Any], catalog: Catalog, *, origin: str = "") -> Case:
-    """The case of a request's parts, under an id of its own: its type and a digest.
+def ad_hoc_case(
+    op: Op, name: str, parts: dict[str, Any], catalog: Catalog, *, kind: CaseKind = CaseKind.AD_HOC, origin: str = ""
+) -> Case:
+    """The case of a request's parts, under an id of its own: its type and a digest; `origin` is the file of its bytes.
 
     Raises NotationError for what is none of the type, NotAsked for what nobody is asked.
     """
     identity = ad_hoc_id(op, name, parts)
     if op == "decode":
-        return decode_case(identity, name, bytes.fromhex(parts["hex"]), catalog, origin=origin)
-    if op in WHOLE_LOG:
-        return log_case(identity, op, parts, catalog, origin=origin)
-    return encode_case(identity, name, as_given(parts), catalog, origin=origin)
+        case = decode_case(identity, name, bytes.fromhex(parts["hex"]), catalog)
+    elif op in WHOLE_LOG:
+        case = log_case(identity, op, parts, catalog)
+    else:
+        case = encode_case(identity, name, as_given(parts), catalog)
+    return replace(case, kind=kind, origin=origin)
 
 
 def ad_hoc_id(op: Op, name: str, parts: dict[str, Any]) -> str:

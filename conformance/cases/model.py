@@ -95,6 +95,20 @@ class Sequences:
 Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences
 
 
+class CaseKind(StrEnum):
+    """Where a case comes from."""
+
+    VECTOR = "vector"
+    GENERATED = "generated"
+    """Rebuilt from its id (`gen/...`)."""
+    PROBE = "probe"
+    """A plain value that tries what a target claims."""
+    AD_HOC = "ad-hoc"
+    """Given by a user with --case."""
+    SHRUNK = "shrunk"
+    """Made smaller from a case that failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One question to a target, and the answer that a requirement calls for."""
@@ -121,7 +135,19 @@ class Case:
     found_in: str = ""
     origin: str = ""
     """The folder given with --vectors that it came from, if any."""
-    kind: Literal["vector", "generated"] = "vector"
+    kind: CaseKind = CaseKind.VECTOR
+    mutation: str = ""
+    """The mutation that the bytes of a generated case went through, if any."""
+
+    @property
+    def is_shrinkable(self) -> bool:
+        """Whether a smaller case may stand for it: vectors and probes are reported as they are."""
+        return self.kind not in (CaseKind.VECTOR, CaseKind.PROBE)
+
+    @property
+    def comment(self) -> str:
+        """What reports say beside the case: the note of its vector, or its mutation."""
+        return self.note or (f"mutation: {self.mutation}" if self.mutation else "")
 
 
 # --- what a target did --------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def described(result: Result, requirements: dict[str, Requirement], shrunk: Shru
         lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
     flaky = result.verdict.flaky or (shrunk is not None and shrunk.flaky)
     lines += ["", f"{result.case.id}  {result.target}" + ("  [flaky]" if flaky else "")]
-    lines += [result.case.note] if result.case.note else []
+    lines += [result.case.comment] if result.case.comment else []
     if shrunk is not None:
         lines.append(f"{shrunk.count} generated, the smallest of {shrunk.origin}")
     lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]

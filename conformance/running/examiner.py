@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
@@ -16,9 +16,11 @@ from conformance.cases.log_questions import read_question, sequence_question
 from conformance.cases.model import (
     WHOLE_LOG,
     Case,
+    CaseKind,
     Expectation,
     Kind,
     Measures,
+    Op,
     Outcome,
     Reads,
     Unsupported,
@@ -216,13 +218,14 @@ def probe_case(op: str, name: str) -> Case | None:
         expect = Writes(data, ignoring) if op == "encode" else Measures(len(data))
     return Case(
         f"probe/{name}:{op}",
-        op,  # type: ignore[arg-type]
+        cast("Op", op),
         name,
         GENERAL,
         "must",
         {"op": op, **typed(name), **request},
         expect,
         data,
+        kind=CaseKind.PROBE,
     )
 
 
@@ -234,7 +237,7 @@ def _log_probe(op: str) -> Case | None:
         return None
     request, expect = read_question(data) if op == "read" else sequence_question([plain])
     given = {"op": op, **request}
-    return Case(f"probe/{op}", op, "LOG", GENERAL, "must", given, expect, data)  # type: ignore[arg-type]
+    return Case(f"probe/{op}", cast("Op", op), "LOG", GENERAL, "must", given, expect, data, kind=CaseKind.PROBE)
 
 
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}

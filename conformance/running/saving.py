@@ -11,7 +11,18 @@ import yaml
 
 from conformance import codec
 from conformance.cases.from_reference import ad_hoc_id, parts_of
-from conformance.cases.model import AnyOf, Case, Converts, Delivers, Expectation, Reads, Refuses, Sequences, Writes
+from conformance.cases.model import (
+    AnyOf,
+    Case,
+    CaseKind,
+    Converts,
+    Delivers,
+    Expectation,
+    Reads,
+    Refuses,
+    Sequences,
+    Writes,
+)
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
 from conformance.running.results import Shrunk, TargetRun
@@ -59,7 +70,7 @@ def as_vector(shrunk: Shrunk) -> dict[str, Any] | None:
 
 def _identity(case: Case) -> str:
     """Shrunk cases have an id of their own; one that was not shrunk gets it here, as vectors are no `gen/` cases."""
-    return ad_hoc_id(case.op, case.type, parts_of(case)) if case.id.startswith("gen/") else case.id
+    return ad_hoc_id(case.op, case.type, parts_of(case)) if case.kind is CaseKind.GENERATED else case.id
 
 
 def _encoded(case: Case) -> dict[str, Any]:

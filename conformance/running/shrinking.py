@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case, parts_of
-from conformance.cases.model import Case
+from conformance.cases.model import Case, CaseKind
 from conformance.codec.notation import NotationError
 from conformance.running.examiner import Examiner, Plan
 from conformance.running.results import Result, Shrunk, TargetRun
@@ -33,7 +33,7 @@ def distinct(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
     """Failing generated results by signature, in order."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
-        if result.case.kind == "generated" and result.failed and not result.known:
+        if result.case.is_shrinkable and result.failed and not result.known:
             groups.setdefault(signature(result), []).append(result)
     return groups
 
@@ -111,6 +111,6 @@ def _case(case: Case, part: str, candidate: Any, catalog: Catalog) -> Case | Non
     """The case with another part in its request; None for a value that is none of the type, or is never asked for."""
     given = candidate.hex() if part == "hex" else candidate
     try:
-        return ad_hoc_case(case.op, case.type, {**parts_of(case), part: given}, catalog)
+        return ad_hoc_case(case.op, case.type, {**parts_of(case), part: given}, catalog, kind=CaseKind.SHRUNK)
     except NotationError:
         return None

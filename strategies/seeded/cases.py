@@ -104,7 +104,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     fate = dice.below(100)
     if fate < _MUTATED:
         data, mutation = mutate(name, found.data, dice)
-        yield decode_case(identity, name, data, catalog, note=_note(mutation))
+        yield replace(decode_case(identity, name, data, catalog), mutation=mutation)
         return
     yield decode_case(identity, name, found.data, catalog)
     wrong = unencodable(name, dice) if fate < _MUTATED + _UNENCODABLE else ...
@@ -126,11 +126,7 @@ def _questions(
 ) -> Iterator[Case]:
     request, mutation = draw(dice)
     with suppress(NotAsked):
-        yield log_case(identity, cast("Op", op), request, catalog, note=_note(mutation))
-
-
-def _note(mutation: str) -> str:
-    return f"mutation: {mutation}" if mutation else ""
+        yield replace(log_case(identity, cast("Op", op), request, catalog), mutation=mutation)
 
 
 def _set_cases(identity: str, messages: tuple[Any, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:

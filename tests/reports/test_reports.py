@@ -16,6 +16,7 @@ from conformance.cases.model import (
     AnyOf,
     Broke,
     Case,
+    CaseKind,
     Kind,
     Measures,
     Reads,
@@ -304,16 +305,16 @@ def test_bytes_that_must_be_refused_are_shown_at_the_violation():
     [
         (case(), "conformance run t --select varint/sixty-three"),
         (case(origin="my vectors"), "conformance run t --vectors 'my vectors' --select varint/sixty-three"),
-        (case(id="bytes/VARINT/abc", kind="generated"), "conformance run t --case VARINT:7e"),
+        (case(id="bytes/VARINT/abc", kind=CaseKind.AD_HOC), "conformance run t --case VARINT:7e"),
         (
-            case(Writes(b"\x7e"), id="bytes/VARINT/abc", op="encode", kind="generated"),
+            case(Writes(b"\x7e"), id="bytes/VARINT/abc", op="encode", kind=CaseKind.AD_HOC),
             "conformance run t --op encode --case VARINT:63",
         ),
         (
-            case(id="bytes/BYTES/abc", type="BYTES", data=bytes(2000), origin="big.bin", kind="generated"),
+            case(id="bytes/BYTES/abc", type="BYTES", data=bytes(2000), origin="big.bin", kind=CaseKind.AD_HOC),
             "conformance run t --case BYTES:@big.bin",
         ),
-        (case(id="probe/VARINT:decode"), "conformance doctor t"),
+        (case(id="probe/VARINT:decode", kind=CaseKind.PROBE), "conformance doctor t"),
     ],
 )
 def test_one_command_puts_the_question_again(one, command):

@@ -12,7 +12,7 @@ import pytest
 
 from conformance import codec
 from conformance.cases.from_reference import decode_case, expectation
-from conformance.cases.model import Delivers, Refuses, Writes
+from conformance.cases.model import CaseKind, Delivers, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
@@ -261,10 +261,18 @@ def test_fetches_meet_aborted_and_open_transactions_gaps_tails_damage_and_both_i
     assert any("checkCrcs" in case.request for case in cases)
 
 
+def test_a_damaged_case_names_its_mutation_and_only_that(catalog):
+    cases = list(generated_cases(("VARINT", "READ"), 60, 0, catalog))
+    assert {"cut", "overlong-varint"} <= {case.mutation for case in cases}
+    assert not any(case.note for case in cases)
+    assert {case.comment for case in cases} == {case.mutation and f"mutation: {case.mutation}" for case in cases}
+    assert {case.kind for case in cases} == {CaseKind.GENERATED}
+
+
 def test_no_fetch_begins_beyond_all_there_is(catalog):
     # Apache Kafka's consumer answers it with the end of the log, below the fetch.
     for case in generated_cases(("READ",), 300, 1, catalog):
-        if not case.note and isinstance(case.expect, Delivers):
+        if not case.mutation and isinstance(case.expect, Delivers):
             assert case.expect.view.fetch_offset < case.expect.view.next_offset
 
 

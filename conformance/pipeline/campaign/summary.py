@@ -71,7 +71,7 @@ class _Teller:
     def shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:
         """Give a run its distinct failures, the smallest of each cluster shrunk; all that are there when it ends."""
         counts = {cluster.smallest[2]: cluster.count for cluster in several}
-        generated = [one for one in run.results if one.failed and one.case.kind == "generated"]
+        generated = [one for one in run.results if one.failed and one.case.is_shrinkable]
         if not generated:
             return
         bar = progress.add_task(f"{run.name}: shrinking", total=len(generated))

@@ -79,7 +79,6 @@ CLUSTERS = pa.schema(
 """Failures that are the same: how many, and the id of the smallest. `field`: whatever the index of an element."""
 
 _WHOLE = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
-_MUTATION = "mutation: "
 _KEPT = 10_000
 """Rows gathered before they are written or summed."""
 
@@ -96,9 +95,8 @@ class SliceRows:
     def add(self, result: Result) -> None:
         """Count a result, and keep it whole where it failed."""
         case, verdict = result.case, result.verdict
-        mutation = case.note.removeprefix(_MUTATION) if case.note.startswith(_MUTATION) else ""
         asked = (result.target, case.type, case.op, result.requirement, result.level)
-        key = (*asked, result.disputed, mutation, str(verdict.kind))
+        key = (*asked, result.disputed, case.mutation, str(verdict.kind))
         self._counts[*key, bool(verdict.unobserved)] += 1
         if verdict.kind in _WHOLE:
             self._failures.append(
