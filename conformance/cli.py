@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance import __version__
+from conformance.errors import ConformanceError, MachineError
+from conformance.exit_status import ExitStatus
 from conformance.reports.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -21,52 +23,42 @@ if TYPE_CHECKING:
     from conformance.cases.catalog import Catalog
     from conformance.cases.model import Case
 
-OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
-
 
 def _one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn what is wrong with files, names and cases into one line and exit status 2."""
+    """Turn an error of the suite's own into one line and its exit status."""
 
     @wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from conformance.cases.yaml_files import FileError
-        from conformance.codec import UnknownType
-        from conformance.targets.resolve import UnknownTarget
-
+        status = ExitStatus.WRONG_INPUT
         try:
             return command(*args, **kwargs)
         except KeyboardInterrupt:
-            sys.exit(INTERRUPTED)
-        except (FileError, UnknownTarget, UnknownType) as error:
+            sys.exit(ExitStatus.INTERRUPTED)
+        except ConformanceError as error:
             click.echo(f"conformance: {error}", err=True)
+            status = error.exit_status
         except BrokenPipeError:
             # Whoever read our output is gone; that is no failure of ours.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             click.echo(f"conformance: {error.filename or 'i/o'}: {error.strerror}", err=True)
-        sys.exit(WRONG)
+        sys.exit(status)
 
     return wrapped
 
 
 def _on_spark(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn the lack of Spark, or of a Java for it, into one line and exit status 2."""
+    """Refuse where Spark is not installed. Raises MachineError."""
 
     @wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
-            import_module("pyarrow")
-            from conformance.pipeline.java import NoJava
-            from conformance.pipeline.session import NoSpark
+            for name in ("pyarrow", "pyspark"):
+                import_module(name)
         except ImportError as error:
             problem = f"{error.name} is not installed: pip install 'kafka-conformance[spark]'"
-        else:
-            try:
-                return command(*args, **kwargs)
-            except (NoJava, NoSpark) as error:
-                problem = str(error)
-        click.echo(f"conformance: {problem}", err=True)
-        sys.exit(WRONG)
+            raise MachineError(problem) from None
+        return command(*args, **kwargs)
 
     return wrapped
 
@@ -280,7 +272,7 @@ def doctor(target: str, python: str | None) -> None:
         click.echo(
             f"{'ok  ' if finding.good else 'FAIL'}  {finding.what}{': ' + finding.detail if finding.detail else ''}"
         )
-    sys.exit(OK if healthy else NOT_STARTED)
+    sys.exit(ExitStatus.OK if healthy else ExitStatus.NOT_JUDGED)
 
 
 @main.command(name="targets")
@@ -303,7 +295,7 @@ def list_targets(setup: str | None) -> None:
                 click.echo(step)
         except subprocess.CalledProcessError as error:
             click.echo(f"conformance: setting up {setup} failed: {error}", err=True)
-            sys.exit(NOT_STARTED)
+            sys.exit(ExitStatus.NOT_JUDGED)
         return
     table = Table("target", "language", "state", "judges", box=None, header_style="dim")
     table.add_row("reference", "python", "ready", "the suite's own codec")
@@ -357,7 +349,7 @@ def _list_requirements(catalog: Catalog, chosen: Sequence[Case], *, narrowed: bo
 
 def _no_case(select: Sequence[str]) -> None:
     click.echo(f"conformance: no case matches {' or '.join(map(repr, select))} (see `conformance list`)", err=True)
-    sys.exit(WRONG)
+    sys.exit(ExitStatus.WRONG_INPUT)
 
 
 @main.command()
@@ -496,13 +488,15 @@ def lint(path: Path, against: Path | None, *, fail_on: str, strict: bool, json_f
         found = levels(examine(path, against))
     except DefinitionError as error:
         click.echo("\n".join(f"conformance: {finding}" for finding in error.findings), err=True)
-        sys.exit(WRONG)
+        sys.exit(ExitStatus.WRONG_INPUT)
     if json_file:
         json_file.write_text(json.dumps(as_json(found), indent=1) + "\n", encoding="utf-8")
     for finding, level in found:
         click.echo(finding.text(level))
     click.echo(summary(found))
-    sys.exit(FAILED if any(counts(level, fail_on=fail_on, strict=strict) for _, level in found) else OK)
+    sys.exit(
+        ExitStatus.FAILED if any(counts(level, fail_on=fail_on, strict=strict) for _, level in found) else ExitStatus.OK
+    )
 
 
 # --- vectors ------------------------------------------------------------------------------------------
@@ -531,7 +525,7 @@ def check_vectors(files: tuple[Path, ...]) -> None:
     for problem in problems:
         click.echo(str(problem), err=True)
     click.echo(f"{len(problems)} problems" if problems else "all in order")
-    sys.exit(WRONG if problems else OK)
+    sys.exit(ExitStatus.WRONG_INPUT if problems else ExitStatus.OK)
 
 
 @vector_files.command(name="fix")

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import Case
 from conformance.cases.vector_files import Requirement, Vector, read_requirements, read_vectors
-from conformance.cases.yaml_files import FileError
+from conformance.errors import FileError
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 """The bundled vectors."""

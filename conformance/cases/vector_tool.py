@@ -17,8 +17,9 @@ from conformance.cases.catalog import VECTORS
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
-from conformance.cases.yaml_files import FileError, misread
+from conformance.cases.yaml_files import misread
 from conformance.codec.record_batch import OVERHEAD, sealed
+from conformance.errors import FileError
 
 # --- check --------------------------------------------------------------------------------------------
 

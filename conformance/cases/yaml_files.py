@@ -12,15 +12,7 @@ from typing import Any
 
 import yaml
 
-
-class FileError(Exception):
-    """A file that cannot be used: which, where, and what is wrong with it."""
-
-    def __init__(self, path: Path | str, problem: str, line: int = 0) -> None:
-        super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
-        self.path = str(path)
-        self.line = line
-        self.problem = problem
+from conformance.errors import FileError
 
 
 class Row(dict[str, Any]):

@@ -14,6 +14,7 @@ from conformance.codec.message_set import MESSAGE_SET, encode_set
 from conformance.codec.messages import Message, wire_of
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire, array_of
 from conformance.codec.record_batch import CONTROL_RECORD, RECORD, RECORD_BATCH, encode_built
+from conformance.errors import UserError
 
 __all__ = [
     "TYPES",
@@ -40,7 +41,7 @@ TYPES: dict[str, Wire] = PRIMITIVES | {
 """Every type that takes no parameter, by name."""
 
 
-class UnknownType(ValueError):
+class UnknownType(UserError, ValueError):
     """A type name that the codec does not know."""
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NoReturn
 
+from conformance.errors import UserError
+
 LIMIT_RULE = "memory.message-size-limit"
 """Our own limits: Apache Kafka has none, so what lies beyond is open."""
 
@@ -58,7 +60,7 @@ class Malformed(Exception):
         self.violation = violation
 
 
-class Unencodable(Exception):
+class Unencodable(UserError):
     """A value that has no encoding: the requirement it would break, and why."""
 
     def __init__(self, requirement: str, hint: str) -> None:

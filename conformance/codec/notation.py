@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.errors import UserError
+
 UNSHOWN = object()
 """Stands for a value that a target left out."""
 
 
-class NotationError(ValueError):
+class NotationError(UserError, ValueError):
     """A value that is not in the notation of its type; the message says where and what was expected."""
 
 

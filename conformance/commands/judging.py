@@ -17,10 +17,11 @@ from conformance import codec
 from conformance.cases.catalog import Catalog, as_of, read_catalog, select
 from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import WHOLE_LOG, Case, Kind, Op
-from conformance.cases.yaml_files import FileError
 from conformance.codec.messages import Message
 from conformance.codec.notation import NotationError
 from conformance.definitions.files import DefinitionError, usable
+from conformance.errors import UsageError
+from conformance.exit_status import ExitStatus, overall
 from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.examiner import Plan, run_target
@@ -33,11 +34,9 @@ from conformance.targets.process import Launch
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Terms
 
-OK, FAILED, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 3, 130
-
 
 def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console, errors: Console) -> int:
-    """Run everything and report; returns the exit status. Raises FileError or UnknownTarget before anything runs."""
+    """Run everything and report; returns the exit status. Raises UsageError or UnknownTarget before anything runs."""
     options = {**options, "seed": seed_of(options["seed"])}
     # What is quickly found wrong comes first: cases take seconds to make.
     launches = {target: None if target == "reference" else resolve(target, options["python"]) for target in targets}
@@ -47,7 +46,7 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
     cases = _collect(catalog, options)
     if not cases:
         errors.print("conformance: the selection matches no case (see `conformance list`)", markup=False)
-        return WRONG
+        return ExitStatus.WRONG_INPUT
     check_writable(options["files"])
     terms = Terms(timeout=options["timeout"], memory=options["memory"] << 20)
     plan = Plan(options["jobs"], terms, options["fail_on"], options["strict"], known)
@@ -67,15 +66,15 @@ def judge_all(targets: Sequence[str], options: dict[str, Any], console: Console,
         console.print(f"{options['known_failures']}: updated", markup=False, soft_wrap=True)
     for entry, why in old:
         console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False, soft_wrap=True)
-    return INTERRUPTED if interrupted else status(runs, stale_entries=bool(old))
+    return ExitStatus.INTERRUPTED if interrupted else status(runs, stale_entries=bool(old))
 
 
 def seed_of(given: str) -> int:
-    """A seed as it was given, or one at random. Raises FileError."""
+    """A seed as it was given, or one at random. Raises UsageError."""
     if given == "random":
         return secrets.randbelow(1 << 32)
     if not given.isdigit():
-        raise FileError("--seed", f"expected a number or random, found {given[:40]!r}")
+        raise UsageError("--seed", f"expected a number or random, found {given[:40]!r}")
     return int(given)
 
 
@@ -115,13 +114,15 @@ def progress_bar(errors: Console) -> Iterator[Progress]:
         yield progress
 
 
-def status(runs: Sequence[TargetRun], *, stale_entries: bool) -> int:
-    """3 before 1: a target that could not be judged, or one that broke the protocol, says more than a failure."""
-    faults = any(result.verdict.kind is Kind.PROTOCOL for run in runs for result in run.results)
-    if faults or any(run.problem or not run.judged for run in runs):
-        return NOT_STARTED
-    failures = any(result.counts and not result.known for run in runs for result in run.results)
-    return FAILED if failures or stale_entries else OK
+def status(runs: Sequence[TargetRun], *, stale_entries: bool) -> ExitStatus:
+    """What a run as a whole exits with."""
+    reasons = []
+    for run in runs:
+        if run.problem or not run.judged or any(result.verdict.kind is Kind.PROTOCOL for result in run.results):
+            reasons.append(ExitStatus.NOT_JUDGED)
+        if any(result.counts and not result.known for result in run.results):
+            reasons.append(ExitStatus.FAILED)
+    return overall([*reasons, ExitStatus.FAILED] if stale_entries else reasons)
 
 
 # --- cases --------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def _collect(catalog: Catalog, options: dict[str, Any]) -> list[Case]:
         try:
             cases = as_of(cases, options["as_of"])
         except ValueError:
-            raise FileError("--as-of", f"{options['as_of']!r} is no version of the suite, such as 0.1.0") from None
+            raise UsageError("--as-of", f"{options['as_of']!r} is no version of the suite, such as 0.1.0") from None
     named = [case for pattern in options["select"] for case in case_of(pattern, catalog)]
     if len(named) == len(options["select"]) > 0:
         return named
@@ -146,41 +147,41 @@ def _collect(catalog: Catalog, options: dict[str, Any]) -> list[Case]:
 
 
 def known_definitions(path: Path | None) -> list[Message]:
-    """The messages that are defined at a path, from now on known as types. Raises FileError with all that is wrong."""
+    """The messages that are defined at a path, from now on known as types. Raises UsageError with all that is wrong."""
     if path is None:
         return []
     try:
         found = list(usable(path).messages.values())
         codec.know(found)
     except (DefinitionError, ValueError) as error:
-        raise FileError("--definitions", str(error)) from None
+        raise UsageError("--definitions", str(error)) from None
     return found
 
 
 def parse_hex(given: str) -> bytes:
-    """Bytes from hex digits. Raises FileError."""
+    """Bytes from hex digits. Raises UsageError."""
     try:
         return bytes.fromhex(given)
     except ValueError:
-        raise FileError("hex", f"expected hex digits, found {given[:60]!r}") from None
+        raise UsageError("hex", f"expected hex digits, found {given[:60]!r}") from None
 
 
 def given_case(given: str, op: Op, catalog: Catalog) -> Case:
     """A case of the user's own; the reference says what to expect.
 
     TYPE:HEX or TYPE:@FILE (raw bytes) to decode, with other operations TYPE:JSON or TYPE:@FILE: the value to encode,
-    with magic and compression beside it for a MESSAGE_SET, or LOG:{the request}. Raises FileError or UnknownType.
+    with magic and compression beside it for a MESSAGE_SET, or LOG:{the request}. Raises UsageError or UnknownType.
     """
     name, colon, rest = given.partition(":")
     if not colon:
-        raise FileError("--case", f"expected TYPE:HEX or TYPE:@FILE, found {given[:60]!r}")
+        raise UsageError("--case", f"expected TYPE:HEX or TYPE:@FILE, found {given[:60]!r}")
     codec.wire(name)
     origin = rest[1:] if rest.startswith("@") else ""
     if op == "decode":
         digits = Path(origin).read_bytes().hex() if origin else parse_hex(rest).hex()
         return ad_hoc_case(op, name, {"hex": digits}, catalog, origin=origin)
     if op in WHOLE_LOG and name != "LOG":
-        raise FileError("--case", f"{op} is asked of a LOG, not of {name}")
+        raise UsageError("--case", f"{op} is asked of a LOG, not of {name}")
     text = Path(origin).read_bytes() if origin else rest.encode()
     try:
         asked = msgspec.json.decode(text)
@@ -188,7 +189,7 @@ def given_case(given: str, op: Op, catalog: Catalog) -> Case:
         return ad_hoc_case(op, name, parts, catalog, origin=origin)
     except (msgspec.DecodeError, NotationError) as error:
         what = f"a {op} request" if op in WHOLE_LOG else f"a value of {name}"
-        raise FileError("--case", f"not {what}: {error}") from None
+        raise UsageError("--case", f"not {what}: {error}") from None
 
 
 # --- files --------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ def given_case(given: str, op: Op, catalog: Catalog) -> Case:
 def _reads_known(options: dict[str, Any]) -> bool:
     path = options["known_failures"]
     if options["update_known_failures"] and path is None:
-        raise FileError("--update-known-failures", "name the file with --known-failures")
+        raise UsageError("--update-known-failures", "name the file with --known-failures")
     return path is not None and not (options["update_known_failures"] and not path.exists())
 
 

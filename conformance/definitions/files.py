@@ -21,11 +21,12 @@ from typing import Any
 
 from conformance.codec.messages import Message
 from conformance.definitions.parser import SOME, Finding, parse_definition, shown
+from conformance.errors import UserError
 
 __all__ = ["DefinitionError", "Definitions", "Finding", "parse_definition", "parse_json", "read_definitions", "usable"]
 
 
-class DefinitionError(Exception):
+class DefinitionError(UserError):
     """Definitions that cannot be used: everything that is wrong with them."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:

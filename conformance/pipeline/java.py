@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from conformance import __version__
+from conformance.errors import MachineError
 
 OLDEST = 17
 
@@ -30,7 +31,7 @@ exec {java} "$@"
 """
 
 
-class NoJava(Exception):
+class NoJava(MachineError):
     """There is no Java that Spark can run on; the message says in a line what was looked at."""
 
 

@@ -21,14 +21,14 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import conformance
-from conformance.cases.yaml_files import FileError
+from conformance.errors import MachineError, UsageError
 from conformance.pipeline.java import java_home
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that spark-submit started: the Java, the master and the rest are its affair."""
 
 
-class NoSpark(Exception):
+class NoSpark(MachineError):
     """Spark did not start, or could not reach its master; the message says why in a line."""
 
 
@@ -56,10 +56,10 @@ def session(master: str | None, app: str, settings: Mapping[str, str] | None = N
 
 
 def settings_of(given: Sequence[str]) -> dict[str, str]:
-    """Settings of Spark from the command line. Raises FileError."""
+    """Settings of Spark from the command line. Raises UsageError."""
     for option in given:
         if not re.match(r"[\w.-]+=", option):
-            raise FileError("--conf", f"expected KEY=VALUE, found {option[:60]!r}")
+            raise UsageError("--conf", f"expected KEY=VALUE, found {option[:60]!r}")
     return {name: value for name, _, value in (option.partition("=") for option in given)}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.cases.catalog import read_catalog, select
 from conformance.cases.model import Case
-from conformance.cases.yaml_files import FileError
+from conformance.errors import UsageError
 from conformance.running.examiner import Examiner, Plan, probe_case
 from conformance.running.known_failures import Known, read_known
 from conformance.running.results import Result, Shrunk
@@ -39,7 +39,7 @@ class Questions:
             self.cases = [*select(self.catalog.cases.values(), self._patterns), *named]
             self.properties = self._types() if self._count else []
         if not (self.cases or self.properties):
-            raise FileError("--kafka-select", "the selection matches no case (see `conformance list`)")
+            raise UsageError("--kafka-select", "the selection matches no case (see `conformance list`)")
 
     def _single(self, entry: Known, targets: Sequence[str]) -> bool:
         """Whether an entry speaks of one case of one target, so that it is stale as soon as that one passes."""

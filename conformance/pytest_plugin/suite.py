@@ -9,15 +9,13 @@ import pytest
 
 from conformance import __version__
 from conformance.cases.model import Kind, Unsupported, Verdict
-from conformance.cases.yaml_files import FileError
-from conformance.codec import UnknownType
+from conformance.errors import ConformanceError
 from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.asking import Questions, Target
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
 from conformance.running.known_failures import stale
 from conformance.running.results import Result
-from conformance.targets.resolve import UnknownTarget, resolve
-from conformance.targets.session import CannotStart
+from conformance.targets.resolve import resolve
 
 
 class Suite:
@@ -40,7 +38,7 @@ class Suite:
             self._check_chosen()
             if not self._worker and not self._config.getoption("collectonly"):
                 self._try_out()
-        except (FileError, UnknownTarget, UnknownType, CannotStart) as error:
+        except ConformanceError as error:
             self.pytest_unconfigure()
             raise pytest.UsageError(f"{ROOT}: {error}") from None
 

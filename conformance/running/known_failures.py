@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cases.model import Kind
-from conformance.cases.yaml_files import FileError, Row, load
+from conformance.cases.yaml_files import Row, load
+from conformance.errors import FileError
 from conformance.running.results import Result
 
 _KEYS = {"id", "reason", "verdict", "target", "flaky"}

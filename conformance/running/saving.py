@@ -25,6 +25,7 @@ from conformance.cases.model import (
 )
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
+from conformance.errors import Defect
 from conformance.running.results import Shrunk, TargetRun
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.visibility import VIEW
@@ -116,7 +117,7 @@ def _expected(case: Case, path: str) -> dict[str, Any]:
         case AnyOf(readings):
             return {"either": [_reading(case, reading) for reading in readings] or "any"}
         case _:
-            raise AssertionError("a decode case expects a reading or a refusal")
+            raise Defect("a decode case expects a reading or a refusal")
 
 
 def _reading(case: Case, reading: Expectation) -> Any:

@@ -14,6 +14,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Unencodable
 from conformance.codec.message_set import LAYOUTS, encode_set
 from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.errors import UserError
 
 _BATCHES = 2
 """The magic of record batches."""
@@ -114,7 +115,7 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     return b"".join(out)
 
 
-class Unconvertible(Exception):
+class Unconvertible(UserError):
     """Bytes of a log that break the format; the violation says how."""
 
     def __init__(self, violation: codec.Violation) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from conformance.errors import TargetError
 from conformance.targets.protocol import LONGEST_ANSWER
 
 _SAMPLE = 0.01
@@ -45,7 +46,7 @@ class Launch:
     cwd: str | None = None
 
 
-class Gone(Exception):
+class Gone(TargetError):
     """The target ended, closed its output, or was ended for its memory; says how."""
 
     def __init__(self, detail: str, *, memory: bool = False) -> None:
@@ -54,11 +55,11 @@ class Gone(Exception):
         self.memory = memory
 
 
-class Silent(Exception):
+class Silent(TargetError):
     """No answer came in time."""
 
 
-class Flood(Exception):
+class Flood(TargetError):
     """A line longer than any answer may be."""
 
 

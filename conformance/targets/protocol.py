@@ -11,6 +11,7 @@ import msgspec
 
 from conformance.cases.model import ERRORS, WHOLE_LOG, Accepted, Broke, Case, Outcome, Refused, Unsupported
 from conformance.codec.messages import LAST, Versions
+from conformance.errors import TargetError
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -22,7 +23,7 @@ _decode = msgspec.json.Decoder().decode
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class ProtocolError(Exception):
+class ProtocolError(TargetError):
     """A line that is no answer to the request it stands for; what was said is in the message."""
 
 

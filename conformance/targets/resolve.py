@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance import __version__
-from conformance.cases.yaml_files import FileError, load
+from conformance.cases.yaml_files import load
+from conformance.errors import FileError, UserError
 from conformance.targets.process import Launch
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"
@@ -26,7 +27,7 @@ ADAPTERS = Path(__file__).parent.parent / "adapters"
 SHIM = Path(__file__).with_name("shim.py")
 
 
-class UnknownTarget(ValueError):
+class UnknownTarget(UserError):
     """A target's name that means nothing; the message lists what there is."""
 
 

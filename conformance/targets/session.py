@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from conformance.cases.model import Broke, Outcome, Unsupported
+from conformance.errors import TargetError
 from conformance.targets import protocol
 from conformance.targets.process import Flood, Gone, Launch, Silent, TargetProcess
 from conformance.targets.protocol import Description, ProtocolError
@@ -29,7 +30,7 @@ _PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 
 """Faults of a kind after which the rest is not asked: a target that is broken throughout must not cost hours."""
 
 
-class CannotStart(Exception):
+class CannotStart(TargetError):
     """A target that could not be started or described; the message is one line."""
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.yaml_files import FileError
 from conformance.codec.messages import type_name
 from conformance.definitions.files import read_definitions
+from conformance.errors import FileError
 from conformance.targets import resolve
 from conformance.targets.resolve import adapters
 

@@ -12,9 +12,10 @@ from conformance.cases.catalog import as_of, read_catalog, select, vector_files
 from conformance.cases.from_vectors import codecs_and_magics, encode_request, make_cases
 from conformance.cases.model import ERRORS, LEVELS, Accepted, AnyOf, Measures, Reads, Refuses, Writes, WritesAs
 from conformance.cases.vector_files import hex_pieces, read_requirements, read_vectors
-from conformance.cases.yaml_files import FileError, load
+from conformance.cases.yaml_files import load
 from conformance.codec.notation import UNSHOWN
 from conformance.codec.record_batch import ENCODE_FIELDS
+from conformance.errors import FileError
 from conformance.judging.judge import judge
 from conformance.targets import reference
 

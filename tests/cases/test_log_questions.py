@@ -11,8 +11,8 @@ from conformance.cases.from_vectors import make_cases
 from conformance.cases.log_questions import NotAsked, convert_question, read_question
 from conformance.cases.model import AnyOf, Converts, Delivers, Kind, Refuses, Sequences
 from conformance.cases.vector_files import read_vectors
-from conformance.cases.yaml_files import FileError
 from conformance.codec.record_batch import sealed
+from conformance.errors import FileError
 from conformance.judging.logs import judge_read
 
 PLAIN = batch(0, [0, 1]).hex()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.cases.model import Accepted, Case, Kind, Reads, Verdict
-from conformance.cases.yaml_files import FileError
+from conformance.errors import FileError
 from conformance.running.known_failures import Known, read_known, stale, updated
 from conformance.running.results import Result
 

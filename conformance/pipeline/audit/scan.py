@@ -18,14 +18,14 @@ from rich.text import Text
 
 from conformance import __version__
 from conformance.cases.catalog import read_catalog
-from conformance.cases.yaml_files import FileError
+from conformance.errors import FileError
+from conformance.exit_status import ExitStatus
 from conformance.pipeline.audit.driver import FINDINGS, Scanned, Terms, audited, write
 from conformance.pipeline.audit.findings import NOTE, UNREAD
 from conformance.pipeline.audit.segments import NoSegments, Segment, find_segments
 from conformance.pipeline.session import session, settings_of
 from conformance.reports.text import printable
 
-OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 SHOWN = 20
 """Findings printed; all of them are in the table."""
 
@@ -49,7 +49,7 @@ def run_scan(paths: Sequence[str], options: Mapping[str, Any], console: Console,
         with session(options["master"], "conformance scan", settings_of(options["conf"])) as spark:
             report = _report(_written(spark, segments, terms, out))
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return ExitStatus.INTERRUPTED
     if options["json_file"] is not None:
         options["json_file"].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     console.print(_told(report, out, quiet=options["quiet"]), crop=False)
@@ -105,8 +105,8 @@ def _report(scanned: Scanned) -> dict[str, Any]:
 def _status(report: Mapping[str, Any], fail_on: str) -> int:
     levels = {row["level"] for row in report["summary"]}
     if UNREAD in levels:
-        return WRONG
-    return FAILED if levels & _COUNTING[fail_on] else OK
+        return ExitStatus.WRONG_INPUT
+    return ExitStatus.FAILED if levels & _COUNTING[fail_on] else ExitStatus.OK
 
 
 # --- for the console ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from pyarrow import fs
 from conformance.codec.checksums import CRC32, CRC32C
 from conformance.codec.message_set import MAGIC_AT, SMALLEST
 from conformance.codec.record_batch import CHECKSUMMED, HEADER_SIZE, OVERHEAD
+from conformance.errors import UserError
 
 WINDOW = 8 << 20
 """Bytes read at a time."""
@@ -34,7 +35,7 @@ _GONE = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)\Z")
 """Folders that a broker is about to remove."""
 
 
-class NoSegments(Exception):
+class NoSegments(UserError):
     """A path under which there is nothing to scan; the message names it."""
 
 

@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.cases.catalog import Catalog, read_catalog
-from conformance.cases.yaml_files import FileError
 from conformance.commands.judging import (
-    INTERRUPTED,
     known_definitions,
     progress_bar,
     seed_of,
     status,
 )
+from conformance.errors import UsageError
+from conformance.exit_status import ExitStatus
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
@@ -43,7 +43,7 @@ _LONGEST_TASK = 50
 def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Console, errors: Console) -> int:
     """Judge everything, or what is left of it, and report; returns the exit status.
 
-    Raises FileError, UnknownTarget, NoJava, NoSpark or OSError before anything runs.
+    Raises UsageError, UnknownTarget, NoJava, NoSpark or OSError before anything runs.
     """
     catalog = read_catalog()
     campaign = _campaign(targets, options, catalog)
@@ -67,17 +67,17 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
         _print(run, console, catalog, quiet=options["quiet"])
     if store.complete:
         console.print(f"tables and vectors: {store.folder}", markup=False, soft_wrap=True)
-    return INTERRUPTED if interrupted else status(runs, stale_entries=False)
+    return ExitStatus.INTERRUPTED if interrupted else status(runs, stale_entries=False)
 
 
 def _campaign(targets: Sequence[str], options: dict[str, Any], catalog: Catalog) -> Campaign:
-    """What the options ask for. Raises FileError."""
+    """What the options ask for. Raises UsageError."""
     messages = known_definitions(options["definitions"])
     if wrong := [pattern for pattern in options["select"] if not pattern.startswith("type:")]:
-        raise FileError("--select", f"a campaign selects types, type:…, not {wrong[0][:60]!r}")
+        raise UsageError("--select", f"a campaign selects types, type:…, not {wrong[0][:60]!r}")
     names = types_for(options["select"], message_types(messages))
     if not names:
-        raise FileError("--select", f"no type matches {' or '.join(options['select'])[:60]!r}")
+        raise UsageError("--select", f"no type matches {' or '.join(options['select'])[:60]!r}")
     corpus: tuple[Any, ...] = ()
     if options["corpus"]:
         replayed = read_catalog(options["corpus"]).cases

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.cases.yaml_files import FileError
+from conformance.errors import FileError
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.tables import gather
 

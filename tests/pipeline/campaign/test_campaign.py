@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from conformance.cases.catalog import read_catalog
-from conformance.cases.yaml_files import FileError
 from conformance.cli import main
+from conformance.errors import FileError
 from conformance.pipeline.campaign import clusters as clustering
 from conformance.pipeline.campaign import slices
 from conformance.pipeline.campaign import tables as making

@@ -1,0 +1,50 @@
+"""The suite's own errors and its exit statuses: whose fault an error is says what a command exits with."""
+
+import pytest
+
+from conformance.codec import UnknownType
+from conformance.errors import ConformanceError, FileError, UsageError
+from conformance.exit_status import ExitStatus, overall
+from conformance.targets.resolve import UnknownTarget
+from conformance.targets.session import CannotStart
+
+OK, FAILED, WRONG_INPUT, NOT_JUDGED, INTERRUPTED = ExitStatus
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status"),
+    [
+        ([], OK),
+        ([FAILED], FAILED),
+        ([FAILED, NOT_JUDGED], NOT_JUDGED),
+        ([NOT_JUDGED, WRONG_INPUT, FAILED], WRONG_INPUT),
+        ([WRONG_INPUT, INTERRUPTED], INTERRUPTED),
+    ],
+)
+def test_of_several_reasons_2_wins_before_3_before_1_and_an_interrupt_before_all(reasons, status):
+    assert overall(reasons) is status
+
+
+def test_the_statuses_are_the_numbers_of_the_contract():
+    assert [int(status) for status in ExitStatus] == [0, 1, 2, 3, 130]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (FileError("f.yaml", "wrong", 3), WRONG_INPUT),
+        (UsageError("--seed", "wrong"), WRONG_INPUT),
+        (UnknownTarget("wrong"), WRONG_INPUT),
+        (UnknownType("wrong"), WRONG_INPUT),
+        (CannotStart("wrong"), NOT_JUDGED),
+    ],
+)
+def test_every_error_has_the_common_base_and_an_exit_status(error, status):
+    assert isinstance(error, ConformanceError)
+    assert error.exit_status is status
+
+
+def test_a_wrong_option_is_named_as_an_option_and_a_wrong_line_as_a_place_in_a_file():
+    assert str(UsageError("--seed", "expected a number or random")) == "--seed: expected a number or random"
+    assert not isinstance(UsageError("--seed", "wrong"), FileError)
+    assert str(FileError("f.yaml", "a list is expected", 3)) == "f.yaml:3: a list is expected"
