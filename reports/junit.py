@@ -46,7 +46,7 @@ def _case(result: Result) -> TestCase:
     message = clean(f"{result.requirement} ({result.level}): {verdict.detail}")
     if verdict.kind is Kind.PROTOCOL:
         case.result = [Error(message, "protocol")]
-    elif result.counts and not result.known:
+    elif result.is_unexpected:
         shown = explain(result)
         text = f"expected: {shown.expected}\nactual: {shown.actual}\nreproduce: {shown.reproduce}"
         entry = Failure(message, "fail") if verdict.kind is Kind.FAIL else Error(message, str(verdict.kind))

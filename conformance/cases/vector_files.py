@@ -24,7 +24,6 @@ class Requirement:
     level: str
     statement: str
     source: tuple[str, ...] = ()
-    conflict: str = ""
     settled: str = ""
     why: str = ""
     upstream: str = ""
@@ -77,7 +76,6 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             row["level"],
             row.get("statement", ""),
             tuple(row.get("source", ())),
-            conflict=row.get("conflict", ""),
             settled=row.get("settled", ""),
             why=row.get("why", ""),
             upstream=row.get("upstream", ""),

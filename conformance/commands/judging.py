@@ -120,7 +120,7 @@ def status(runs: Sequence[TargetRun], *, stale_entries: bool) -> ExitStatus:
     for run in runs:
         if run.problem or not run.judged or any(result.verdict.kind is Kind.PROTOCOL for result in run.results):
             reasons.append(ExitStatus.NOT_JUDGED)
-        if any(result.counts and not result.known for result in run.results):
+        if any(result.is_unexpected for result in run.results):
             reasons.append(ExitStatus.FAILED)
     return overall([*reasons, ExitStatus.FAILED] if stale_entries else reasons)
 

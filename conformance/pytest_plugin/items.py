@@ -150,7 +150,7 @@ class KafkaProperty(_Item):
 
 def _decide(results: Sequence[Result], questions: Questions, describe: Callable[[Sequence[Result]], str]) -> None:
     """Raise what pytest takes as the outcome of the results of one item; nothing when it passed."""
-    bad = [result for result in results if result.counts and not result.known]
+    bad = [result for result in results if result.is_unexpected]
     bad += [result for result in results if result.verdict.kind is Kind.PROTOCOL]
     if bad:
         pytest.fail(describe(bad), pytrace=False)

@@ -104,7 +104,7 @@ def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[
         row.update({key: getattr(entry, key) for key in ("verdict", "target", "flaky") if getattr(entry, key)})
         rows.append(row)
     for result in results:
-        if result.counts and not result.known:
+        if result.is_unexpected:
             reason = f"{result.requirement}: {result.verdict.detail}"
             rows.append(
                 {"id": result.case.id, "reason": reason, "verdict": str(result.verdict.kind), "target": result.target}

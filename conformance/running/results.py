@@ -36,6 +36,11 @@ class Result:
         return (ROBUSTNESS,) if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
 
     @property
+    def is_unexpected(self) -> bool:
+        """Whether it counts and is not a known failure: one such result makes the exit status 1."""
+        return self.counts and not self.known
+
+    @property
     def failed(self) -> bool:
         """Whether the target went wrong, at whatever level."""
         return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
