@@ -493,6 +493,11 @@ def test_ids_are_unique_and_of_a_stable_form(catalog):
         assert not name.startswith(("gen/", "bytes/", "probe/"))
 
 
+def test_every_vector_has_a_note_of_one_line_that_says_which_mistake_it_catches(catalog):
+    assert not [vector.id for vector in catalog.vectors if not vector.row.get("note", "").strip()]
+    assert not [vector.id for vector in catalog.vectors if "\n" in vector.row["note"].strip()]
+
+
 def test_every_case_is_well_formed(catalog):
     for case in catalog.cases.values():
         assert case.level in LEVELS
