@@ -33,7 +33,7 @@ What is left alone, because it is no part of the wire format, or no answer of a 
   of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
   kind (`isinstance`), a batch of which a field is missing, an unknown type, a definition unlike one before. Requests
-  are whole and in the notation (contract of the protocol), so no case asks;
+  are whole and in the notation (docs/adapters.md#the-protocol-version-1), so no case asks;
 - our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,

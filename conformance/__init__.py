@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 
 class Reject(Exception):
-    """Raised by a module target for input that it refuses: an error class of the contract, and a message."""
+    """A module target refuses its input: an error class (docs/adapters.md#the-protocol-version-1) and a message."""
 
     def __init__(self, error: str, message: str = "") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The exit statuses of every command (contract, section 1), and which one wins where there are several reasons."""
+"""The exit statuses of every command, and which one wins among several reasons (docs/concepts.md#exit-status)."""
 
 from __future__ import annotations
 

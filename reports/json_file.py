@@ -1,4 +1,4 @@
-"""Results as the JSON file of the outside contract (section 6)."""
+"""Results as the JSON file that docs/concepts.md#the-json-file describes."""
 
 from __future__ import annotations
 

@@ -66,3 +66,92 @@ def test_every_option_of_a_campaign_that_is_shown_exists(tmp_path):
     helps = " ".join(conformance(command, "--help", cwd=tmp_path).stdout for command in commands)
     assert {"--cases", "--out", "--master", "--corpus"} <= shown
     assert [option for option in sorted(shown) if option not in helps] == []
+
+
+# --- citations ----------------------------------------------------------------------------------------
+
+DOCUMENTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+CITATION = re.compile(rf"\b(?:docs/)?({'|'.join(DOCUMENTS)})(?:\.md)?#([\w-]+)")
+"""`decisions#batch` in the register, `docs/concepts.md#verdicts` in code, `concepts.md#verdicts` in a link."""
+RULE = re.compile(r"\b[Rr]ules? (\d+)([a-z]?)")
+NOT_SHIPPED = re.compile(r"\bcontract, section|\boutside contract|\bdecisions[,:] [A-Za-z]|\bdecisions \([A-Z]")
+"""Citations that name no section of a document that is in the repository."""
+
+
+def headings(text):
+    """The sections of a document, named by the rule that stands at the top of vectors/requirements.yaml."""
+    lines = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9]+", "-", re.sub(r" \([^)]*\)$", "", line).lower()).strip("-") for line in lines}
+
+
+SECTIONS = {name: headings(text) for name, text in DOCUMENTS.items()}
+
+
+def dead_citations(text):
+    """The citations in a text that lead to no heading and no rule, and those that cannot lead anywhere."""
+    dead = [f"{name}#{section}" for name, section in CITATION.findall(text) if section not in SECTIONS[name]]
+    dead += [link for link in re.findall(r"\]\(#([\w-]+)\)", text) if link not in headings(text)]
+    for number, part in RULE.findall(text):
+        rule = re.search(rf"^{number}\. .*?(?=^\d|^[^ \d]|\Z)", DOCUMENTS["decisions"], re.DOTALL | re.MULTILINE)
+        if rule is None or (part and f"   - {part}. " not in rule[0]):
+            dead.append(f"rule {number}{part}")
+    return dead + [found.group() for found in NOT_SHIPPED.finditer(text)]
+
+
+def shipped_texts():
+    for folder in ("conformance", "strategies", "reports", "adapters", "vectors", "benchmarks", "docs", "tests"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".md", ".yaml", ".java", ".html") and path != Path(__file__):
+                yield path
+    yield from ROOT.glob("*.md")
+
+
+def test_every_citation_leads_to_a_heading_that_exists():
+    dead = {
+        str(path.relative_to(ROOT)): found
+        for path in shipped_texts()
+        if (found := dead_citations(path.read_text(encoding="utf-8")))
+    }
+    assert dead == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("(decisions#no-such-section)", "see docs/concepts.md#no-such-section", "[it](adapters.md#nowhere)"),
+        *(
+            "decisions#how-we-judge-with-this-page, rule 11",
+            "(rule 4a)",
+            "(contract, section 2)",
+            "(decisions, Compression)",
+        ),
+    ],
+)
+def test_a_citation_that_leads_nowhere_is_found(text):
+    assert dead_citations(text)
+
+
+@pytest.mark.parametrize("text", ["decisions#batch", "docs/concepts.md#open-places-and-readings", "rule 2a", "rule 10"])
+def test_a_citation_that_leads_somewhere_is_not_reported(text):
+    assert dead_citations(text) == []
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+def test_a_link_that_a_browser_follows_has_the_name_that_the_register_cites(name):
+    github = {
+        re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-")
+        for line in re.findall(
+            r"^#+ (.*)$", re.sub(r"^```.*?^```", "", DOCUMENTS[name], flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+        )
+    }
+    assert github == SECTIONS[name]
+
+
+def test_the_readme_lists_every_page_of_the_docs():
+    assert [name for name in DOCUMENTS if f"](docs/{name}.md)" not in README.partition("\n## More\n")[2]] == []
+
+
+def test_files_that_are_linked_exist():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -45,7 +45,7 @@ GENERAL = "general.exact-encoding"
 
 
 def expectation(name: str, data: bytes) -> tuple[Expectation, str]:
-    """What a target must make of bytes, and by which requirement, as rule 6 of the decisions says.
+    """What a target must make of bytes, and by which requirement, by rule 6 of decisions#how-we-judge-with-this-page.
 
     A definite violation is refused, open places leave readings, everything else is the value.
     """
@@ -151,7 +151,7 @@ def _set_case(identity: str, asked: Any, catalog: Catalog) -> Case:
 
 
 def log_case(identity: str, op: Op, request: dict[str, Any], catalog: Catalog) -> Case:
-    """A generated case of an operation on a whole log, from its request in notation (contract, section 2).
+    """A generated case of an operation on a whole log, from its request in notation (docs/adapters.md#whole-logs).
 
     Raises NotationError for what is no such request, NotAsked for what nobody is asked.
     """
@@ -163,7 +163,7 @@ def log_case(identity: str, op: Op, request: dict[str, Any], catalog: Catalog) -
         rule=next(_rules(op, asked, expect, data)),
         data=data,
     )
-    # A consumer should check checksums, a decoder must (contract, section 2).
+    # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
 
 

@@ -228,7 +228,7 @@ class _Maker:
 
 
 def _lenient(case: Case) -> Case:
-    """The case at level should, where a wrong checksum is all that a consumer is to notice (contract, section 2)."""
+    """The case, at should if only a checksum is wrong in it (docs/concepts.md#how-a-case-is-judged)."""
     return replace(case, level="should") if is_checksum_case(case.expect) and case.level == "must" else case
 
 

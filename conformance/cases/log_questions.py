@@ -77,7 +77,7 @@ def read_question(
 
 
 def _delivery(seen: View, unchecked: View) -> Expectation:
-    """What must come of a fetch, as rule 6 of the decisions says."""
+    """What must come of a fetch, by rule 6 of decisions#how-we-judge-with-this-page."""
     damage = seen.damage
     moved = (
         damage is not None
@@ -211,7 +211,7 @@ def convert_question(data: bytes, magic: int, base_offset: int | None = None) ->
 
     That is a log at which something is wrong, open or cut off; up, one that has batches already, or times that no
     batch can hold; and with a base offset one that is not sent at once: one wrapper, or plain messages of one magic
-    (decisions, Conversions).
+    (decisions#conversions).
     """
     read = codec.decode("LOG", data)
     if not read.ok or read.remarks:

@@ -192,7 +192,7 @@ Outcome = Accepted | Refused | Unsupported | Broke
 
 
 class Kind(StrEnum):
-    """The verdicts of the contract, section 5."""
+    """The verdicts of docs/concepts.md#verdicts."""
 
     PASS = "pass"  # noqa: S105 - a verdict, no password
     FAIL = "fail"

@@ -1,6 +1,6 @@
 """Compression codecs, a row each: how a payload is opened, in bounds, and how one is written.
 
-What each framing may hold, and which oddities are open, follows decisions (Compression); the libraries do the rest.
+What each framing may hold, and which oddities are open, follows decisions#compression; the libraries do the rest.
 Opening streams: no more is taken out of a library than the limits allow, whatever a payload claims.
 """
 

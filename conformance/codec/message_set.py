@@ -110,7 +110,7 @@ class _Value:
 def _with_header_checksum(frame: bytes) -> bytes:
     """An LZ4 frame with the checksum of its header made right, where it has a header.
 
-    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions, Compression). The right one is
+    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions#compression). The right one is
     the one of all bytes that the library takes.
     """
     at = 14 if len(frame) > 4 and frame[4] & _CONTENT_SIZE else 6

@@ -129,7 +129,7 @@ class Message:
 
 
 def header_version(message: Message, version: int) -> int:
-    """The version of the header before a request or response (decisions, tagged fields and messages)."""
+    """The version of the header before a request or response (decisions#tagged-fields-and-messages)."""
     flexible = version in message.flexible
     if message.kind == "request":
         # ControlledShutdown 0 comes with the header that has no client id.
@@ -285,7 +285,7 @@ class _Compiler:
 
 
 def _nullable(structure: Wire) -> Wire:
-    """A structure behind an INT8: below 0 it is null (decisions, tagged fields and messages)."""
+    """A structure behind an INT8: below 0 it is null (decisions#tagged-fields-and-messages)."""
 
     def decode(cursor: Cursor) -> Values | None:
         start = cursor.pos

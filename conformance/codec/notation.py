@@ -1,4 +1,4 @@
-"""How wire values are written in JSON and YAML (the value notation of the outside contract), one row per kind.
+"""How wire values are written in JSON and YAML (docs/adapters.md#how-values-are-written), one row per kind.
 
 `parse` takes what a person or a target wrote and gives the wire value, or raises `NotationError`; `render` is its
 opposite; `same` says whether two wire values count as one observation.

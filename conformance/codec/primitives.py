@@ -416,7 +416,7 @@ def read_tagged(cursor: Cursor, known: Known | None = None) -> tuple[dict[str, A
     count = UNSIGNED_VARINT.decode(cursor)
     cursor.span("#count", start, count, "UNSIGNED_VARINT")
     if count >= 1 << 31:
-        # A signed loop bound: Kafka's Java sees no field at all (decisions: tagged fields, count 2^32-1).
+        # A signed loop bound: Kafka's Java sees no field at all (decisions#tagged-fields-and-messages).
         hint = f"{count} fields is a negative number for a signed reader"
         cursor.remark("tagged.section-layout", hint, at=start, openness=Openness.ELSEWHERE)
         return ()

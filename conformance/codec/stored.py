@@ -114,4 +114,4 @@ FORMS: tuple[tuple[Callable[[bytes], bytes], ...], ...] = (
         _zstd_sized,
     ),
 )
-"""By the codec's number too: the form of STORED, and others that Apache Kafka reads (decisions, Compression)."""
+"""By the codec's number too: the form of STORED, and others that Apache Kafka reads (decisions#compression)."""

@@ -1,4 +1,4 @@
-"""What we think of answers about whole logs: `read`, `convert` and `sequence` (contract, section 2)."""
+"""Judges answers about whole logs: `read`, `convert` and `sequence` (docs/concepts.md#how-a-case-is-judged)."""
 
 from __future__ import annotations
 

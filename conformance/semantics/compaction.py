@@ -1,4 +1,4 @@
-"""What the log cleaner leaves of a batch (message-format#record-batch; decisions, Compaction).
+"""What the log cleaner leaves of a batch (message-format#record-batch; decisions#compaction).
 
 First and last offset, producer, epoch and sequence of the batch stay whatever is removed; the timestamps' origin does
 not. Held against Apache Kafka's own filter of records.

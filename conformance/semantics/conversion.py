@@ -1,4 +1,4 @@
-"""Between the three formats: what an entry of a log becomes (record-batch#format-conversion; decisions, Conversions).
+"""Between the three formats: what an entry of a log becomes (record-batch#format-conversion; decisions#conversions).
 
 What is judged are the records of the converted log; how its bytes are laid out is the converter's affair.
 """

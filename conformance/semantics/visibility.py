@@ -1,8 +1,8 @@
 """What an application sees of a fetch, and where the next one starts (record-batch#consumer-requirements).
 
-The rules are those of decisions, read_committed, and the last paragraph of Producer state and control batches:
-control records are never handed out; under read_committed an entry (producer, first offset) of the list of aborted
-transactions hides the transactional batches of that producer from that offset on, until an ABORT marker ends it.
+The rules are those of decisions#read-committed and decisions#producer-state-and-control-batches: control records are
+never handed out; under read_committed an entry (producer, first offset) of the list of aborted transactions hides the
+transactional batches of that producer from that offset on, until an ABORT marker ends it.
 """
 
 from __future__ import annotations

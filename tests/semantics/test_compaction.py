@@ -1,4 +1,4 @@
-"""What the log cleaner leaves of a batch: the facts of the decisions, each seen of Apache Kafka's own filter, too."""
+"""What the log cleaner leaves of a batch (decisions#compaction); each was seen with Apache Kafka's own filter too."""
 
 import pytest
 
