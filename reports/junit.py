@@ -7,6 +7,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from conformance.cases.model import Kind
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
+from conformance.reports.grouping import Section, section_of
 from conformance.running.results import Result, TargetRun
 
 
@@ -44,7 +45,7 @@ def _case(result: Result) -> TestCase:
     case = TestCase(result.case.id, clean(result.target))
     verdict = result.verdict
     message = clean(f"{result.requirement} ({result.level}): {verdict.detail}")
-    if verdict.kind is Kind.PROTOCOL:
+    if section_of(result) is Section.FAULTS:
         case.result = [Error(message, "protocol")]
     elif result.is_unexpected:
         shown = explain(result)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -17,7 +16,9 @@ from conformance.cases.vector_files import Requirement
 from conformance.codec import Violation
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
-from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.reports.grouping import Example, Section, grouped
+from conformance.reports.grouping import Group as Failures
+from conformance.running.results import TargetRun
 
 _LONGEST = 8192
 """Characters of a line; the longest that we make ourselves is a command with a kilobyte of hex."""
@@ -32,34 +33,22 @@ def printable(text: str) -> str:
 
 
 def target_report(run: TargetRun, requirements: dict[str, Requirement]) -> RenderableType:
-    """Everything about one target: failures grouped by requirement, disputed ones, known ones, then the table."""
+    """Everything about one target: failures by requirement, disputed ones, faults of the adapter, then the table."""
+    groups = [group for group in grouped(run) if group.examples]
     parts: list[RenderableType] = [Rule(Text(_title(run)), align="left")]
-    failing = [_Shown(result) for result in run.results if _stands_alone(run, result)]
-    failing += [_Shown(shrunk.result, shrunk) for shrunk in run.shrunk]
-    parts += _groups([shown for shown in failing if not shown.result.disputed], requirements)
-    disputed = [shown for shown in failing if shown.result.disputed]
-    if disputed:
-        parts.append(Text("Disputed: Apache Kafka itself does not meet these requirements", style="bold"))
-        parts += _groups(disputed, requirements)
-    faults = [result for result in run.results if result.verdict.kind is Kind.PROTOCOL]
-    if faults:
-        parts.append(Text("Faults of the adapter", style="bold red"))
-        parts += [_one(_Shown(result)) for result in faults]
+    for section in (Section.FAILURES, Section.DISPUTED, Section.FAULTS):
+        members = [group for group in groups if group.section is section]
+        if members and section in _HEADLINES:
+            parts.append(_HEADLINES[section])
+        parts += [part for group in members for part in _group(group, requirements)]
     parts.append(target_summary(run))
     return Group(*parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A failure to show: a result, and what it stands for where it is a shrunk one."""
-
-    result: Result
-    shrunk: Shrunk | None = None
-
-
-def _stands_alone(run: TargetRun, result: Result) -> bool:
-    """Whether a failure is shown for itself: generated ones are not, where the shrunk ones stand for them."""
-    return result.failed and not result.known and not (run.shrunk and result.case.is_shrinkable)
+_HEADLINES = {
+    Section.DISPUTED: Text("Disputed: Apache Kafka itself does not meet these requirements", style="bold"),
+    Section.FAULTS: Text("Faults of the adapter", style="bold red"),
+}
 
 
 def _title(run: TargetRun) -> str:
@@ -71,14 +60,11 @@ def _title(run: TargetRun) -> str:
     )
 
 
-def _groups(failures: Iterable[_Shown], requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
-    grouped: dict[tuple[int, str], list[_Shown]] = {}
-    for shown in failures:
-        result = shown.result
-        grouped.setdefault((LEVELS.index(result.level), result.requirement), []).append(shown)
-    for (level, name), group in sorted(grouped.items(), key=lambda item: item[0]):
-        yield _heading(name, LEVELS[level], requirements.get(name))
-        yield from map(_one, group)
+def _group(group: Failures, requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
+    """What a group has in common, then its examples."""
+    if group.requirement:
+        yield _heading(group.requirement, group.level, requirements.get(group.requirement))
+    yield from map(_example, group.examples)
 
 
 def _heading(name: str, level: str, requirement: Requirement | None) -> RenderableType:
@@ -89,22 +75,26 @@ def _heading(name: str, level: str, requirement: Requirement | None) -> Renderab
     return Group(head, _indented(Text(requirement.statement, style="italic")))
 
 
-def _one(failure: _Shown) -> RenderableType:
-    result, shrunk = failure.result, failure.shrunk
-    shown = explain(result, shrunk.origin if shrunk else "")
+def _example(example: Example) -> RenderableType:
+    result = example.result
+    shown = explain(result, example.origin)
     head = Text.assemble((result.case.id, "bold"), "  ", (str(result.verdict.kind), "red"))
     if isinstance(result.outcome, Accepted):
         head.append("  " + printable(result.verdict.detail))
-    head.append("  [flaky]" if result.verdict.flaky or (shrunk and shrunk.flaky) else "")
+    head.append("  [flaky]" if example.flaky else "")
     parts: list[RenderableType] = [head]
-    if shrunk:
-        parts.append(Text(f"{shrunk.count} generated, the smallest of {shrunk.origin}", style="dim"))
-    elif result.case.comment:
-        parts.append(Text(result.case.comment, style="dim"))
+    about = stands_for(example) or result.case.comment
+    if about:
+        parts.append(Text(about, style="dim"))
     parts += [_side_by_side(shown), dump(shown.lines, shown.place)]
     # Outside the indented part, which would crop it: it is there to be copied whole.
     command = Text("  " + printable(shown.reproduce) + "\n", style="green", no_wrap=True, overflow="ignore")
     return Group(_indented(Group(*parts)), command)
+
+
+def stands_for(example: Example) -> str:
+    """Which generated failures a shrunk example stands for; empty for one that stands for itself."""
+    return f"{example.count} generated, the smallest of {example.origin}" if example.shrunk else ""
 
 
 def _indented(inner: RenderableType) -> Padding:

@@ -1,4 +1,4 @@
-"""The items that a target hangs into pytest's tree: its claims, a case each, a property per type."""
+"""The pytest items of a target: one for its claims, one per case, one property per type."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 
 from conformance.cases.model import Case, Kind
 from conformance.pytest_plugin import ROOT
-from conformance.pytest_plugin.asking import Questions, Target
-from conformance.pytest_plugin.words import all_described, described, verdict
+from conformance.pytest_plugin.plain_text import described, described_property, verdict
+from conformance.pytest_plugin.selection import Selection
+from conformance.pytest_plugin.target import Target
+from conformance.reports.grouping import Example, Section, section_of
 from conformance.reports.text import printable
 from conformance.running.results import Result, Shrunk
 from conformance.targets.session import CannotStart
@@ -22,12 +24,12 @@ CLAIMS = "probe/claims"
 
 
 def property_name(name: str) -> str:
-    """What the item of a type's generated cases is called."""
+    """The name of the item that judges the generated cases of a type."""
     return f"property/{name}"
 
 
 class KafkaFolder(pytest.Collector):
-    """Where our items hang in pytest's tree: a target's, or the folders of several targets."""
+    """The node above our items: of one target its items, of several targets a folder each."""
 
     targets: Sequence[Target]
 
@@ -42,20 +44,20 @@ class KafkaFolder(pytest.Collector):
             yield folder
 
     def _items(self, target: Target) -> Iterator[pytest.Item]:
-        questions = target.questions
+        selection = target.selection
         yield KafkaClaims.make(self, CLAIMS, target)
-        for case in questions.cases:
+        for case in selection.cases:
             item = KafkaCase.make(self, case.id, target)
             item.case = case
             yield item
-        for name in questions.properties:
+        for name in selection.properties:
             generated = KafkaProperty.make(self, property_name(name), target)
             generated.type = name
             yield generated
 
 
 class _Item(pytest.Item):
-    """A question, or several, to a target."""
+    """An item that puts one or several cases to a target."""
 
     target: Target
 
@@ -67,22 +69,22 @@ class _Item(pytest.Item):
         return item
 
     def runtest(self) -> None:
-        """Ask and judge. A target that is lost fails one item; what is not asked any more is skipped."""
+        """Judge the target. When it cannot be started again, this item fails and the later ones are skipped."""
         if self.target.problem:
             pytest.skip(f"not asked: {self.target.problem}")
         try:
-            self.question()
+            self.judge_target()
         except CannotStart as error:
             self.target.problem = str(error)
         if self.target.problem:
             pytest.fail(self.target.problem, pytrace=False)
 
-    def question(self) -> None:
-        """Ask, and raise what pytest takes as the outcome. Raises CannotStart."""
+    def judge_target(self) -> None:
+        """Put the cases, and raise the outcome as pytest knows it: failed, skipped, xfailed. Raises CannotStart."""
         raise NotImplementedError
 
-    def tell(self, **properties: str) -> None:
-        """Leave words in the report, for JUnit and for the end of the session."""
+    def add_properties(self, **properties: str) -> None:
+        """Add properties to the report of this item: for JUnit files, and for SessionHooks."""
         self.user_properties += properties.items()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -93,12 +95,12 @@ class _Item(pytest.Item):
 class KafkaClaims(_Item):
     """Whether the target can do what it says."""
 
-    def question(self) -> None:
+    def judge_target(self) -> None:
         disproved = self.target.disproved()
         if disproved:
-            requirements = self.target.questions.catalog.requirements
+            requirements = self.target.selection.catalog.requirements
             lines = [f"{len(disproved)} claims disproved, the cases of these types are skipped"]
-            lines += [described(result, requirements) for result in disproved]
+            lines += [described(Example(result), requirements) for result in disproved]
             pytest.fail("\n\n".join(lines), pytrace=False)
 
 
@@ -107,64 +109,68 @@ class KafkaCase(_Item):
 
     case: Case
 
-    def question(self) -> None:
+    def judge_target(self) -> None:
         (result,) = self.target.judge([self.case])
-        self.tell(
+        self.add_properties(
             **{"kafka-target": result.target, "kafka-case": self.case.id, "verdict": str(result.verdict.kind)},
             requirement=result.requirement,
             level=result.level,
         )
-        requirements = self.target.questions.catalog.requirements
-        _decide([result], self.target.questions, lambda bad: described(bad[0], requirements))
+        requirements = self.target.selection.catalog.requirements
+        _raise_outcome([result], self.target.selection, lambda bad: described(Example(bad[0]), requirements))
         self._no_longer_known(result)
 
     def _no_longer_known(self, result: Result) -> None:
-        questions = self.target.questions
+        selection = self.target.selection
         if result.verdict.kind is Kind.PASS:
-            for entry in questions.alone:
+            for entry in selection.known_of_one_case:
                 if entry.covers(result.target, self.case.id):
                     pytest.fail(f"[XPASS(strict)] known failure (line {entry.line}): {entry.reason}", pytrace=False)
 
 
 class KafkaProperty(_Item):
-    """A type's generated cases, all of them: the target agrees with the reference on every one."""
+    """All generated cases of a type: it passes when the target agrees with the reference on every one."""
 
     type: str
 
-    def question(self) -> None:
-        questions = self.target.questions
-        results = self.target.judge(questions.generated(self.type))
+    def judge_target(self) -> None:
+        selection = self.target.selection
+        results = self.target.judge(selection.generated(self.type))
         counts = Counter(str(result.verdict.kind) for result in results)
         judged = next((kind for kind in counts if kind not in ("skip", "protocol")), "skip")
-        self.tell(
+        self.add_properties(
             **{"kafka-target": self.target.name, "kafka-case": self.name, "verdict": judged},
             counts=", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts)),
         )
-        _decide(results, questions, lambda bad: self._in_full(bad, len(results)))
+        _raise_outcome(results, selection, lambda bad: self._in_full(bad, len(results)))
 
     def _in_full(self, bad: Sequence[Result], count: int) -> str:
-        """What the failures come down to; faults of the protocol are not shrunk."""
+        """The failures, each kind by its smallest case; faults of the adapter are not shrunk."""
         shrunk = self.target.shrink(bad) or [Shrunk(bad[0], len(bad), bad[0].case.id)]
-        return all_described(shrunk, count, len(bad), self.target.questions.catalog.requirements)
+        examples = [Example(one.result, one) for one in shrunk]
+        return described_property(examples, count, len(bad), self.target.selection.catalog.requirements)
 
 
-def _decide(results: Sequence[Result], questions: Questions, describe: Callable[[Sequence[Result]], str]) -> None:
-    """Raise what pytest takes as the outcome of the results of one item; nothing when it passed."""
+def _raise_outcome(
+    results: Sequence[Result], selection: Selection, describe: Callable[[Sequence[Result]], str]
+) -> None:
+    """Raise the outcome of an item from its results, as pytest knows it; return when the item passed."""
     bad = [result for result in results if result.is_unexpected]
-    bad += [result for result in results if result.verdict.kind is Kind.PROTOCOL]
+    bad += [result for result in results if section_of(result) is Section.FAULTS]
     if bad:
         pytest.fail(describe(bad), pytrace=False)
-    known = [result for result in results if result.known]
+    known = [result for result in results if section_of(result) is Section.KNOWN]
     if known:
-        entry = next(entry for entry in questions.plan.known if entry.excuses(known[0]))
+        entry = next(entry for entry in selection.plan.known if entry.excuses(known[0]))
         pytest.xfail(f"{entry.reason} ({verdict(known[0])})")
-        # With --runxfail that was no word.
+        # With --runxfail, xfail does nothing.
         if any(result.counts for result in known):
             pytest.fail(describe(known), pytrace=False)
-    spared = [result for result in results if result.failed and not result.known]
-    if spared:
-        share = "" if len(results) == 1 else f"{len(spared)} of {len(results)}, first {spared[0].case.id}: "
-        group = "disputed" if spared[0].disputed else spared[0].level
-        pytest.skip(f"{group}: {share}{verdict(spared[0])}: {printable(spared[0].verdict.detail)}")
+    uncounted = [result for result in results if section_of(result) in (Section.FAILURES, Section.DISPUTED)]
+    if uncounted:
+        first = uncounted[0]
+        share = "" if len(results) == 1 else f"{len(uncounted)} of {len(results)}, first {first.case.id}: "
+        why = "disputed" if first.disputed else first.level
+        pytest.skip(f"{why}: {share}{verdict(first)}: {printable(first.verdict.detail)}")
     if all(result.verdict.kind is Kind.SKIP for result in results):
         pytest.skip(printable(results[0].verdict.detail) if results else "no generated case is selected")

@@ -372,7 +372,7 @@ WRONG_USAGE = {
     "target that does not start, with workers": (["--kafka-target=command:false", "-n2"], "could not be started"),
     "selection of nothing": (["--kafka-target=reference", "--kafka-select=no/such"], "matches no case"),
     "file that is not there": (["--kafka-target=reference", "--kafka-known-failures=no.yaml"], "no.yaml"),
-    "no number": (["--kafka-target=reference", "--kafka-timeout=soon"], "'soon' is no number"),
+    "no number": (["--kafka-target=reference", "--kafka-timeout=soon"], "'soon' is not a number"),
 }
 
 

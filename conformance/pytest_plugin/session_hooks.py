@@ -1,4 +1,4 @@
-"""The hooks that take part in a pytest session when a target is given."""
+"""The pytest hooks of a session in which a target is given."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from conformance import __version__
 from conformance.cases.model import Kind, Unsupported, Verdict
 from conformance.errors import ConformanceError
 from conformance.pytest_plugin import ROOT
-from conformance.pytest_plugin.asking import Questions, Target
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
+from conformance.pytest_plugin.selection import Selection
+from conformance.pytest_plugin.target import Target
 from conformance.running.known_failures import stale
 from conformance.running.results import Result
 from conformance.targets.resolve import resolve
 
 
-class Suite:
-    """The hooks that take part when a target is given, and what they share."""
+class SessionHooks:
+    """The hooks of a session in which a target is given, and what they share."""
 
     def __init__(self, config: pytest.Config, chosen: Sequence[str]) -> None:
         self._config = config
@@ -31,10 +32,10 @@ class Suite:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Read everything, and see that the targets start, before anything is collected. Raises pytest.UsageError."""
+        """Read all files, and check that the targets start, before anything is collected. Raises pytest.UsageError."""
         try:
-            self._questions = Questions(self._config)
-            self._targets = _targets(self._config, self._questions)
+            self._selection = Selection(self._config)
+            self._targets = _targets(self._config, self._selection)
             self._check_chosen()
             if not self._worker and not self._config.getoption("collectonly"):
                 self._try_out()
@@ -43,14 +44,14 @@ class Suite:
             raise pytest.UsageError(f"{ROOT}: {error}") from None
 
     def _check_chosen(self) -> None:
-        names = _names(self._questions)
+        names = _names(self._selection)
         ids = [f"{_folder_id(self._targets, target)}::{name}" for target in self._targets for name in names]
         for chosen in self._chosen:
             if not any(_within(nodeid, chosen) for nodeid in ids):
                 raise pytest.UsageError(f"not found: {chosen}")
 
     def _try_out(self) -> None:
-        """Start every target. With workers, which start their own, it is ended again."""
+        """Start every target. End it again where workers start their own."""
         for target in self._targets:
             target.start()
             if self._config.pluginmanager.hasplugin("dsession"):
@@ -59,12 +60,12 @@ class Suite:
     def pytest_report_header(self) -> list[str]:
         """A line per target, and how many cases there are."""
         names = ", ".join(target.title for target in self._targets)
-        questions = self._questions
-        return [f"{ROOT}: {__version__}, {len(questions.cases)} cases, {len(questions.properties)} properties: {names}"]
+        selection = self._selection
+        return [f"{ROOT}: {__version__}, {len(selection.cases)} cases, {len(selection.properties)} properties: {names}"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Add our items to the project's; whatever selects among items then sees all of them."""
+        """Add our items to those of the project, before any plugin selects among them."""
         root = KafkaFolder.from_parent(session, name=ROOT, nodeid=ROOT)
         root.targets = self._targets
         items += [
@@ -75,25 +76,27 @@ class Suite:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather verdicts, from the workers too."""
-        told = dict(report.user_properties)
-        if report.when == "call" and "kafka-case" in told:
-            self._seen.append((str(told["kafka-target"]), str(told["kafka-case"]), str(told["verdict"])))
+        properties = dict(report.user_properties)
+        if report.when == "call" and "kafka-case" in properties:
+            self._seen.append(
+                (str(properties["kafka-target"]), str(properties["kafka-case"]), str(properties["verdict"]))
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End the targets; what shows only in all results together fails the run here."""
+        """End the targets, and fail the session for what only all results together show."""
         self.pytest_unconfigure()
         ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._worker or not ended or self._config.getoption("collectonly"):
             return
         stopped = session.shouldstop or session.shouldfail
         self._problems += [] if stopped else _unjudged(self._seen)
-        self._problems += _stale(self._questions, self._seen)
+        self._problems += _stale(self._selection, self._seen)
         if self._problems:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what failed the run beside the items."""
+        """Print why the session fails, where no item says so."""
         if self._problems:
             terminalreporter.section(ROOT, red=True)
             for problem in self._problems:
@@ -113,33 +116,33 @@ def _folder_id(targets: Sequence[Target], target: Target) -> str:
     return ROOT if len(targets) == 1 else f"{ROOT}::{target.name}"
 
 
-def _names(questions: Questions) -> list[str]:
-    """What the items of a target are called, in order."""
-    return [CLAIMS, *(case.id for case in questions.cases), *map(property_name, questions.properties)]
+def _names(selection: Selection) -> list[str]:
+    """The names of the items of a target, in order."""
+    return [CLAIMS, *(case.id for case in selection.cases), *map(property_name, selection.properties)]
 
 
-def _targets(config: pytest.Config, questions: Questions) -> list[Target]:
+def _targets(config: pytest.Config, selection: Selection) -> list[Target]:
     """The targets, each named once. Raises UnknownTarget."""
-    # A project's tests may change the working directory between our items.
+    # The tests of the project may change the working directory between our items.
     here = str(config.invocation_params.dir)
-    found = []
+    targets = []
     for name in dict.fromkeys(config.getoption("kafka_target")):
         launch = None if name == "reference" else resolve(name, config.getoption("kafka_python"))
-        found.append(Target(name, launch and replace(launch, cwd=launch.cwd or here), questions))
-    return found
+        targets.append(Target(name, launch and replace(launch, cwd=launch.cwd or here), selection))
+    return targets
 
 
 def _unjudged(seen: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Targets of which every verdict is a skip: nothing was learnt of them."""
+    """A line for each target that only has skipped cases and faults of the adapter."""
     judged: dict[str, bool] = {}
     for target, _, verdict in seen:
         judged[target] = judged.get(target, False) or verdict not in ("skip", "protocol")
     return [f"{target} was judged on no case" for target, any_case in judged.items() if not any_case]
 
 
-def _stale(questions: Questions, seen: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Known failures that say nothing true any more, a line each."""
-    cases = questions.catalog.cases
+def _stale(selection: Selection, seen: Iterable[tuple[str, str, str]]) -> list[str]:
+    """A line for each stale known failure."""
+    cases = selection.catalog.cases
     results = [
         Result(target, cases[name], Unsupported(""), Verdict(Kind(verdict)), cases[name].level)
         for target, name, verdict in seen
@@ -147,5 +150,5 @@ def _stale(questions: Questions, seen: Iterable[tuple[str, str, str]]) -> list[s
     ]
     return [
         f"stale known failure {entry.id} (line {entry.line}): {why}"
-        for entry, why in stale(questions.plan.known, cases, results)
+        for entry, why in stale(selection.plan.known, cases, results)
     ]

@@ -1,4 +1,4 @@
-"""Failures in full, as plain text."""
+"""Failures as plain text, for pytest's report of a failed item."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from rich.console import Console
 
 from conformance.cases.vector_files import Requirement
 from conformance.reports.explain import Explanation, explain, reproduce
-from conformance.reports.text import dump, printable
-from conformance.running.results import Result, Shrunk
+from conformance.reports.grouping import Example
+from conformance.reports.text import dump, printable, stands_for
+from conformance.running.results import Result
 
 
 def verdict(result: Result) -> str:
@@ -18,33 +19,33 @@ def verdict(result: Result) -> str:
     return f"{result.verdict.kind} of {result.requirement}"
 
 
-def all_described(bad: Sequence[Shrunk], count: int, failing: int, requirements: dict[str, Requirement]) -> str:
-    """The first of several kinds of failure in full, the others by the commands that show them.
+def described_property(
+    examples: Sequence[Example], count: int, failing: int, requirements: dict[str, Requirement]
+) -> str:
+    """The first example in full, the others by the commands that show them.
 
-    `failing` of `count` generated cases show one of them.
+    `failing` of the `count` generated cases of a type fail.
     """
-    first, *others = bad
-    lines = [described(first.result, requirements, first)]
+    first, *others = examples
+    lines = [described(first, requirements)]
     lines.append(f"{failing} of {count} generated cases of {first.result.case.type} fail")
     for other in others:
         command = reproduce(other.result.target, other.result.case, other.origin)
         lines.append(f"  {other.count} × {verdict(other.result)}: {printable(command)}")
-    left = failing - sum(each.count for each in bad)
+    left = failing - sum(example.count for example in examples)
     return "\n".join(lines + ([f"  and {left} more"] if left else []))
 
 
-def described(result: Result, requirements: dict[str, Requirement], shrunk: Shrunk | None = None) -> str:
-    """One failure in full; with what it stands for, where it is a shrunk one."""
-    shown = explain(result, shrunk.origin if shrunk else "")
+def described(example: Example, requirements: dict[str, Requirement]) -> str:
+    """One failure in full."""
+    result = example.result
+    shown = explain(result, example.origin)
     requirement = requirements.get(result.requirement)
     lines = [f"{result.requirement} ({result.level}): {result.verdict.kind}: {printable(result.verdict.detail)}"]
     if requirement is not None:
         lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
-    flaky = result.verdict.flaky or (shrunk is not None and shrunk.flaky)
-    lines += ["", f"{result.case.id}  {result.target}" + ("  [flaky]" if flaky else "")]
-    lines += [result.case.comment] if result.case.comment else []
-    if shrunk is not None:
-        lines.append(f"{shrunk.count} generated, the smallest of {shrunk.origin}")
+    lines += ["", f"{result.case.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
+    lines += filter(None, (result.case.comment, stands_for(example)))
     lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]
     lines += [_dump(shown)] if shown.lines else []
     return "\n".join([*lines, printable(shown.reproduce)])

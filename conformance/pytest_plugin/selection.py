@@ -1,0 +1,65 @@
+"""What the options of a pytest session select: cases, properties, and how targets are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from conformance.cases.catalog import read_catalog, select
+from conformance.cases.model import Case
+from conformance.errors import UsageError
+from conformance.running.examiner import Plan, probe_case
+from conformance.running.known_failures import Known, read_known
+from conformance.strategies.seeded.cases import case_of, generated_cases, types_for
+from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.targets.session import Terms
+
+
+class Selection:
+    """The cases and properties that the options select, and the plan by which every target is judged.
+
+    Raises FileError for a file that cannot be read, and UsageError where nothing is selected.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        option = config.getoption
+        self.catalog = read_catalog([Path(path) for path in option("kafka_vectors") or ()])
+        known = read_known(Path(option("kafka_known_failures"))) if option("kafka_known_failures") else ()
+        terms = Terms(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
+        self.plan = Plan(1, terms, option("kafka_fail_on"), option("kafka_strict"), known)
+        self.known_of_one_case = {entry for entry in known if self._is_of_one_case(entry, option("kafka_target"))}
+        self._patterns: list[str] = option("kafka_select") or []
+        self._count, self._seed = option("kafka_generated"), option("kafka_seed")
+        named = [case for pattern in self._patterns for case in case_of(pattern, self.catalog)]
+        self.cases, self.properties = named, []
+        if not named or len(named) != len(self._patterns):
+            self.cases = [*select(self.catalog.cases.values(), self._patterns), *named]
+            self.properties = self._types() if self._count else []
+        if not (self.cases or self.properties):
+            raise UsageError("--kafka-select", "the selection matches no case (see `conformance list`)")
+
+    def _is_of_one_case(self, entry: Known, targets: Sequence[str]) -> bool:
+        """Whether a known failure names one case of one target only: it is stale as soon as that case passes."""
+        names = [target for target in dict.fromkeys(targets) if entry.target in ("", target)]
+        if len(names) != 1 or entry.flaky:
+            return False
+        return sum(entry.covers(names[0], case) for case in self.catalog.cases) == 1
+
+    def _types(self) -> list[str]:
+        """The types that have a property: some of their generated cases are selected."""
+        by_type = [pattern for pattern in self._patterns if pattern.startswith("type:")]
+        certain = types_for(by_type) if by_type or not self._patterns else []
+        return [name for name in types_for(self._patterns) if name in certain or self.generated(name)]
+
+    def generated(self, name: str) -> list[Case]:
+        """The selected cases among the generated ones of a type."""
+        return select(generated_cases([name], self._count, self._seed, self.catalog), self._patterns)
+
+    def one_per_claim(self) -> list[Case]:
+        """Cases that need every claim on which a selected case or property rests."""
+        asked = [(op, name) for name in self.properties if name not in QUESTIONS for op in ("decode", "encode")]
+        asked += [(op, "LOG") for name, (op, _) in QUESTIONS.items() if name in self.properties]
+        probes = [probe_case(op, name) for op, name in asked]
+        return [*self.cases, *(case for case in probes if case is not None)]

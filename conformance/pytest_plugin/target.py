@@ -1,0 +1,70 @@
+"""A target as one pytest process judges it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from conformance.cases.model import Case
+from conformance.pytest_plugin.selection import Selection
+from conformance.running.examiner import Examiner
+from conformance.running.results import Result, Shrunk
+from conformance.running.shrinking import PATIENCE, shrink
+from conformance.targets.process import Launch
+from conformance.targets.session import CannotStart
+
+
+class Target:
+    """A target of this pytest process. It is started when first needed, and that one process gets all cases."""
+
+    def __init__(self, name: str, launch: Launch | None, selection: Selection) -> None:
+        self.name = name
+        self.selection = selection
+        self.problem = ""
+        """Why no further case can be put to it; empty while it answers."""
+        self._launch = launch
+        self._examiner: Examiner | None = None
+        self._version = ""
+        self._disproved: list[Result] | None = None
+        self._patience = PATIENCE
+
+    @property
+    def title(self) -> str:
+        """Its name, with its version where it was started."""
+        return f"{self.name} {self._version}" if self._version.isprintable() and self._version else self.name
+
+    def start(self) -> Examiner:
+        """Start it, if it does not run. Raises CannotStart."""
+        if self._examiner is None:
+            self._examiner = Examiner(self.name, self._launch, self.selection.catalog, self.selection.plan)
+        self._version = self._examiner.describe().version
+        return self._examiner
+
+    def close(self) -> None:
+        """End it."""
+        examiner, self._examiner = self._examiner, None
+        if examiner is not None:
+            examiner.close()
+
+    def disproved(self) -> list[Result]:
+        """Its claims that do not hold, asked once. Raises CannotStart."""
+        if self._disproved is None:
+            self._disproved = self.start().disproved(self.selection.one_per_claim())
+        return self._disproved
+
+    def judge(self, cases: Sequence[Case]) -> list[Result]:
+        """The results of cases, in order. Raises CannotStart."""
+        self.disproved()
+        return list(self.start().results(cases))
+
+    def shrink(self, results: Sequence[Result]) -> list[Shrunk]:
+        """The smallest cases that show the failures; the session spends PATIENCE seconds per target on this in all."""
+        smallest: list[Shrunk] = []
+        started = time.monotonic()
+        try:
+            for shrunk in shrink(results, self.start(), self.selection.catalog, self._patience):
+                smallest.append(shrunk)  # noqa: PERF402 - what was shrunk before an error is kept
+        except CannotStart as error:
+            self.problem = str(error)
+        self._patience -= time.monotonic() - started
+        return smallest
