@@ -1,11 +1,17 @@
-"""Where reports are printed."""
+"""Where reports and progress are printed."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+_WIDTH = 140
+"""Columns where the output is not a terminal."""
 
 
 class PatientConsole(Console):
@@ -14,3 +20,19 @@ class PatientConsole(Console):
     def on_broken_pipe(self) -> None:
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_console(*, err: bool = False) -> Console:
+    """The console on standard output, or on standard error."""
+    console = PatientConsole(stderr=err, highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    return console
+
+
+@contextmanager
+def progress_bar(errors: Console) -> Iterator[Progress]:
+    """Where progress is shown while the work goes on; nothing is shown where `errors` is not a terminal."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        yield progress

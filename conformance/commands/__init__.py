@@ -1,1 +1,1 @@
-"""The commands: a module for each, its options and its call."""
+"""One module per command: its options and its call. Each defines `command`, which returns the exit status."""

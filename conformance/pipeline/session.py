@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import conformance
-from conformance.errors import MachineError, UsageError
+from conformance.errors import MachineError
 from conformance.pipeline.java import java_home
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -53,14 +52,6 @@ def session(master: str | None, app: str, settings: Mapping[str, str] | None = N
             yield _ready(context, folder, log)
         finally:
             _stop(context)
-
-
-def settings_of(given: Sequence[str]) -> dict[str, str]:
-    """Settings of Spark from the command line. Raises UsageError."""
-    for option in given:
-        if not re.match(r"[\w.-]+=", option):
-            raise UsageError("--conf", f"expected KEY=VALUE, found {option[:60]!r}")
-    return {name: value for name, _, value in (option.partition("=") for option in given)}
 
 
 def _is_local(master: str | None) -> bool:

@@ -4,8 +4,13 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+from conformance import commands
+from conformance.cli import COMMANDS
 
 
 def conformance(*arguments, cwd, stdin=None):
@@ -263,9 +268,33 @@ def test_hypothesis_is_imported_only_where_it_is_used(tmp_path):
     assert text(done.stdout).strip() == "False"
 
 
-def test_version_imports_nothing_heavy(tmp_path):
+HEAVY = ("rich", "yaml", "zstandard", "psutil", "msgspec", "conformance.codec", "conformance.commands.run")
+
+
+@pytest.mark.parametrize("asked", ["--version", "--help"])
+def test_version_and_help_import_nothing_heavy(tmp_path, asked):
     probe = (
-        "import sys, conformance.cli; print([m for m in ('rich', 'yaml', 'zstandard', 'psutil') if m in sys.modules])"
+        "import sys; from conformance.cli import main\n"
+        f"try: main([{asked!r}])\n"
+        f"finally: print([m for m in {HEAVY} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, check=True)
-    assert text(done.stdout).strip() == "[]"
+    assert text(done.stdout).splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_table_has_a_module_of_its_name_that_defines_it(name):
+    command = import_module(f"conformance.commands.{name}").command
+    assert command.name == name
+
+
+def test_every_module_of_a_command_is_in_the_table():
+    folder = Path(commands.__file__).parent
+    defining = [path.stem for path in folder.glob("*.py") if "\ndef command(" in path.read_text()]
+    assert sorted(defining) == list(COMMANDS)
+
+
+def test_a_wrong_option_is_told_as_an_option(tmp_path):
+    done = conformance("run", "reference", "--seed", "x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert text(done.stderr) == "conformance: --seed: expected a number or random, found 'x'\n"

@@ -23,7 +23,8 @@ from conformance.exit_status import ExitStatus
 from conformance.pipeline.audit.driver import FINDINGS, Scanned, Terms, audited, write
 from conformance.pipeline.audit.findings import NOTE, UNREAD
 from conformance.pipeline.audit.segments import NoSegments, Segment, find_segments
-from conformance.pipeline.session import session, settings_of
+from conformance.pipeline.options import ScanOptions
+from conformance.pipeline.session import session
 from conformance.reports.text import printable
 
 SHOWN = 20
@@ -33,27 +34,26 @@ _COUNTING = {"must": {"must"}, "should": {"must", "should"}}
 _ORDER = ("must", "should", "may", "informative", UNREAD, NOTE)
 
 
-def run_scan(paths: Sequence[str], options: Mapping[str, Any], console: Console, errors: Console) -> int:
-    """Audit the segments under paths and report; returns the exit status.
+def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitStatus:
+    """Audit the segments under the paths and report.
 
-    Raises FileError for paths, folders and settings that will not do, NoJava, NoSpark or OSError.
+    Raises FileError for paths and folders that will not do, NoJava, NoSpark or OSError.
     """
-    segments = _found(paths)
-    out = options["out"]
-    _check_free(out)
+    segments = _found(options.paths)
+    _check_free(options.out)
     levels = {row.id: row.level for row in read_catalog(()).requirements.values()}
-    terms = Terms(levels, options["split_size"] << 20, tuple(options["uncompacted"]))
+    terms = Terms(levels, options.split_size, options.uncompacted)
     size = sum(one.size for one in segments)
     errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
     try:
-        with session(options["master"], "conformance scan", settings_of(options["conf"])) as spark:
-            report = _report(_written(spark, segments, terms, out))
+        with session(options.spark.master, "conformance scan", options.spark.settings) as spark:
+            report = _report(_written(spark, segments, terms, options.out))
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
-    if options["json_file"] is not None:
-        options["json_file"].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    console.print(_told(report, out, quiet=options["quiet"]), crop=False)
-    return _status(report, options["fail_on"])
+    if options.summary_file is not None:
+        options.summary_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    console.print(_told(report, options.out, quiet=options.quiet), crop=False)
+    return _status(report, options.fail_on)
 
 
 def _written(spark: SparkSession, segments: Sequence[Segment], terms: Terms, out: str) -> Scanned:
@@ -102,7 +102,7 @@ def _report(scanned: Scanned) -> dict[str, Any]:
     }
 
 
-def _status(report: Mapping[str, Any], fail_on: str) -> int:
+def _status(report: Mapping[str, Any], fail_on: str) -> ExitStatus:
     levels = {row["level"] for row in report["summary"]}
     if UNREAD in levels:
         return ExitStatus.WRONG_INPUT

@@ -5,53 +5,46 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.cases.catalog import Catalog, read_catalog
-from conformance.commands.judging import (
-    known_definitions,
-    progress_bar,
-    seed_of,
-    status,
-)
+from conformance.cases.model import Case
 from conformance.errors import UsageError
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.summary import gather
-from conformance.pipeline.session import session, settings_of
+from conformance.pipeline.options import CampaignOptions, SparkOptions
+from conformance.pipeline.session import session
+from conformance.reports.console import progress_bar
 from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
-from conformance.running.examiner import Plan, probe_case
-from conformance.running.known_failures import read_known
+from conformance.running.examiner import probe_case
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import DISTINCT
+from conformance.running.status import status_of
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
-from conformance.targets.session import CannotStart, Terms
+from conformance.targets.session import CannotStart
 
 _LONGEST_TASK = 50
 """Slices of one task at most: what is left when all others are done must not take long."""
 
 
-def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Console, errors: Console) -> int:
-    """Judge everything, or what is left of it, and report; returns the exit status.
+def run_campaign(options: CampaignOptions, console: Console, errors: Console) -> ExitStatus:
+    """Judge everything, or what is left of it, and report.
 
-    Raises UsageError, UnknownTarget, NoJava, NoSpark or OSError before anything runs.
+    Raises UsageError, FileError, UnknownTarget, NoJava, NoSpark or OSError before anything runs.
     """
+    files = options.files or {}
     catalog = read_catalog()
-    campaign = _campaign(targets, options, catalog)
-    known = read_known(options["known_failures"]) if options["known_failures"] is not None else ()
-    settings_of(options["conf"])
-    check_writable(options["files"])
-    plan = Plan(1, campaign.terms, options["fail_on"], options["strict"], known)
-    store = Store(options["out"].absolute())  # executors have a folder of their own to work in
+    campaign = _campaign(options, catalog)
+    check_writable(files)
+    store = Store(options.out.absolute())  # executors have a folder of their own to work in
     with store.opened(campaign):
         work = Task(campaign, store, catalog.requirements, {})
         runs = [TargetRun(target) for target in campaign.targets]
@@ -59,37 +52,36 @@ def run_campaign(targets: Sequence[str], options: dict[str, Any], console: Conso
             _meet(run, work, catalog)
         interrupted = False
         if not any(run.problem for run in runs):
-            interrupted = not store.complete and not _judged(work, options, errors, runs)
+            interrupted = not store.complete and not _judged(work, options.spark, errors, runs)
             finished = not interrupted and not any(run.problem for run in runs)
-            interrupted |= not gather(runs, work, catalog, plan, errors, finished=finished)
-    write_files(options["files"], Report(runs, campaign.seed))
+            interrupted |= not gather(runs, work, catalog, options.plan, errors, finished=finished)
+    write_files(files, Report(runs, campaign.seed))
     for run in runs:
-        _print(run, console, catalog, quiet=options["quiet"])
+        _print(run, console, catalog, quiet=options.quiet)
     if store.complete:
         console.print(f"tables and vectors: {store.folder}", markup=False, soft_wrap=True)
-    return ExitStatus.INTERRUPTED if interrupted else status(runs, stale_entries=False)
+    return ExitStatus.INTERRUPTED if interrupted else status_of(runs)
 
 
-def _campaign(targets: Sequence[str], options: dict[str, Any], catalog: Catalog) -> Campaign:
-    """What the options ask for. Raises UsageError."""
-    messages = known_definitions(options["definitions"])
-    if wrong := [pattern for pattern in options["select"] if not pattern.startswith("type:")]:
+def _campaign(options: CampaignOptions, catalog: Catalog) -> Campaign:
+    """What the options ask for. Raises UsageError or FileError."""
+    if wrong := [pattern for pattern in options.select if not pattern.startswith("type:")]:
         raise UsageError("--select", f"a campaign selects types, type:…, not {wrong[0][:60]!r}")
-    names = types_for(options["select"], message_types(messages))
+    names = types_for(options.select, message_types(options.messages))
     if not names:
-        raise UsageError("--select", f"no type matches {' or '.join(options['select'])[:60]!r}")
-    corpus: tuple[Any, ...] = ()
-    if options["corpus"]:
-        replayed = read_catalog(options["corpus"]).cases
+        raise UsageError("--select", f"no type matches {' or '.join(options.select)[:60]!r}")
+    corpus: tuple[Case, ...] = ()
+    if options.corpus:
+        replayed = read_catalog(options.corpus).cases
         corpus = tuple(case for identity, case in replayed.items() if identity not in catalog.cases)
     return Campaign(
-        tuple(dict.fromkeys(targets)),
+        tuple(dict.fromkeys(options.targets)),
         tuple(names),
-        options["cases"],
-        seed_of(options["seed"]),
-        Terms(timeout=options["timeout"], memory=options["memory"] << 20),
-        options["python"],
-        tuple(messages),
+        options.cases,
+        options.seed,
+        options.plan.terms,
+        options.python,
+        options.messages,
         corpus,
     )
 
@@ -123,13 +115,13 @@ def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -
 # --- judging ------------------------------------------------------------------------------------------
 
 
-def _judged(work: Task, options: dict[str, Any], errors: Console, runs: list[TargetRun]) -> bool:
+def _judged(work: Task, spark_options: SparkOptions, errors: Console, runs: list[TargetRun]) -> bool:
     """Judge the slices that are not done; False when it was interrupted. Raises NoJava or NoSpark."""
     done = work.store.done()
     pending = [number for number in range(work.campaign.slices) if number not in done]
     if not pending:
         return True
-    with session(options["master"], "conformance campaign", settings_of(options["conf"])) as spark:
+    with session(spark_options.master, "conformance campaign", spark_options.settings) as spark:
         failed: list[Exception] = []
 
         def judge_all() -> None:

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from conformance.cases.catalog import Catalog
-from conformance.commands.judging import progress_bar
 from conformance.pipeline.campaign.clusters import Cluster, Rebuilt, clusters, distinct, shrunk, tallies
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, write
+from conformance.reports.console import progress_bar
 from conformance.running.examiner import Plan
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 from conformance.running.saving import save_all

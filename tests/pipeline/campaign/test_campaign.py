@@ -369,11 +369,11 @@ def test_a_claim_that_does_not_hold_is_a_fault_and_is_rested_on_nowhere(tmp_path
 
 def test_a_saved_corpus_is_read_with_its_vectors_and_without_the_bundled_ones(tmp_path):
     from conformance.pipeline.campaign.driver import _campaign
+    from conformance.pipeline.options import CampaignOptions
 
     (tmp_path / "one.yaml").write_text(
         "- {id: mine/one, type: INT8, requirement: general.exact-encoding, value: 1, hex: '01', source: derived}\n"
     )
-    options = {"select": [], "definitions": None, "corpus": [tmp_path], "cases": 5, "seed": "0"}
-    options |= {"timeout": 1.0, "memory": 64, "python": None}
-    campaign = _campaign(["t"], options, read_catalog())
+    options = CampaignOptions(("t",), 5, tmp_path / "out", Plan(), corpus=(tmp_path,))
+    campaign = _campaign(options, read_catalog())
     assert {case.id for case in campaign.corpus} == {"mine/one", "mine/one:encode", "mine/one:size"}

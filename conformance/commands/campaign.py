@@ -1,0 +1,78 @@
+"""`conformance campaign`: judges targets on millions of generated cases, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance.commands import options as shared
+from conformance.exit_status import ExitStatus
+from conformance.pipeline.options import CampaignOptions, SparkOptions
+from conformance.reports.console import open_console
+from conformance.running.examiner import Plan
+from conformance.running.known_failures import read_known
+from conformance.targets.session import Terms
+
+
+@click.command("campaign")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option("--cases", type=click.IntRange(1), required=True, metavar="N", help="Generated cases, over all types.")
+@shared.seed
+@click.option(
+    "--out",
+    type=shared.PATH,
+    required=True,
+    metavar="DIR",
+    help="The campaign's folder; one that was begun there goes on.",
+)
+@shared.master
+@shared.conf
+@click.option("--select", multiple=True, metavar="type:…", help="Only these types; a glob.")
+@click.option(
+    "--corpus",
+    multiple=True,
+    type=shared.PATH,
+    metavar="DIR",
+    help="Vectors of an earlier campaign, to be judged first.",
+)
+@shared.timeout
+@shared.memory
+@shared.python
+@shared.definitions
+@shared.known_failures
+@shared.fail_on
+@shared.strict
+@shared.report_files
+@shared.quiet
+@shared.on_spark
+def command(**given: Any) -> ExitStatus:
+    """Judge targets on millions of generated cases, on Spark.
+
+    Killed and started again with the same --out, it goes on. Exit status: as run.
+    """
+    from conformance.pipeline.campaign.driver import run_campaign
+
+    shared.interrupt_on_sigterm()
+    return run_campaign(_options(given), open_console(), open_console(err=True))
+
+
+def _options(given: dict[str, Any]) -> CampaignOptions:
+    """The options from click's parameters. Raises UsageError or FileError."""
+    path: Path | None = given["known_failures"]
+    terms = Terms(timeout=given["timeout"], memory=given["memory"])
+    return CampaignOptions(
+        given["targets"],
+        given["cases"],
+        given["out"],
+        Plan(1, terms, given["fail_on"], given["strict"], read_known(path) if path is not None else ()),
+        given["seed"],
+        SparkOptions(given["master"], given["conf"]),
+        given["select"],
+        given["corpus"],
+        given["python"],
+        shared.read_messages(given["definitions"]),
+        given["files"],
+        given["quiet"],
+    )

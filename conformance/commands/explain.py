@@ -1,0 +1,39 @@
+"""`conformance explain`: annotates any bytes by the reference codec."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from conformance.codec.dump import annotate
+from conformance.commands import options as shared
+from conformance.reports.console import open_console
+from conformance.reports.text import dump
+
+
+@click.command("explain")
+@click.option(
+    "--type", "name", required=True, metavar="T", help="Such as RECORD_BATCH, ARRAY<INT32>, MESSAGE<FetchRequest,12>."
+)
+@click.argument("given", metavar="HEX|@FILE|-")
+@shared.definitions
+def command(name: str, given: str, definitions: Path | None) -> None:
+    """Annotate any bytes by the reference codec, with every violation and remark."""
+    shared.read_messages(definitions)
+    decoded, lines = annotate(name, _bytes(given))
+    console = open_console()
+    console.print(dump(lines))
+    if decoded.ok:
+        remarks = f", {len(decoded.remarks)} open places" if decoded.remarks else ""
+        console.print(f"a value of {decoded.consumed} bytes{remarks}")
+    else:
+        console.print(f"no value: {decoded.violations[0]}", markup=False)
+
+
+def _bytes(given: str) -> bytes:
+    """Bytes from hex digits, from a file (`@FILE`, raw), or from standard input (`-`, raw). Raises UsageError."""
+    if given == "-":
+        return sys.stdin.buffer.read()
+    return Path(given[1:]).read_bytes() if given.startswith("@") else shared.bytes_of(given, "HEX")

@@ -1,0 +1,17 @@
+"""`conformance fixtures`: writes golden binary fixtures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from conformance.commands import options as shared
+from conformance.running.fixtures import write_fixtures
+
+
+@click.command("fixtures")
+@click.argument("folder", metavar="DIR", type=shared.PATH)
+def command(folder: Path) -> None:
+    """Write golden binary fixtures: the vectors with bytes, a covering set of batches, and a manifest."""
+    click.echo(f"{folder}: {write_fixtures(folder)} fixtures")

@@ -1,0 +1,49 @@
+"""`conformance list`: lists cases, or requirements and the cases that cover each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from conformance.cases.catalog import Catalog, read_catalog, select
+from conformance.cases.model import Case
+from conformance.cases.vector_files import Requirement
+from conformance.commands import options as shared
+from conformance.errors import UserError
+
+
+@click.command("list")
+@click.option("--requirements", is_flag=True, help="List requirements, and the cases that cover each.")
+@click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="As in run.")
+@shared.vectors
+def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
+    """List cases, or requirements with level, document section and cases."""
+    catalog = read_catalog(vectors)
+    cases = select(catalog.cases.values(), patterns)
+    if not cases:
+        raise UserError(f"no case matches {' or '.join(map(repr, patterns))} (see `conformance list`)")
+    if requirements:
+        _list_requirements(catalog, cases, narrowed=bool(patterns))
+        return
+    for case in cases:
+        click.echo(f"{case.id}\t{case.op}\t{case.type}\t{case.level}\t{case.requirement}")
+
+
+def _list_requirements(catalog: Catalog, cases: Sequence[Case], *, narrowed: bool) -> None:
+    covering = catalog.covering()
+    ids = {case.id for case in cases}
+    for name, requirement in catalog.requirements.items():
+        covered_by = [case for case in covering[name] if case in ids]
+        if covered_by or not narrowed:
+            state = f"{len(covered_by)} cases" if covered_by else _why_no_case(requirement)
+            source = ", ".join(requirement.source)
+            click.echo(f"{name}\t{requirement.level}\t{source}\t{state}\t{' '.join(covered_by)}")
+
+
+def _why_no_case(requirement: Requirement) -> str:
+    if not requirement.testable:
+        return f"not testable: {requirement.why}"
+    tool = next((tool for tool in ("lint", "scan") if tool in requirement.tests), None)
+    return f"by conformance {tool}" if tool else "no case yet"

@@ -1,0 +1,159 @@
+"""The options that several commands share, each written once, and what is made of them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import signal
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+from conformance.errors import MachineError, UsageError
+from conformance.reports.formats import FORMATS
+
+if TYPE_CHECKING:
+    from conformance.codec.messages import Message
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PATH = click.Path(path_type=Path)
+
+
+# --- from the text of an option to its value ----------------------------------------------------------
+
+
+def _seed(_: click.Context, __: click.Parameter, text: str) -> int:
+    """A seed as it was given, or one at random. Raises UsageError."""
+    if text == "random":
+        return secrets.randbelow(1 << 32)
+    if not text.isdigit():
+        raise UsageError("--seed", f"expected a number or random, found {text[:40]!r}")
+    return int(text)
+
+
+def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Settings of Spark by their names. Raises UsageError."""
+    settings = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not re.fullmatch(r"[\w.-]+", name):
+            raise UsageError("--conf", f"expected KEY=VALUE, found {text[:60]!r}")
+        settings[name] = value
+    return settings
+
+
+def mebibytes(_: click.Context, __: click.Parameter, number: int) -> int:
+    """Bytes, from an option in MiB."""
+    return number << 20
+
+
+# --- options ------------------------------------------------------------------------------------------
+
+seed = click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    metavar="N|random",
+    callback=_seed,
+    help="The seed of the generated cases.",
+)
+timeout = click.option(
+    "--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer."
+)
+memory = click.option(
+    "--memory",
+    type=click.IntRange(16),
+    default=1024,
+    show_default=True,
+    callback=mebibytes,
+    help="MiB for a target and its children.",
+)
+python = click.option("--python", metavar="PATH", help="Interpreter for module targets.")
+definitions = click.option(
+    "--definitions",
+    type=PATH,
+    metavar="PATH",
+    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+)
+vectors = click.option("--vectors", multiple=True, type=PATH, metavar="DIR", help="A further folder of vectors.")
+known_failures = click.option(
+    "--known-failures", type=PATH, metavar="FILE", help="YAML list of {id, reason} that do not count."
+)
+fail_on = click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should"]),
+    default="must",
+    show_default=True,
+    help="Lowest level that counts.",
+)
+strict = click.option("--strict", is_flag=True, help="Disputed failures count too.")
+quiet = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
+master = click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
+conf = click.option("--conf", multiple=True, metavar="KEY=VALUE", callback=_settings, help="A setting of Spark.")
+
+
+def report_files(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command an option per report format; it gets the paths as `files`, by the name of the format."""
+
+    @wraps(command)
+    def wrapped(**options: Any) -> R:
+        paths = {form.name: options.pop(f"{form.name}_report") for form in FORMATS}
+        return command(**options, files={name: path for name, path in paths.items() if path is not None})
+
+    for form in reversed(FORMATS):
+        wrapped = click.option(f"--{form.name}", f"{form.name}_report", type=PATH, metavar="FILE", help=form.help)(
+            wrapped
+        )
+    return wrapped
+
+
+# --- what commands have in common ---------------------------------------------------------------------
+
+
+def on_spark(command: Callable[P, R]) -> Callable[P, R]:
+    """Refuse a command where Spark is not installed. Raises MachineError."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            for name in ("pyarrow", "pyspark"):
+                import_module(name)
+        except ImportError as error:
+            raise MachineError(f"{error.name} is not installed: pip install 'kafka-conformance[spark]'") from None
+        return command(*args, **kwargs)
+
+    return wrapped
+
+
+def interrupt_on_sigterm() -> None:
+    """Let a `timeout` or a CI job that ends the command interrupt it: it ends its targets and reports."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def read_messages(path: Path | None) -> tuple[Message, ...]:
+    """The messages that are defined at the path of --definitions, from now on known as types. Raises UsageError."""
+    from conformance import codec
+    from conformance.definitions.files import DefinitionError, usable
+
+    if path is None:
+        return ()
+    try:
+        messages = tuple(usable(path).messages.values())
+        codec.know(messages)
+    except (DefinitionError, ValueError) as error:
+        raise UsageError("--definitions", str(error)) from None
+    return messages
+
+
+def bytes_of(text: str, where: str) -> bytes:
+    """Bytes from the hex digits of an option or argument, named `where`. Raises UsageError."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise UsageError(where, f"expected hex digits, found {text[:60]!r}") from None

@@ -1,0 +1,54 @@
+"""A case of the user's own, from the text of `--case`; the reference says what to expect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from conformance import codec
+from conformance.cases.catalog import Catalog
+from conformance.cases.from_reference import ad_hoc_case
+from conformance.cases.model import WHOLE_LOG, Case, Op
+from conformance.codec.notation import NotationError
+from conformance.commands.options import bytes_of
+from conformance.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCase:
+    """The texts of `--case` and `--op`."""
+
+    text: str
+    op: Op
+
+
+def own_case(given: OwnCase, catalog: Catalog) -> Case:
+    """The case.
+
+    To decode, the text is TYPE:HEX or TYPE:@FILE (raw bytes). With other operations it is TYPE:JSON or TYPE:@FILE: the
+    value to encode, with magic and compression beside it for a MESSAGE_SET, or LOG:{the request}.
+    Raises UsageError, UnknownType or OSError.
+    """
+    name, colon, rest = given.text.partition(":")
+    if not colon:
+        raise UsageError("--case", f"expected TYPE:HEX or TYPE:@FILE, found {given.text[:60]!r}")
+    codec.wire(name)
+    path = rest[1:] if rest.startswith("@") else ""
+    if given.op == "decode":
+        data = Path(path).read_bytes() if path else bytes_of(rest, "--case")
+        return ad_hoc_case("decode", name, {"hex": data.hex()}, catalog, origin=path)
+    if given.op in WHOLE_LOG and name != "LOG":
+        raise UsageError("--case", f"{given.op} is asked of a LOG, not of {name}")
+    return _from_json(given.op, name, Path(path).read_bytes() if path else rest.encode(), catalog, path)
+
+
+def _from_json(op: Op, name: str, text: bytes, catalog: Catalog, path: str) -> Case:
+    try:
+        asked = msgspec.json.decode(text)
+        parts = asked if op in WHOLE_LOG or name == "MESSAGE_SET" else {"value": asked}
+        return ad_hoc_case(op, name, parts, catalog, origin=path)
+    except (msgspec.DecodeError, NotationError) as error:
+        what = f"a {op} request" if op in WHOLE_LOG else f"a value of {name}"
+        raise UsageError("--case", f"not {what}: {error}") from None

@@ -1,0 +1,210 @@
+"""`conformance run`: judges one or several targets, reports, and says how it went."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from rich.console import Console
+
+from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.model import Case
+from conformance.commands import options as shared
+from conformance.commands.own_case import OwnCase, own_case
+from conformance.errors import UsageError, UserError
+from conformance.exit_status import ExitStatus
+from conformance.reports.console import open_console, progress_bar
+from conformance.reports.formats import Report, check_writable, write_files
+from conformance.reports.text import target_report, target_summary
+from conformance.running.examiner import Plan, run_target
+from conformance.running.known_failures import Known, read_known, stale, updated
+from conformance.running.results import TargetRun
+from conformance.running.saving import save_all
+from conformance.running.selection import Selection, selected_cases
+from conformance.running.shrinking import shrink_all
+from conformance.running.status import status_of
+from conformance.targets.process import Launch
+from conformance.targets.resolve import resolve
+from conformance.targets.session import Terms
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What `conformance run` is asked for."""
+
+    launches: Mapping[str, Launch | None]
+    """How each target is started, by its name (None: the reference)."""
+    vectors: tuple[Path, ...]
+    selection: Selection
+    own_case: OwnCase | None
+    """A case of the user's own, instead of the selection."""
+    plan: Plan
+    known_failures: Path | None
+    update_known_failures: bool
+    save_failures: Path | None
+    files: Mapping[str, Path]
+    """The report files, by the name of the format."""
+    quiet: bool
+
+
+@click.command("run")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "--select", multiple=True, metavar="PATTERN", help="Glob over case ids, or type:…, requirement:…, level:…."
+)
+@click.option("--case", metavar="TYPE:HEX|TYPE:@FILE", help="One case of your own; the reference says what to expect.")
+@click.option(
+    "--op",
+    type=click.Choice(["decode", "encode", "read", "convert", "sequence"]),
+    default="decode",
+    help="What to do with --case: decode bytes; the others take JSON.",
+)
+@shared.vectors
+@click.option("--as-of", metavar="VERSION", help="Only the cases that this release of the suite had.")
+@click.option(
+    "--generated", type=click.IntRange(0), default=200, show_default=True, metavar="N", help="Generated cases per type."
+)
+@shared.seed
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=min(4, os.cpu_count() or 1),
+    show_default=True,
+    help="Processes of a target at once.",
+)
+@shared.timeout
+@shared.memory
+@shared.python
+@shared.definitions
+@shared.known_failures
+@click.option("--update-known-failures", is_flag=True, help="Write new failures to that file, drop stale entries.")
+@click.option(
+    "--save-failures",
+    type=shared.PATH,
+    metavar="DIR",
+    help="Write each distinct generated failure as a vector.",
+)
+@shared.fail_on
+@shared.strict
+@shared.report_files
+@shared.quiet
+def command(**given: Any) -> ExitStatus:
+    """Judge one or several targets.
+
+    TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py or command:COMMAND LINE.
+    Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
+    """
+    shared.interrupt_on_sigterm()
+    return run(_options(given), open_console(), open_console(err=True))
+
+
+def _options(given: dict[str, Any]) -> RunOptions:
+    """The options from click's parameters. Raises UsageError, FileError or UnknownTarget."""
+    # What is quickly found wrong comes first: cases take seconds to make.
+    launches = {
+        target: None if target == "reference" else resolve(target, given["python"]) for target in given["targets"]
+    }
+    terms = Terms(timeout=given["timeout"], memory=given["memory"])
+    known = _known(given["known_failures"], update=given["update_known_failures"])
+    return RunOptions(
+        launches,
+        given["vectors"],
+        Selection(
+            given["select"],
+            given["as_of"],
+            given["generated"],
+            given["seed"],
+            shared.read_messages(given["definitions"]),
+        ),
+        None if given["case"] is None else OwnCase(given["case"], given["op"]),
+        Plan(given["jobs"], terms, given["fail_on"], given["strict"], known),
+        given["known_failures"],
+        given["update_known_failures"],
+        given["save_failures"],
+        given["files"],
+        given["quiet"],
+    )
+
+
+def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
+    """The known failures; a file that is to be written need not exist yet. Raises UsageError or FileError."""
+    if path is None:
+        if update:
+            raise UsageError("--update-known-failures", "name the file with --known-failures")
+        return ()
+    return () if update and not path.exists() else read_known(path)
+
+
+# --- judging ------------------------------------------------------------------------------------------
+
+
+def run(options: RunOptions, console: Console, errors: Console) -> ExitStatus:
+    """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
+    catalog = read_catalog(options.vectors)
+    cases = _cases(options, catalog)
+    check_writable(options.files)
+    runs: list[TargetRun] = []
+    interrupted = _judge(options, cases, catalog, runs, errors)
+    if options.save_failures is not None:
+        save_all(runs, options.save_failures)
+    known = options.plan.known
+    old = stale(known, catalog.cases, [result for run in runs for result in run.results])
+    if options.update_known_failures and options.known_failures is not None:
+        _update_known(options.known_failures, known, runs, [entry for entry, _ in old])
+        old = []
+    # Files first: whoever reads the text may have gone.
+    write_files(options.files, Report(runs, options.selection.seed, [(entry.id, why) for entry, why in old]))
+    for run in runs:
+        console.print(target_summary(run) if options.quiet else target_report(run, catalog.requirements), crop=False)
+    if options.update_known_failures:
+        console.print(f"{options.known_failures}: updated", markup=False, soft_wrap=True)
+    for entry, why in old:
+        console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False, soft_wrap=True)
+    return ExitStatus.INTERRUPTED if interrupted else status_of(runs, stale_entries=bool(old))
+
+
+def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
+    """The cases that are asked for, at least one. Raises UsageError or UnknownType."""
+    if options.own_case is not None:
+        return [own_case(options.own_case, catalog)]
+    cases = selected_cases(options.selection, catalog)
+    if not cases:
+        raise UserError("the selection matches no case (see `conformance list`)")
+    return cases
+
+
+def _judge(
+    options: RunOptions, cases: Sequence[Case], catalog: Catalog, runs: list[TargetRun], errors: Console
+) -> bool:
+    """Judge target by target into `runs`; whether it was interrupted."""
+    try:
+        with progress_bar(errors) as progress:
+            for target, launch in options.launches.items():
+                task = progress.add_task(target, total=len(cases))
+                record, results = run_target(target, launch, cases, catalog, options.plan)
+                runs.append(record)
+                try:
+                    for count, _ in enumerate(results):
+                        if count % 16 == 0:
+                            progress.update(task, completed=count)
+                finally:
+                    results.close()  # type: ignore[attr-defined]
+                progress.update(task, description=f"{target}: shrinking", completed=len(cases))
+                record.shrunk += shrink_all(record, launch, catalog, options.plan)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _update_known(path: Path, known: Sequence[Known], runs: Sequence[TargetRun], gone: Sequence[Known]) -> None:
+    """Write the list anew, and take what it now names as known."""
+    rows = updated(known, [result for run in runs for result in run.results], gone)
+    text = yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
+    path.write_text(text, encoding="utf-8")
+    for run in runs:
+        run.results[:] = [replace(result, known=True) if result.counts else result for result in run.results]

@@ -1,0 +1,29 @@
+"""`conformance serve`: speaks the target protocol for the reference or a Python module."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from conformance.commands import options as shared
+from conformance.targets.resolve import UnknownTarget, resolve
+from conformance.targets.serving import serve_reference
+
+
+@click.command("serve")
+@click.argument("target")
+@shared.python
+@shared.definitions
+def command(target: str, python: str | None, definitions: Path | None) -> None:
+    """Speak the target protocol on standard input and output for the reference or a Python module."""
+    if target == "reference":
+        shared.read_messages(definitions)
+        serve_reference(sys.stdin.buffer, sys.stdout.buffer)
+        return
+    launch = resolve(target, python)
+    if target.startswith("command:"):
+        raise UnknownTarget(f"{target} speaks the protocol already")
+    os.execvpe(launch.command[0], launch.command, {**os.environ, **launch.env})  # noqa: S606 - becomes the target

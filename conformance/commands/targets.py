@@ -1,0 +1,42 @@
+"""`conformance targets`: lists the bundled adapters, and sets one up."""
+
+from __future__ import annotations
+
+import subprocess
+
+import click
+from rich.table import Table
+
+from conformance.exit_status import ExitStatus
+from conformance.reports.console import open_console
+from conformance.targets.resolve import UnknownTarget, adapters, set_up
+
+
+@click.command("targets")
+@click.option("--setup", metavar="NAME", help="Set an adapter up: build what it needs.")
+def command(setup: str | None) -> ExitStatus:
+    """List the bundled adapters, and what is missing where one cannot run."""
+    if setup is not None:
+        return _set_up(setup)
+    table = Table("target", "language", "state", "judges", box=None, header_style="dim")
+    table.add_row("reference", "python", "ready", "the suite's own codec")
+    for adapter in adapters().values():
+        lacking = adapter.missing()
+        state = f"lacks {', '.join(lacking)}" if lacking else "ready"
+        table.add_row(adapter.name, adapter.language, state, adapter.about)
+    open_console().print(table)
+    return ExitStatus.OK
+
+
+def _set_up(name: str) -> ExitStatus:
+    """Set an adapter up, and say each step. Raises UnknownTarget."""
+    known = adapters()
+    if name not in known:
+        raise UnknownTarget(f"there is no adapter {name!r}: there are {', '.join(known)}")
+    try:
+        for step in set_up(known[name]):
+            click.echo(step)
+    except subprocess.CalledProcessError as error:
+        click.echo(f"conformance: setting up {name} failed: {error}", err=True)
+        return ExitStatus.NOT_JUDGED
+    return ExitStatus.OK
