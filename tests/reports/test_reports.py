@@ -6,6 +6,7 @@ import io
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from importlib import import_module
 
 import msgspec
 import pytest
@@ -114,9 +115,8 @@ def test_every_format_is_written_to_the_file_that_is_named_for_it(form, tmp_path
 
 @pytest.mark.parametrize("command", ["run", "campaign"])
 def test_every_format_is_an_option_of_runs_and_of_campaigns(command):
-    from conformance.cli import main
-
-    options = {name for parameter in main.commands[command].params for name in parameter.opts}
+    module = import_module(f"conformance.commands.{command}")
+    options = {name for parameter in module.command.params for name in parameter.opts}
     assert options >= {f"--{form.name}" for form in FORMATS}
 
 
