@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from conformance import codec
 from conformance.cases.from_reference import as_given, parts_of
@@ -42,19 +42,20 @@ _LONGEST = 1024
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a person needs to see of one failure."""
+    """What a report shows of one failure."""
 
     expected: str
     actual: str
     lines: tuple[Line, ...]
-    """The part of the annotated bytes that matters."""
+    """The annotated bytes around the place that matters."""
     place: int
-    """Which of them is the place; -1 when there is none."""
+    """The index of that place in `lines`; -1 when there is none."""
     reproduce: str
+    """A command that puts the case to the target again."""
 
 
 def explain(result: Result, origin: str = "") -> Explanation:
-    """Explain a failing result; `origin` is the generated case that a shrunk one came from."""
+    """Explain a failing result; `origin` is the id of the generated case that a shrunk one came from."""
     case, path = result.case, result.verdict.path
     lines, place = around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
@@ -62,7 +63,7 @@ def explain(result: Result, origin: str = "") -> Explanation:
 
 
 def around(case: Case, path: str) -> tuple[list[Line], int]:
-    """The lines of the dump near the place where a case matters, and the index of that place among them."""
+    """The lines of the dump near the field at `path`, and the index of its line among them (-1: no such line)."""
     if case.data is None:
         return [], -1
     read, lines = annotate(case.type, case.data)
@@ -87,12 +88,12 @@ def _place(case: Case, path: str, read: codec.Decoded, lines: list[Line]) -> int
 # --- expected and actual ------------------------------------------------------------------------------
 
 
-def expected_json(case: Case) -> Any:
-    """The expectation in notation, as the JSON report holds it."""
+def expected_json(case: Case) -> dict[str, object]:
+    """The expectation in value notation, as the JSON report holds it."""
     return _expectation(case, case.expect)
 
 
-def _expectation(case: Case, expect: Expectation) -> Any:
+def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
     if isinstance(expect, Delivers | Converts | Sequences):
         return _log_expectation(expect)
     render = codec.wire(case.type).notation.render
@@ -112,7 +113,7 @@ def _expectation(case: Case, expect: Expectation) -> Any:
             return {"size": size}
 
 
-def _log_expectation(expect: Delivers | Converts | Sequences) -> Any:
+def _log_expectation(expect: Delivers | Converts | Sequences) -> dict[str, object]:
     match expect:
         case Delivers(view, _, is_open):
             shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
@@ -124,7 +125,7 @@ def _log_expectation(expect: Delivers | Converts | Sequences) -> Any:
             return {"value": [" or ".join(sorted(right)) for right in answers]}
 
 
-def actual_json(result: Result) -> Any:
+def actual_json(result: Result) -> dict[str, object]:
     """What the target did, as the JSON report holds it."""
     match result.outcome:
         case Accepted(answer):
@@ -138,19 +139,17 @@ def actual_json(result: Result) -> Any:
 
 
 def expected_text(case: Case, path: str = "") -> str:
-    """The expectation in a line, narrowed to the field at `path` where the values part."""
+    """The expectation in one line; where expected and actual differ at a field, only that field, at `path`."""
     match case.expect:
         case Refuses(_, said):
             return f"refused ({said})"
         case AnyOf(readings):
             shown = ("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
-            return " or ".join(shown) or "any answer at all"
+            return " or ".join(shown) or "any answer"
         case Reads() | WritesAs() | Converts() | Sequences():
             return _narrowed(expected_json(case), path)
         case Delivers() as delivers:
-            return _narrowed(_log_expectation(replace(delivers, open=False)), path) + (
-                " or refused" if delivers.open else " or an error" if delivers.view.damage else ""
-            )
+            return _delivered_text(delivers, path)
         case Writes(data) if path and not path.startswith("@"):
             return _written_text(case.type, data.hex(), path)
         case Writes(data):
@@ -159,8 +158,17 @@ def expected_text(case: Case, path: str = "") -> str:
             return str(size)
 
 
+def _delivered_text(expect: Delivers, path: str) -> str:
+    """What a read is expected to deliver, and what else is right: over damage, or where the documents leave it open."""
+    damaged = expect.view.damage is not None
+    if path == "error":
+        return "an error" if damaged else "no error"
+    shown = _narrowed(_log_expectation(replace(expect, open=False)), path)
+    return shown + (" or refused" if expect.open else " or an error" if damaged else "")
+
+
 def actual_text(result: Result, path: str = "") -> str:
-    """What the target did in a line, narrowed likewise."""
+    """What the target did in one line, narrowed to the field at `path` in the same way."""
     match result.outcome:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
@@ -170,9 +178,10 @@ def actual_text(result: Result, path: str = "") -> str:
             expect = result.case.expect
             name = expect.type if isinstance(expect, WritesAs) else ""
             return "wrote " + _written_text(name or result.case.type, answer["hex"], path)
+        case Accepted(answer) if isinstance(result.case.expect, Measures) and answer.get("size") is not None:
+            return _json(answer["size"])
         case Accepted(answer):
-            shown = answer.get("size") if isinstance(result.case.expect, Measures) else None
-            return _json(shown) if shown is not None else _narrowed(_tidy(result.case, answer), path, said="accepted")
+            return _narrowed(_in_our_notation(result.case, answer), path, said="accepted")
         case Refused(error, message):
             return f"refused ({error}{': ' + _cut(message) if message else ''})"
         case Unsupported(reason):
@@ -181,8 +190,8 @@ def actual_text(result: Result, path: str = "") -> str:
             return f"{how}: {_cut(detail)}"
 
 
-def _tidy(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer with its value as we write it ("1000", not 1000), where it is in notation at all."""
+def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, object]:
+    """The answer with its value as we write it ("1000", not 1000); as it came, where it is not a value of the type."""
     notation = VIEW if case.op == "read" else codec.wire(case.type).notation
     try:
         return {**answer, "value": notation.render(notation.parse(answer["value"]))}
@@ -191,7 +200,7 @@ def _tidy(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _written_text(name: str, digits: str, path: str) -> str:
-    """What was written: the field at a path, as the reference reads it, or the bytes."""
+    """What an encoder wrote: the field at `path`, as the reference reads it, or the bytes."""
     try:
         read = codec.decode(name, bytes.fromhex(digits))
     except ValueError:
@@ -201,11 +210,13 @@ def _written_text(name: str, digits: str, path: str) -> str:
     return _narrowed({"value": codec.wire(name).notation.render(read.value)}, path)
 
 
-def _converted_text(digits: Any, path: str) -> str:
-    """What a converter wrote: the field at a path, as the reference reads it, or the bytes."""
+def _converted_text(digits: object, path: str) -> str:
+    """What a converter wrote: the field at `path`, as the reference reads it, or the bytes."""
+    if not isinstance(digits, str):
+        return _json(digits)
     try:
         read = codec.decode("LOG", bytes.fromhex(digits))
-    except (TypeError, ValueError):
+    except ValueError:
         return _json(digits)
     if not read.ok:
         return _json(digits)
@@ -213,18 +224,20 @@ def _converted_text(digits: Any, path: str) -> str:
 
 
 def _hex_near(data: bytes, path: str) -> str:
+    """The bytes around the one that `path` (`@17`) names, and how many there are in all."""
     at = int(path[1:]) if path.startswith("@") else 0
     first = max(0, at - 4)
     window = data[first : at + 8].hex(" ")
     return f"{'… ' if first else ''}{window}{' …' if at + 8 < len(data) else ''} ({len(data)} bytes)"
 
 
-def _narrowed(answer: Any, path: str, *, said: str = "") -> str:
+def _narrowed(answer: Mapping[str, object], path: str, *, said: str = "") -> str:
+    """An answer in one line, or only its field at `path`; `said` stands before a whole value."""
     if path == "consumed":
         return f"consumed {answer.get('consumed')}"
     if path and path != "value":
-        value = answer.get("value", answer.get("decodes-to"))
-        return f"{path} = {_json(_at(value, path))}"
+        value = _at(answer.get("value", answer.get("decodes-to")), path)
+        return f"no {path}" if value is _ABSENT else f"{path} = {_json(value)}"
     if "value" in answer:
         return f"{said + ': ' if said else ''}{_json(answer['value'])}"
     return said or _json(answer)
@@ -233,22 +246,28 @@ def _narrowed(answer: Any, path: str, *, said: str = "") -> str:
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
-def _at(value: Any, path: str) -> Any:
-    """The part of a value in notation at a path of names and indexes; what is not there is shown as such."""
+_ABSENT = object()
+
+
+def _at(value: object, path: str) -> object:
+    """The part of a value in notation at a path of names and indexes; _ABSENT where the value has no such part."""
     for name, index in _STEP.findall(path):
-        try:
-            value = value[int(index)] if index else value[name]
-        except (KeyError, IndexError, TypeError):
-            return "(nothing)"
+        if index and isinstance(value, list) and int(index) < len(value):
+            value = value[int(index)]
+        elif isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            return _ABSENT
     return value
 
 
 def _cut(text: str) -> str:
-    """What a target says, as much as anybody wants to read of it."""
+    """The front of a long text of a target."""
     return text if len(text) <= 400 else f"{text[:390]}… ({len(text)} characters)"
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
+    """A value as JSON, cut to a length to read."""
     shown = json.dumps(value, ensure_ascii=False)
     shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
     return shown if len(shown) <= 160 else f"{shown[:150]}… ({len(shown)} characters)"
@@ -258,7 +277,7 @@ def _json(value: Any) -> str:
 
 
 def reproduce(target: str, case: Case, origin: str = "") -> str:
-    """One command that puts this case to this target again; a large shrunk one by the case it came from."""
+    """One command that puts this case to this target again; for a large shrunk case, the case `origin` it came from."""
     command = ["conformance", "run", target]
     message = codec.message_of(case.type)
     if message is not None and message[0].origin:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import msgspec
 
@@ -19,7 +18,7 @@ def render(report: Report) -> str:
     return msgspec.json.format(msgspec.json.encode(as_json(report)).decode(), indent=1) + "\n"
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: Report) -> dict[str, object]:
     """The whole report as plain data."""
     runs = report.runs
     return {
@@ -31,7 +30,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _target(run: TargetRun) -> dict[str, Any]:
+def _target(run: TargetRun) -> dict[str, object]:
     described = run.description.raw if run.description else None
     status = (
         "not started"
@@ -53,15 +52,15 @@ def summary(numbers: Tally) -> dict[str, int]:
     return {**{str(kind): counts[kind] for kind in Kind}, "disputed": numbers.disputed.total()}
 
 
-def _shrunk(shrunk: Shrunk) -> dict[str, Any]:
+def _shrunk(shrunk: Shrunk) -> dict[str, object]:
     shown = _result(shrunk.result)
     origin = {"of": shrunk.origin, "count": shrunk.count, "flaky": shrunk.flaky}
     return {**shown, **origin, "reproduce": reproduce(shrunk.result.target, shrunk.result.case, shrunk.origin)}
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: Result) -> dict[str, object]:
     case = result.case
-    shown: dict[str, Any] = {
+    shown: dict[str, object] = {
         "target": result.target,
         "id": case.id,
         "kind": "generated" if case.is_shrinkable else "vector",

@@ -12,12 +12,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from conformance import codec
 from conformance.cases.model import (
     Accepted,
     AnyOf,
     Broke,
     Case,
     CaseKind,
+    Delivers,
     Kind,
     Measures,
     Reads,
@@ -35,6 +37,7 @@ from conformance.reports.json_file import as_json
 from conformance.reports.junit import render as as_junit
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import Result, TargetRun
+from conformance.semantics.visibility import View
 from conformance.targets.protocol import description
 
 PLAIN = bytes.fromhex(
@@ -268,8 +271,6 @@ def test_disputed_failures_and_faults_of_the_adapter_stand_apart(catalog):
 
 
 def test_a_wrong_field_is_shown_at_its_bytes(catalog):
-    from conformance import codec
-
     value = codec.decode("RECORD_BATCH", PLAIN).value
     answer = codec.wire("RECORD_BATCH").notation.render(value)
     answer["records"][1]["offset"] = "7"
@@ -282,12 +283,36 @@ def test_a_wrong_field_is_shown_at_its_bytes(catalog):
 
 
 def test_a_wrong_flag_is_shown_at_the_attributes():
-    from conformance import codec
-
     value = codec.decode("RECORD_BATCH", PLAIN).value
     one = case(Reads(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("compression",))
     shown = explain(result(one, Accepted({"value": {"compression": "gzip"}, "consumed": 88})))
     assert shown.lines[shown.place].path == "attributes"
+
+
+SEEN = {"offset": "0", "timestamp": "5", "timestampType": "CreateTime", "key": None, "value": "61", "headers": []}
+CORRUPT = codec.Violation("crc.mismatch-corrupt", 17, "the checksum differs")
+
+
+@pytest.mark.parametrize(
+    ("damage", "answer", "path", "expected", "actual"),
+    [
+        (
+            None,
+            {"records": [SEEN], "nextOffset": "1"},
+            "records[0]",
+            "no records[0]",
+            f"records[0] = {json.dumps(SEEN)}",
+        ),
+        (None, {"records": [], "nextOffset": "0", "error": "corrupt"}, "error", "no error", 'error = "corrupt"'),
+        (CORRUPT, {"records": [], "nextOffset": "0"}, "error", "an error", "no error"),
+        (None, {"records": []}, "nextOffset", 'nextOffset = "0"', "no nextOffset"),
+    ],
+)
+def test_a_part_that_is_missing_on_one_side_is_said_to_be_missing(damage, answer, path, expected, actual):
+    view = View(0, (), (), {}, damage=damage)
+    one = case(Delivers(view, view), op="read", type="LOG", data=b"")
+    shown = explain(replace(result(one, Accepted({"value": answer})), verdict=Verdict(Kind.FAIL, path=path)))
+    assert (shown.expected, shown.actual) == (expected, actual)
 
 
 def test_bytes_that_must_be_refused_are_shown_at_the_violation():
