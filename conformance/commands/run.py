@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 from rich.console import Console
 
 from conformance.cases.catalog import Catalog, read_catalog
@@ -22,7 +21,7 @@ from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.examiner import Plan, run_target
-from conformance.running.known_failures import Known, read_known, stale, updated
+from conformance.running.known_failures import Known, read_known, stale, updated, write_known
 from conformance.running.results import TargetRun
 from conformance.running.saving import save_all
 from conformance.running.selection import Selection, selected_cases
@@ -203,8 +202,6 @@ def _judge(
 
 def _update_known(path: Path, known: Sequence[Known], runs: Sequence[TargetRun], gone: Sequence[Known]) -> None:
     """Write the list anew, and take what it now names as known."""
-    rows = updated(known, [result for run in runs for result in run.results], gone)
-    text = yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
-    path.write_text(text, encoding="utf-8")
+    write_known(path, updated(known, [result for run in runs for result in run.results], gone))
     for run in runs:
         run.results[:] = [replace(result, known=True) if result.counts else result for result in run.results]

@@ -1,112 +1,148 @@
-"""Known failures: a YAML list of what is known to go wrong, and which entries of it are stale."""
+"""The list of known failures: reading and writing the YAML file, and finding the entries that are stale."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+
+import yaml
 
 from conformance.cases.model import Kind
 from conformance.cases.yaml_files import Row, load
 from conformance.errors import FileError
 from conformance.running.results import Result
 
-_KEYS = {"id", "reason", "verdict", "target", "flaky"}
-_BAD = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+_VERDICTS = (str(Kind.FAIL), str(Kind.CRASH), str(Kind.TIMEOUT))
+"""The verdicts that an entry may be narrowed to."""
+
+_NEVER_STALE = ("gen/", "bytes/")
+"""How the ids of generated and ad hoc cases begin: the catalogue does not hold these cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One entry: the ids it speaks of (a glob), why, and what it is narrowed to."""
+    """One entry: the cases it names, why they fail, and what it is narrowed to."""
 
     id: str
+    """The id of a case, or a glob over ids."""
     reason: str
     verdict: str = ""
+    """Only results with this verdict; empty: any failure."""
     target: str = ""
+    """Only results of this target; empty: of any."""
     flaky: bool = False
+    """Its cases pass now and then, so the entry is not stale when they do."""
     line: int = 0
 
+    def names(self, case: str) -> bool:
+        """Whether it names a case, by its id."""
+        return case == self.id or fnmatchcase(case, self.id)
+
     def covers(self, target: str, case: str) -> bool:
-        """Whether it speaks of this case of this target."""
-        return self.target in ("", target) and (case == self.id or fnmatchcase(case, self.id))
+        """Whether it names this case of this target."""
+        return self.target in ("", target) and self.names(case)
 
     def excuses(self, result: Result) -> bool:
         """Whether a failing result is the known one."""
         return self.covers(result.target, result.case.id) and self.verdict in ("", result.verdict.kind)
 
 
+# --- the file -----------------------------------------------------------------------------------------
+
+_SHAPES: dict[str, tuple[type[object], str]] = {
+    "id": (str, "text"),
+    "reason": (str, "text"),
+    "verdict": (str, "text"),
+    "target": (str, "text"),
+    "flaky": (bool, "true or false"),
+}
+"""The keys of an entry, the type of each value, and what the user is told to write."""
+
+
 def read_known(path: Path) -> tuple[Known, ...]:
     """The entries of a file. Raises FileError with the line."""
     rows = load(path)
     if not isinstance(rows, list):
-        raise FileError(path, "a list of {id, reason} is expected")
+        raise FileError(path, "expected a list of {id, reason}")
     return tuple(_entry(path, row) for row in rows)
 
 
-def _entry(path: Path, row: Any) -> Known:
+def _entry(path: Path, row: object) -> Known:
     if not isinstance(row, Row) or not isinstance(row.get("id"), str):
-        raise FileError(path, f"an entry is a mapping with an id, found {row!r:.60}", getattr(row, "line", 0))
-    unknown = set(row) - _KEYS
-    if unknown:
-        raise FileError(path, f"{row['id']}: unknown key {sorted(unknown)[0]!r}", row.line)
-    if not isinstance(row.get("reason"), str):
-        raise FileError(path, f"{row['id']}: a reason is expected", row.line)
-    for key, kind in (("verdict", str), ("target", str), ("flaky", bool)):
-        if key in row and not isinstance(row[key], kind):
-            raise FileError(path, f"{row['id']}: {key} is of the wrong shape", row.line)
-    if "verdict" in row and row["verdict"] not in set(map(str, _BAD)):
-        raise FileError(path, f"{row['id']}: verdict is fail, crash or timeout", row.line)
-    return Known(
-        row["id"],
-        row["reason"],
-        row.get("verdict", ""),
-        row.get("target", ""),
-        row.get("flaky", False),
-        row.line,
-    )
+        raise FileError(path, f"expected a mapping with an id, found {row!r:.60}", getattr(row, "line", 0))
+    problem = _problem(row)
+    if problem:
+        raise FileError(path, f"{row['id']}: {problem}", row.line)
+    return Known(**row, line=row.line)
+
+
+def _problem(row: Row) -> str:
+    """What is wrong with the keys of an entry; empty when they are right."""
+    for key, value in row.items():
+        if key not in _SHAPES:
+            return f"unknown key {key!r}, expected one of {', '.join(_SHAPES)}"
+        kind, expected = _SHAPES[key]
+        if not isinstance(value, kind):
+            return f"{key}: expected {expected}, found {value!r:.60}"
+    if "reason" not in row:
+        return "expected a reason"
+    if row.get("verdict", Kind.FAIL) not in _VERDICTS:
+        return f"verdict: expected {', '.join(_VERDICTS[:-1])} or {_VERDICTS[-1]}, found {row['verdict']!r:.60}"
+    return ""
+
+
+def write_known(path: Path, entries: Sequence[Known]) -> None:
+    """Write the file anew. Raises OSError."""
+    rows = [{"id": entry.id, "reason": entry.reason, **_narrowing(entry)} for entry in entries]
+    text = yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def _narrowing(entry: Known) -> dict[str, object]:
+    """The optional keys that an entry has."""
+    return {key: getattr(entry, key) for key in ("verdict", "target", "flaky") if getattr(entry, key)}
+
+
+# --- against a run ------------------------------------------------------------------------------------
 
 
 def stale(entries: Iterable[Known], catalogue: Iterable[str], results: Iterable[Result]) -> list[tuple[Known, str]]:
-    """Entries that say nothing true any more, with the reason.
+    """The stale entries, each with the reason; `catalogue` holds the ids of all cases, selected or not.
 
-    No case of the whole catalogue has such an id, or all its cases ran and passed. Entries that were not selected or
-    were skipped, flaky ones, and those for generated (`gen/`) and ad hoc (`bytes/`) cases never are.
+    An entry is stale when no case has its id, or when all its cases ran and passed. Entries whose cases were not
+    selected or were skipped, flaky ones, and those for generated and ad hoc cases never are.
     """
     ids, ran = list(catalogue), list(results)
-    found = []
-    for entry in entries:
-        if entry.id.startswith(("gen/", "bytes/")):
-            continue
-        if not any(case == entry.id or fnmatchcase(case, entry.id) for case in ids):
-            found.append((entry, "no case has this id"))
-            continue
-        verdicts = {result.verdict.kind for result in ran if entry.covers(result.target, result.case.id)}
-        if verdicts and verdicts <= {Kind.PASS} and not entry.flaky and _all_ran(entry, ids, ran):
-            found.append((entry, "all its cases passed"))
-    return found
+    reasons = [(entry, _why_stale(entry, ids, ran)) for entry in entries]
+    return [(entry, reason) for entry, reason in reasons if reason]
 
 
-def _all_ran(entry: Known, ids: list[str], ran: list[Result]) -> bool:
-    asked = {result.case.id for result in ran}
-    return all(case in asked for case in ids if case == entry.id or fnmatchcase(case, entry.id))
+def _why_stale(entry: Known, ids: Sequence[str], ran: Sequence[Result]) -> str:
+    """Why an entry is stale; empty when it is not."""
+    if entry.id.startswith(_NEVER_STALE):
+        return ""
+    named = [case for case in ids if entry.names(case)]
+    if not named:
+        return "no case has this id"
+    verdicts = {result.verdict.kind for result in ran if entry.covers(result.target, result.case.id)}
+    if entry.flaky or verdicts != {Kind.PASS}:
+        return ""
+    return "all its cases passed" if {result.case.id for result in ran}.issuperset(named) else ""
 
 
-def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[Known]) -> list[dict[str, Any]]:
-    """The list with new failures added and stale entries dropped, as it is written to the file."""
+def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[Known]) -> list[Known]:
+    """The entries with those of `gone` dropped, and one added for each unexpected result."""
     dropped = set(gone)
-    rows: list[dict[str, Any]] = []
-    for entry in entries:
-        if entry in dropped:
-            continue
-        row: dict[str, Any] = {"id": entry.id, "reason": entry.reason}
-        row.update({key: getattr(entry, key) for key in ("verdict", "target", "flaky") if getattr(entry, key)})
-        rows.append(row)
-    for result in results:
-        if result.is_unexpected:
-            reason = f"{result.requirement}: {result.verdict.detail}"
-            rows.append(
-                {"id": result.case.id, "reason": reason, "verdict": str(result.verdict.kind), "target": result.target}
-            )
-    return rows
+    new = [
+        Known(
+            result.case.id,
+            f"{result.requirement}: {result.verdict.detail}",
+            str(result.verdict.kind),
+            result.target,
+        )
+        for result in results
+        if result.is_unexpected
+    ]
+    return [*(entry for entry in entries if entry not in dropped), *new]

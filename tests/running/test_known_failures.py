@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.cases.model import Accepted, Case, Kind, Reads, Verdict
 from conformance.errors import FileError
-from conformance.running.known_failures import Known, read_known, stale, updated
+from conformance.running.known_failures import Known, read_known, stale, updated, write_known
 from conformance.running.results import Result
 
 
@@ -140,11 +142,19 @@ def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
 def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_path):
     kept, gone = entry("a/c", flaky=True, target="t"), entry("z/z")
     results = [result(), result("a/c", known=True), result("d/e", counts=False), result("d/e", Kind.PASS, counts=False)]
-    rows = updated([kept, gone], results, [gone])
-    assert rows == [
-        {"id": "a/c", "reason": "why", "target": "t", "flaky": True},
-        {"id": "a/b", "reason": "int8.layout: the value differs", "verdict": "fail", "target": "t"},
-    ]
-    (tmp_path / "known.yaml").write_text(repr(rows).replace("True", "true"))
+    entries = updated([kept, gone], results, [gone])
+    assert entries == [kept, Known("a/b", "int8.layout: the value differs", "fail", "t")]
+    write_known(tmp_path / "known.yaml", entries)
     again = read_known(tmp_path / "known.yaml")
+    assert [replace(one, line=0) for one in again] == entries
     assert any(one.excuses(results[0]) for one in again)
+
+
+def test_an_empty_list_is_written_so_that_it_can_be_read(tmp_path):
+    write_known(tmp_path / "known.yaml", [])
+    assert read_known(tmp_path / "known.yaml") == ()
+
+
+def test_only_the_keys_that_an_entry_has_are_written(tmp_path):
+    write_known(tmp_path / "known.yaml", [entry("a/c", target="t", flaky=True, line=7)])
+    assert (tmp_path / "known.yaml").read_text() == "- id: a/c\n  reason: why\n  target: t\n  flaky: true\n"
