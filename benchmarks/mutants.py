@@ -178,7 +178,7 @@ _UNSEEN = _names(
     # findings, trails, and what only remarks and the choice of requirements go by
     "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation _Stream._violation hint",
     "rule_of _rule_of _RULES MESSAGE_RULES Layout.rules_by_name _null_rule _is_append_time _around _unordered",
-    "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
+    "CODEC_AT count_at after_key codec/record_batch.py:_at _FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
@@ -189,9 +189,10 @@ _UNSEEN = _names(
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial hidden.update legacy.update is_wrapper",
-    "_Transactions.passes_over _need_not_be_met _header _is_passed_over _CODEC_AT",
+    "_Transactions.passes_over _need_not_be_met _header _is_passed_over",
     # the generator's, the linter's, and what no target is asked for
-    "sealed sealed_message CHECKSUMMED _MAGIC_AT encode_entry codec/log.py:_encode codec/message_set.py:_encode",
+    "sealed sealed_message Layout.put Layout.sealed Bits.mask PACKED_LAYOUT _whole encode_entry",
+    "codec/log.py:_encode codec/message_set.py:_encode",
     "LAST Versions.__iter__ Versions.__bool__ Versions.__str__ Versions.within Versions.shared header_version",
     # bounds, and free choices
     "Limits Cursor.count cursor.count _Stream.make_room self.room _STEP _DENSEST_STREAM",

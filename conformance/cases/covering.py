@@ -12,25 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
-from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.cursor import Cursor
-from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import (
     ATTRIBUTES,
-    BATCH_LAYOUT,
     CHECKSUMMED,
     CONTROL_RECORD,
     CONTROL_TYPES,
     OVERHEAD,
+    PACKED_LAYOUT,
     RECORD,
     TIMESTAMP_TYPES,
 )
 from conformance.codec.stored import STORED
-from conformance.codec.structure import Field, Layout, Values, write
+from conformance.codec.structure import Values, write
 
 Row = dict[str, str]
 """A level for each factor."""
@@ -229,7 +225,7 @@ def batch(row: Row, number: int) -> tuple[bytes, Values]:
     """The bytes of a row's batch and its whole value; `number` becomes its partitionLeaderEpoch."""
     values = _chosen(row, number)
     payload = STORED[values["compression"]](b"".join(map(RECORD.encode, values["records"])))
-    data = write(_WITH_PAYLOAD, {**values, "payload": payload})
+    data = write(PACKED_LAYOUT, {**values, "payload": payload})
     derived = {"batchLength": len(data) - OVERHEAD, "magic": 2, "crc": CRC32C.compute(data[CHECKSUMMED:])}
     return data, {**values, **derived, "recordCount": len(values["records"])}
 
@@ -275,20 +271,10 @@ def _attributes(row: Row) -> Values:
         "isControlBatch": row["control"] == "yes",
         "hasDeleteHorizonMs": False,
     }
-    return {**parts, "attributes": sum(bits.write(parts[bits.name], bits.rule) for bits in ATTRIBUTES)}
+    return {**parts, "attributes": sum(bits.write(parts[bits.name]) for bits in ATTRIBUTES)}
 
 
 def _record(row: Row, index: int) -> Values:
     """What stands in a record beside its place in the batch."""
     headers = tuple({"key": key, "value": value} for key, value in _HEADERS[row["headers"]])
     return {"attributes": 0, "key": _KEYS[row["key"]](index), "value": _VALUES[row["value"]](index), "headers": headers}
-
-
-def _rest(cursor: Cursor) -> Any:
-    return cursor.take(cursor.left, "batch.records-at-61", "payload")
-
-
-_WITH_PAYLOAD = Layout(
-    "RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", Wire("payload", _rest, bytes, n.HEX, 0)))
-)
-"""The batch with its records as bytes that are there already, so that no compression library is asked for them."""

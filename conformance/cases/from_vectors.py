@@ -23,9 +23,17 @@ from conformance.cases.model import (
 )
 from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.message_set import MAGIC_AT
+from conformance.codec.message_set import LAYOUTS
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, unknown_fields
-from conformance.codec.record_batch import ENCODE_FIELDS, HEADER_SIZE, OVERHEAD, RECORD_ENCODE_FIELDS
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    ENCODE_FIELDS,
+    HEADER_SIZE,
+    OVERHEAD,
+    RECORD_ENCODE_FIELDS,
+    stored_magic,
+    stored_size,
+)
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
@@ -33,7 +41,7 @@ STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose bytes are a log to `read`."""
 
-LEADER_EPOCH = (12, 16)
+LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
 """Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""
 
 _COMPRESSIBLE = 1000
@@ -331,18 +339,20 @@ def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset
     if name not in ("RECORD_BATCH", "MESSAGE_SET", "LOG"):
         return frozenset(), frozenset()
     at = 0
-    while len(data) - at > _ATTRIBUTES[0]:
-        magic = data[at + MAGIC_AT]
-        magics.add(magic)
-        attributes = at + _ATTRIBUTES.get(magic, len(data))
-        if attributes < len(data) and data[attributes] & 7 < len(CODEC_NAMES):
-            codecs.add(CODEC_NAMES[data[attributes] & 7])
-        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+    while len(data) - at > LAYOUTS[0].offset("attributes"):
+        magic = stored_magic(data, at)
+        layout = _ENTRIES.get(magic)
+        if layout is not None:
+            magics.add(magic)
+            codec_number = layout.peek("compression", data, at)
+            if len(data) - at >= layout.span("attributes").stop and codec_number < len(CODEC_NAMES):
+                codecs.add(CODEC_NAMES[codec_number])
+        size = stored_size(data, at)
         if name == "RECORD_BATCH" or size < 0:
             break
         at += OVERHEAD + size
-    return frozenset(codecs), frozenset(m for m in magics if m in _ATTRIBUTES)
+    return frozenset(codecs), frozenset(magics)
 
 
-_ATTRIBUTES = {0: 17, 1: 17, 2: 22}
-"""Where the bits of the codec lie in an entry, by its magic."""
+_ENTRIES = {**LAYOUTS, 2: BATCH_LAYOUT}
+"""The layout of an entry of a log, by its magic."""

@@ -11,7 +11,7 @@ from conformance.cases.model import ERRORS, AnyOf, Converts, Delivers, Expectati
 from conformance.codec.log import CHECKSUM_RULES, first_offset
 from conformance.codec.message_set import is_wrapper
 from conformance.codec.notation import DECIMAL, NUMBER, Fields, ListOf, NotationError, unknown_fields
-from conformance.codec.record_batch import OVERHEAD
+from conformance.codec.record_batch import OVERHEAD, stored_offset
 from conformance.semantics.conversion import CONVERTED, convert, converted
 from conformance.semantics.sequences import ANSWERS, BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, View, view
@@ -106,7 +106,7 @@ def _first_seen(data: bytes, entries: Sequence[codec.Entry]) -> int:
         return max(0, first_offset(entries[0].value))
     if len(data) < OVERHEAD or is_wrapper(data):
         return 0
-    return max(0, int.from_bytes(data[:8], "big", signed=True))
+    return max(0, stored_offset(data))
 
 
 def softened(expect: Expectation) -> Expectation:

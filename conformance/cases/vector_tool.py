@@ -18,7 +18,7 @@ from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
 from conformance.cases.yaml_files import misread
-from conformance.codec.record_batch import OVERHEAD, sealed
+from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError
 
 # --- check --------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def recomputed(data: bytes, wanted: list[str]) -> bytes:
     if "batchLength" in wanted:
         data = sealed(data, crc=False)
     if "crc" in wanted and len(data) >= OVERHEAD:
-        length = int.from_bytes(data[8:OVERHEAD], "big", signed=True)
+        length = stored_size(data)
         stop = OVERHEAD + length if 0 < length <= len(data) - OVERHEAD else len(data)
         data = sealed(data[:stop], length=False) + data[stop:]
     return data

@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.codec import Decoded, Violation, decode
 from conformance.codec.cursor import Span
+from conformance.codec.record_batch import HEADER_SIZE
 
 _SHOWN_BY = {"offset": "offsetDelta", "timestamp": "timestampDelta"}
 """Values of the notation that are computed, and the field whose bytes carry them."""
@@ -72,7 +73,7 @@ def _gap(number: int, start: int, stop: int, layer: bytes, read: Decoded) -> Lin
     if number == 0 and read.ok and start >= read.consumed:
         what = "(after the value)"
     else:
-        what = "(compressed records)" if number == 0 and read.layers and start == 61 else "(not read)"
+        what = "(compressed records)" if number == 0 and read.layers and start == HEADER_SIZE else "(not read)"
     return Line(number, start, stop, what, layer[start:stop], "")
 
 

@@ -11,14 +11,22 @@ from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Unenco
 from conformance.codec.message_set import (
     ENTRY,
     LAYOUTS,
-    MAGIC_AT,
     MESSAGE_RULES,
     encode_entry,
     is_cut_off,
     read_entry,
 )
 from conformance.codec.primitives import Wire
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_LAYOUT, OVERHEAD, RECORD_BATCH, RECORD_LAYOUT
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    HEADER_LAYOUT,
+    MAGIC_AT,
+    OVERHEAD,
+    RECORD_BATCH,
+    RECORD_LAYOUT,
+    stored_magic,
+    stored_size,
+)
 
 _MAGICS = (*LAYOUTS, 2)
 
@@ -118,7 +126,7 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
             findings.violations.append(problem.violation)
         sound = all(found.requirement in CHECKSUM_RULES for found in findings.violations)
         yield Entry(at, stop, value if sound else None, tuple(findings.violations), tuple(findings.remarks))
-        if data[at + MAGIC_AT : at + MAGIC_AT + 1] not in (b"\0", b"\1", b"\2"):
+        if stored_magic(data, at) not in _MAGICS:
             return
 
 
@@ -126,7 +134,7 @@ def extents(data: bytes) -> Iterator[tuple[int, int]]:
     """Where the entries of a log or message set lie, by their sizes; what has no right one reaches to the end."""
     at = 0
     while at < len(data):
-        size = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+        size = stored_size(data, at)
         stop = min(at + OVERHEAD + size, len(data)) if size > 0 else len(data)
         yield at, stop
         at = stop

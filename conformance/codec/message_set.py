@@ -17,11 +17,20 @@ from typing import Any
 import lz4.frame
 
 from conformance.codec import notation as n
+from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Openness, Unencodable
 from conformance.codec.primitives import INT8, INT32, INT64, OCTETS, UINT32, Prefix, Wire, sized
-from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, TIMESTAMP_TYPES, wrapped
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    MAGIC_AT,
+    OVERHEAD,
+    TIMESTAMP_TYPES,
+    stored_magic,
+    stored_size,
+    wrapped,
+)
 from conformance.codec.structure import (
     Bits,
     ByteLength,
@@ -31,17 +40,12 @@ from conformance.codec.structure import (
     Layout,
     Values,
     read,
+    smallest,
     write,
 )
 
-MAGIC_AT = 16
-"""Where an entry of any magic has its magic byte (record-batch#magic-byte-location)."""
-
 _BATCH = 2
 """The magic of record batches."""
-
-SMALLEST = {0: 14, 1: 22}
-"""Bytes that message_size counts at least: null key and null value (record-batch#magic-0, #magic-1)."""
 
 _FIT = (1 << 31) - 1 - OVERHEAD
 """A size above this overflows a signed 32-bit number once the 12 bytes before it are added."""
@@ -49,6 +53,8 @@ _FIT = (1 << 31) - 1 - OVERHEAD
 _LZ4, _ZSTD = CODEC_NAMES.index("lz4"), CODEC_NAMES.index("zstd")
 _CONTENT_SIZE = 0x08
 """The flag of an LZ4 frame whose header has eight bytes more, the size of its content."""
+
+_SIZE_AT = BATCH_LAYOUT.offset("batchLength")
 
 _SIZE = "message-set.size-mismatch-rejected"
 _SET = "recursive.wrapper-holds-set"
@@ -73,6 +79,7 @@ class _Value:
     """The value of a message; that of a wrapper is opened, and its messages are kept under `messages`."""
 
     notation: Any = n.HEX
+    smallest: int = _VALUE.smallest
 
     def read(self, cursor: Cursor, values: Values) -> bytes | None:
         """The bytes of a plain message, None for a wrapper."""
@@ -151,6 +158,7 @@ class _Slack:
     """Bytes between the value and the end that message_size gives: the checksum covers them, Kafka passes them over."""
 
     notation: Any = n.HEX
+    smallest: int = 0
 
     def read(self, cursor: Cursor, values: Values) -> bytes:
         """Whatever is left."""
@@ -172,8 +180,10 @@ class _Crc:
     """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
 
     def check(self, cursor: Cursor, start: int, found: int) -> None:
-        """Notes a mismatch and lets reading go on; the attributes are the second byte from here."""
-        rule = "legacy.wrapper-crc-checked" if cursor.data[cursor.pos + 1] & 7 else "legacy.crc-checked"
+        """Notes a mismatch and lets reading go on."""
+        begin = start - LAYOUTS[0].offset("crc")
+        compression = LAYOUTS[0].peek("compression", cursor.data, begin)
+        rule = "legacy.wrapper-crc-checked" if compression else "legacy.crc-checked"
         ChecksumOf(CRC32, rule).check(cursor, start, found)
 
     def compute(self, values: Values, tail: bytes) -> int:
@@ -204,7 +214,8 @@ def _open_places(cursor: Cursor, message: Values, start: int) -> None:
     if message["offset"] < 0:
         cursor.remark("message-set.entry-layout", f"offset {message['offset']}", at=start)
     if message.get("timestamp", 0) < -1:
-        cursor.remark("legacy.timestamp-milliseconds", f"timestamp {message['timestamp']}", at=start + 18)
+        at = start + LAYOUTS[1].offset("timestamp")
+        cursor.remark("legacy.timestamp-milliseconds", f"timestamp {message['timestamp']}", at=at)
 
 
 def _place_inner(cursor: Cursor, wrapper: Values, start: int) -> None:
@@ -213,7 +224,8 @@ def _place_inner(cursor: Cursor, wrapper: Values, start: int) -> None:
     if inner is None:
         return
     if wrapper["key"] is not None:
-        cursor.remark("recursive.wrapper-key-null", "a wrapper with a key", at=start + SMALLEST[wrapper["magic"]] + 4)
+        after_key = start + OVERHEAD + SMALLEST[wrapper["magic"]] - _VALUE.smallest
+        cursor.remark("recursive.wrapper-key-null", "a wrapper with a key", at=after_key)
     if any(message["magic"] != wrapper["magic"] for message in inner):
         cursor.remark(_SET, "inner messages of another magic than the wrapper's", at=start, openness=Openness.ANY_VALUE)
     if any(later["offset"] <= earlier["offset"] for earlier, later in pairwise(inner)):
@@ -263,41 +275,68 @@ def _place_timestamps(cursor: Cursor, wrapper: Values, inner: list[Values], star
 _COMPRESSION = n.Names(CODEC_NAMES)
 
 
-def _layout(magic: int, attributes: tuple[Bits, ...], timestamp: tuple[Field, ...], least_rule: str = "") -> Layout:
-    return Layout(
-        f"MESSAGE_{magic}",
-        (
-            Field("offset", INT64, "message-set.entry-layout"),
-            Field("messageSize", INT32, "message-set.entry-layout", ByteLength(_SIZE, SMALLEST[magic], least_rule)),
-            Field("crc", UINT32, "legacy.crc32-not-crc32c", _Crc()),
-            Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
-            Field(
-                "attributes",
-                INT8,
-                f"legacy.v{magic}-attributes",
-                bits=attributes,
-                check=_high_bits(max(bits.shift + bits.width for bits in attributes)),
-            ),
-            *timestamp,
-            Field("key", _KEY, "legacy.key-nullable", check=_leaves_room),
-            Field("value", _Value(), "legacy.value-nullable"),
-            Field("slack", _Slack(), _SIZE),
-        ),
-        rules=(_open_places, _place_inner),
+def _counted(magic: int, attributes: Field, *timestamp: Field) -> tuple[Field, ...]:
+    """The fields that message_size counts."""
+    return (
+        Field("crc", UINT32, "legacy.crc32-not-crc32c", _Crc()),
+        Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
+        attributes,
+        *timestamp,
+        Field("key", _KEY, "legacy.key-nullable", check=_leaves_room),
+        Field("value", _Value(), "legacy.value-nullable"),
+        Field("slack", _Slack(), _SIZE),
     )
 
 
-LAYOUTS = {
-    0: _layout(0, (Bits("compression", 0, 3, _COMPRESSION, "legacy.v0-attributes"),), ()),
-    1: _layout(
-        1,
-        (
-            Bits("compression", 0, 3, _COMPRESSION, "legacy.v1-attributes"),
-            Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES), "legacy.v1-attributes"),
+_COUNTED = {
+    0: _counted(
+        0,
+        Field(
+            "attributes",
+            INT8,
+            "legacy.v0-attributes",
+            bits=(Bits("compression", 0, 3, _COMPRESSION, "legacy.v0-attributes"),),
+            check=_high_bits(3),
         ),
-        (Field("timestamp", INT64, "legacy.timestamp-milliseconds"),),
-        "robustness.message-size-v1",
     ),
+    1: _counted(
+        1,
+        Field(
+            "attributes",
+            INT8,
+            "legacy.v1-attributes",
+            bits=(
+                Bits("compression", 0, 3, _COMPRESSION, "legacy.v1-attributes"),
+                Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES), "legacy.v1-attributes"),
+            ),
+            check=_high_bits(4),
+        ),
+        Field("timestamp", INT64, "legacy.timestamp-milliseconds"),
+    ),
+}
+
+SMALLEST = {magic: smallest(fields) for magic, fields in _COUNTED.items()}
+"""Bytes that message_size counts at least: null key and null value (record-batch#magic-0, #magic-1)."""
+
+_TOO_SMALL = {0: "", 1: "robustness.message-size-v1"}
+"""What a smaller size breaks, where that is a requirement of its own."""
+
+LAYOUTS = {
+    magic: Layout(
+        f"MESSAGE_{magic}",
+        (
+            Field("offset", INT64, "message-set.entry-layout"),
+            Field(
+                "messageSize",
+                INT32,
+                "message-set.entry-layout",
+                ByteLength(_SIZE, SMALLEST[magic], _TOO_SMALL[magic]),
+            ),
+            *counted,
+        ),
+        rules=(_open_places, _place_inner),
+    )
+    for magic, counted in _COUNTED.items()
 }
 """The layout of a message by its magic."""
 
@@ -341,10 +380,10 @@ def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
     start, rest = cursor.pos, cursor.left
     if rest < OVERHEAD:
         return True
-    size = int.from_bytes(cursor.data[start + 8 : start + OVERHEAD], "big", signed=True)
+    size = stored_size(cursor.data, start)
     if size < SMALLEST[0]:
         rule = "batch.length-wrong-rejected" if _BATCH in magics else _SIZE
-        cursor.fail(rule, f"size {size} is below that of any entry", at=start + 8)
+        cursor.fail(rule, f"size {size} is below that of any entry", at=start + _SIZE_AT)
     is_cut = size > rest - OVERHEAD
     if is_cut:
         _doubt_cut(cursor, size, magics)
@@ -357,17 +396,18 @@ def _doubt_cut(cursor: Cursor, size: int, magics: tuple[int, ...]) -> None:
     unseen = _BATCH if _BATCH in magics else 0
     magic = cursor.data[cursor.pos + MAGIC_AT] if cursor.left > MAGIC_AT else unseen
     rule = _SIZE if magic in SMALLEST else "batch.length-wrong-rejected"
-    if size < SMALLEST.get(magic, HEADER_SIZE - OVERHEAD):
-        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=cursor.pos + 8)
+    if size < SMALLEST.get(magic, record_batch.SMALLEST):
+        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=cursor.pos + _SIZE_AT)
     if size > _FIT:
-        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=cursor.pos + 8)
+        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=cursor.pos + _SIZE_AT)
     if magic not in magics:
         cursor.remark("format.magic-versions", "the cut entry has no known magic", at=cursor.pos + MAGIC_AT)
 
 
 def is_wrapper(entry: bytes) -> bool:
     """Whether an entry of a log is, by its magic and attributes, a message of magic 0 or 1 with a codec."""
-    return len(entry) > MAGIC_AT + 1 and entry[MAGIC_AT] in LAYOUTS and bool(entry[MAGIC_AT + 1] & 7)
+    magic = stored_magic(entry)
+    return magic in LAYOUTS and LAYOUTS[magic].peek("compression", entry) > 0
 
 
 def _message(cursor: Cursor, *, is_inner: bool = False) -> Values:
@@ -437,12 +477,7 @@ def encode_set(messages: Any, magic: int, codec: int) -> bytes:
 
 def sealed_message(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:
     """One message with its size and checksum made right for the bytes it has; too short a one is left as it is."""
-    out = bytearray(message)
-    if length and len(out) >= OVERHEAD:
-        out[8:OVERHEAD] = INT32.encode(len(out) - OVERHEAD)
-    if crc and len(out) >= MAGIC_AT:
-        out[OVERHEAD:MAGIC_AT] = UINT32.encode(CRC32.compute(bytes(out[MAGIC_AT:])))
-    return bytes(out)
+    return LAYOUTS[0].sealed(message, [*["messageSize"] * length, *["crc"] * crc])
 
 
 def encode_entry(entry: Values) -> bytes:

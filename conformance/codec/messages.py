@@ -310,6 +310,7 @@ class _Section:
     others: frozenset[int] = frozenset()
     """Tags that the definition gives to fields which this version does not have."""
     notation: Any = TAGGED_FIELDS.notation
+    smallest: int = TAGGED_FIELDS.smallest
 
     def read(self, cursor: Cursor, values: Values) -> Values:
         """Every known field, those that are not there at their default; the unknown ones under UNKNOWN if any."""

@@ -20,7 +20,8 @@ class Wire:
     """A type on the wire.
 
     `decode` reads one value (raising Malformed inside the codec), `encode` writes one or raises Unencodable,
-    `notation` is its JSON form, `smallest` its least size in bytes, `edges` the values at which its encoding changes.
+    `notation` is its JSON form, `smallest` its least size in bytes, `edges` the values at which its encoding changes
+    (of a number the least first), `fixed` whether all values have the least size.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Wire:
     notation: Any
     smallest: int
     edges: tuple[Any, ...] = ()
+    fixed: bool = False
 
 
 # --- numbers of fixed width ---------------------------------------------------------------------------
@@ -46,7 +48,8 @@ def _integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUM
             raise Unencodable("int.out-of-range-unencodable", f"{value!r} is no {name} ({low} to {high})")
         return value.to_bytes(size, "big", signed=signed)
 
-    return Wire(name, decode, encode, notation, size, (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high))
+    edges = (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high)
+    return Wire(name, decode, encode, notation, size, edges, fixed=True)
 
 
 def _fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> Wire:
@@ -56,7 +59,7 @@ def _fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tu
     def decode(cursor: Cursor) -> Any:
         return read(cursor.take(size, rule, name))
 
-    return Wire(name, decode, write, notation, size, edges)
+    return Wire(name, decode, write, notation, size, edges, fixed=True)
 
 
 def _write_boolean(value: Any) -> bytes:

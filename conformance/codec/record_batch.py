@@ -33,16 +33,18 @@ from conformance.codec.primitives import (
     array,
     sized,
 )
-from conformance.codec.structure import Bits, ByteLength, ChecksumOf, Constant, CountOf, Field, Layout, Values, wire_of
-
-HEADER_SIZE = 61
-"""Bytes of a batch before its records (record-batch#overview)."""
-
-OVERHEAD = 12
-"""Bytes of baseOffset and batchLength, which batchLength does not count (record-batch#size-calculation)."""
-
-CHECKSUMMED = 21
-"""Where the bytes begin that the crc covers (record-batch#crc-coverage)."""
+from conformance.codec.structure import (
+    Bits,
+    ByteLength,
+    ChecksumOf,
+    Constant,
+    CountOf,
+    Field,
+    Layout,
+    Values,
+    smallest,
+    wire_of,
+)
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -136,21 +138,23 @@ class _Records:
     """The records of a batch: as many as recordCount says, in the codec that the attributes name."""
 
     notation: Any = _BATCHED
+    smallest: int = 0
 
     def read(self, cursor: Cursor, values: Values) -> tuple[Values, ...]:
         """Opens the payload, reads the records, and expects nothing after them."""
         count, codec = values["recordCount"], values["compression"]
         if codec >= len(CODECS):
-            cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=cursor.pos - HEADER_SIZE + 22)
+            hint = f"compression is {codec}, and codecs have the numbers 0 to {len(CODECS) - 1}"
+            cursor.fail("codec.unassigned-values", hint, at=cursor.pos - HEADER_SIZE + CODEC_AT)
+        count_at = cursor.pos - HEADER_SIZE + BATCH_LAYOUT.offset("recordCount")
         if count < 0:
-            cursor.fail("batch.record-count-mismatch", f"recordCount {count}", at=cursor.pos - 4)
+            cursor.fail("batch.record-count-mismatch", f"recordCount is {count}, expected 0 or more", at=count_at)
         inner = self._open(cursor, codec, count)
         if inner is None:
             return ()
         if count * RECORD.smallest > inner.left:
-            cursor.fail(
-                "batch.record-count-mismatch", f"{count} records, but {inner.left} bytes hold them", at=cursor.pos - 4
-            )
+            hint = f"recordCount is {count}, and only {inner.left} bytes are there for the records"
+            cursor.fail("batch.record-count-mismatch", hint, at=count_at)
         inner.count(count)
         records = [self._record(inner, index) for index in range(count)]
         if inner.left:
@@ -242,23 +246,37 @@ def wrapped(number: int) -> int:
     return c_int64(number).value
 
 
+def _at(start: int, name: str) -> int:
+    """Where a field lies of the batch that begins at byte `start`."""
+    return start + BATCH_LAYOUT.offset(name)
+
+
 def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     deltas = [record["offsetDelta"] for record in batch["records"]]
     if any(later <= earlier for earlier, later in pairwise(deltas)):
-        cursor.remark("record.offset-delta", "offset deltas do not rise", at=start + HEADER_SIZE)
+        cursor.remark("record.offset-delta", "offset deltas do not rise", at=_at(start, "records"))
     if batch["baseOffset"] < 0:
         cursor.remark("batch.base-offset", f"baseOffset {batch['baseOffset']}", at=start)
     last = batch["lastOffsetDelta"]
     if last < 0 or (deltas and last < max(deltas)):
-        cursor.remark("batch.last-offset-delta", f"lastOffsetDelta {last} is below a record's", at=start + 23)
+        cursor.remark(
+            "batch.last-offset-delta",
+            f"lastOffsetDelta {last} is below a record's",
+            at=_at(start, "lastOffsetDelta"),
+        )
     if batch["baseOffset"] + last >= _INT64_MAX:
-        cursor.remark("offset.next-formula", "the next offset is no INT64", at=start + 23, openness=Openness.ANY_VALUE)
+        cursor.remark(
+            "offset.next-formula",
+            "the next offset is no INT64",
+            at=_at(start, "lastOffsetDelta"),
+            openness=Openness.ANY_VALUE,
+        )
 
 
 def _open_timestamps(cursor: Cursor, batch: Values, start: int) -> None:
     stamps = [batch["baseTimestamp"], batch["maxTimestamp"], *(record["timestamp"] for record in batch["records"])]
     if min(stamps) < -1:
-        cursor.remark("timestamp.record-formula", "a timestamp below -1", at=start + 27)
+        cursor.remark("timestamp.record-formula", "a timestamp below -1", at=_at(start, "baseTimestamp"))
 
 
 def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
@@ -268,7 +286,9 @@ def _open_producer(cursor: Cursor, batch: Values, start: int) -> None:
     lowest = min(batch[name] for name in ("producerId", "producerEpoch", "baseSequence"))
     if mixed or lowest < -1 or (batch["isTransactional"] and not known[0]):
         cursor.remark(
-            "non-idempotent.producer-id", "producer id, epoch and sequence do not fit together", at=start + 43
+            "non-idempotent.producer-id",
+            "producer id, epoch and sequence do not fit together",
+            at=_at(start, "producerId"),
         )
 
 
@@ -276,39 +296,91 @@ def _open_control(cursor: Cursor, batch: Values, start: int) -> None:
     if not batch["isControlBatch"]:
         return
     if batch["recordCount"] > 1:
-        cursor.remark("control.single-record", f"a control batch of {batch['recordCount']} records", at=start + 57)
+        cursor.remark(
+            "control.single-record",
+            f"a control batch of {batch['recordCount']} records",
+            at=_at(start, "recordCount"),
+        )
     if any(record["key"] not in CONTROL_KEYS or record["headers"] for record in batch["records"]):
-        cursor.remark("control.key-layout", "a control record without a marker's key, or with headers", at=start + 61)
+        cursor.remark(
+            "control.key-layout",
+            "a control record without a marker's key, or with headers",
+            at=_at(start, "records"),
+        )
     if batch["compression"]:
-        cursor.remark("control.single-record", "a compressed control batch", at=start + 21)
+        cursor.remark("control.single-record", "a compressed control batch", at=_at(start, "attributes"))
 
+
+_COUNTED = (
+    Field("partitionLeaderEpoch", INT32, "batch.partition-leader-epoch"),
+    Field("magic", INT8, "batch.magic", derive=Constant(2, "batch.magic")),
+    Field("crc", UINT32, "batch.crc", derive=ChecksumOf(CRC32C, "crc.mismatch-corrupt")),
+    Field("attributes", INT16, "batch.attributes", bits=ATTRIBUTES, check=_reserved_bits),
+    Field("lastOffsetDelta", INT32, "batch.last-offset-delta"),
+    Field("baseTimestamp", INT64, "batch.base-timestamp"),
+    Field("maxTimestamp", INT64, "batch.max-timestamp"),
+    Field("producerId", INT64, "batch.producer-id"),
+    Field("producerEpoch", INT16, "batch.producer-epoch"),
+    Field("baseSequence", INT32, "batch.base-sequence"),
+    Field("recordCount", INT32, "batch.record-count", derive=CountOf("records")),
+    Field("records", _Records(), "batch.record-count"),
+)
+"""The fields that batchLength counts."""
+
+SMALLEST = smallest(_COUNTED)
+"""The least batchLength: that of a batch without records."""
 
 BATCH_LAYOUT = Layout(
     "RECORD_BATCH",
     (
         Field("baseOffset", INT64, "batch.base-offset"),
-        Field(
-            "batchLength",
-            INT32,
-            "batch.batch-length",
-            derive=ByteLength("batch.length-wrong-rejected", HEADER_SIZE - OVERHEAD),
-        ),
-        Field("partitionLeaderEpoch", INT32, "batch.partition-leader-epoch"),
-        Field("magic", INT8, "batch.magic", derive=Constant(2, "batch.magic")),
-        Field("crc", UINT32, "batch.crc", derive=ChecksumOf(CRC32C, "crc.mismatch-corrupt")),
-        Field("attributes", INT16, "batch.attributes", bits=ATTRIBUTES, check=_reserved_bits),
-        Field("lastOffsetDelta", INT32, "batch.last-offset-delta"),
-        Field("baseTimestamp", INT64, "batch.base-timestamp"),
-        Field("maxTimestamp", INT64, "batch.max-timestamp"),
-        Field("producerId", INT64, "batch.producer-id"),
-        Field("producerEpoch", INT16, "batch.producer-epoch"),
-        Field("baseSequence", INT32, "batch.base-sequence"),
-        Field("recordCount", INT32, "batch.record-count", derive=CountOf("records")),
-        Field("records", _Records(), "batch.record-count"),
+        Field("batchLength", INT32, "batch.batch-length", derive=ByteLength("batch.length-wrong-rejected", SMALLEST)),
+        *_COUNTED,
     ),
     rules=(_place_records, _open_offsets, _open_timestamps, _open_producer, _open_control),
 )
 RECORD_BATCH = wire_of(BATCH_LAYOUT)
+
+HEADER_SIZE = BATCH_LAYOUT.offset("records")
+"""Bytes of a batch before its records (record-batch#overview)."""
+
+OVERHEAD = BATCH_LAYOUT.offset("partitionLeaderEpoch")
+"""Bytes of an entry of any magic before those that its size counts (record-batch#size-calculation)."""
+
+MAGIC_AT = BATCH_LAYOUT.offset("magic")
+"""Where an entry of any magic has its magic byte (record-batch#magic-byte-location)."""
+
+CHECKSUMMED = BATCH_LAYOUT.offset("attributes")
+"""Where the bytes begin that the crc covers (record-batch#crc-coverage)."""
+
+CODEC_AT = BATCH_LAYOUT.span("attributes").stop - 1
+"""The byte of the attributes that holds the bits of the codec."""
+
+
+def _whole(cursor: Cursor) -> bytes:
+    return cursor.take(cursor.left, "batch.records-at-61", "payload")
+
+
+PACKED_LAYOUT = Layout(
+    "RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", Wire("payload", _whole, bytes, n.HEX, 0)))
+)
+"""The batch with its records as the bytes of `payload`, whatever these are; `records` are only counted."""
+
+
+def stored_offset(data: bytes, at: int = 0) -> int:
+    """The offset in the first bytes of the entry (of any magic) that begins at byte `at`."""
+    return BATCH_LAYOUT.peek("baseOffset", data, at)
+
+
+def stored_size(data: bytes, at: int = 0) -> int:
+    """The size that the entry (of any magic) which begins at byte `at` states, in bytes beyond OVERHEAD."""
+    return BATCH_LAYOUT.peek("batchLength", data, at)
+
+
+def stored_magic(data: bytes, at: int = 0) -> int:
+    """The magic of the entry that begins at byte `at`; -1 where the bytes end before it."""
+    return data[at + MAGIC_AT] if len(data) - at > MAGIC_AT else -1
+
 
 ENCODE_FIELDS = (
     "baseOffset",
@@ -368,12 +440,7 @@ def encode_built(request: Values) -> bytes:
 
 def sealed(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
     """One batch with its length and checksum made right for the bytes it has; too short a one is left as it is."""
-    out = bytearray(batch)
-    if length and len(out) >= OVERHEAD:
-        struct.pack_into(">i", out, 8, len(out) - OVERHEAD)
-    if crc and len(out) >= CHECKSUMMED:
-        struct.pack_into(">I", out, CHECKSUMMED - 4, CRC32C.compute(bytes(out[CHECKSUMMED:])))
-    return bytes(out)
+    return BATCH_LAYOUT.sealed(batch, [*["batchLength"] * length, *["crc"] * crc])
 
 
 # --- control record -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ length or checksum depends only on the bytes that follow it in its own structure
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -113,17 +113,22 @@ class Bits:
     width: int
     notation: Any
     rule: str = ""
-    """The requirement that says what the part means."""
+    """The requirement that says what the part means: a part that does not fit breaks it."""
+
+    @property
+    def mask(self) -> int:
+        """The number that has all bits of the part set, and no other."""
+        return (1 << self.width) - 1 << self.shift
 
     def read(self, number: int) -> Any:
         """The part: a bool for a single flag, else a number."""
         part = number >> self.shift & (1 << self.width) - 1
         return bool(part) if self.notation is n.TRUTH else part
 
-    def write(self, part: Any, rule: str) -> int:
-        """The part at its place; raises Unencodable (breaking `rule`) when it does not fit."""
+    def write(self, part: Any) -> int:
+        """The part at its place; raises Unencodable, breaking the part's own rule, when it does not fit."""
         if not isinstance(part, int) or not 0 <= int(part) < 1 << self.width:
-            raise Unencodable(rule, f"{self.name} {part!r} does not fit in {self.width} bits")
+            raise Unencodable(self.rule, f"{self.name} {part!r} does not fit in {self.width} bits")
         return int(part) << self.shift
 
 
@@ -133,6 +138,10 @@ class Region(Protocol):
     @property
     def notation(self) -> Any:
         """How its value is written in JSON."""
+
+    @property
+    def smallest(self) -> int:
+        """Its least size in bytes."""
 
     def read(self, cursor: Cursor, values: Values) -> Any:
         """Read it, given the fields before it."""
@@ -171,10 +180,60 @@ class Layout:
     """Further names of the notation, which rules add to the values."""
     bound: str = dataclasses.field(init=False)
     """The requirement of the field that gives the length of the rest; empty where there is none."""
+    _places: Mapping[str, tuple[slice, Wire | Region]] = dataclasses.field(init=False, repr=False, compare=False)
+    """Where each field lies, up to and with the first that is not of fixed width (its slice is open)."""
 
     def __post_init__(self) -> None:
         bounds = (one.derive.rule for one in self.fields if isinstance(one.derive, ByteLength))
         object.__setattr__(self, "bound", next(bounds, ""))
+        object.__setattr__(self, "_places", dict(_places(self.fields)))
+
+    def span(self, name: str) -> slice:
+        """Where a field lies in the structure, in bytes. Raises KeyError where that depends on the values before it."""
+        return self._places[name][0]
+
+    def offset(self, name: str) -> int:
+        """The byte at which a field begins. Raises KeyError where that depends on the values before it."""
+        return int(self._places[name][0].start)
+
+    def part(self, name: str) -> Bits:
+        """The row of a named part of a field. Raises KeyError."""
+        return self._part(name)[1]
+
+    def peek(self, name: str, data: bytes, at: int = 0) -> int:
+        """The number in a field (of fixed width), or in a part of one, of the structure that begins at byte `at`.
+
+        Nothing is checked: where bytes are missing, the number is made of those that are there.
+        """
+        if name in self._places:
+            span, wire = self._places[name]
+            signed = isinstance(wire, Wire) and wire.edges[0] < 0
+            return int.from_bytes(data[at + span.start : at + span.stop], "big", signed=signed)
+        field, bits = self._part(name)
+        return int(bits.read(self.peek(field, data, at)))
+
+    def put(self, name: str, data: bytes, number: int) -> bytes:
+        """The structure with another number in a field (of fixed width) or in a part of one; nothing else changes."""
+        if name not in self._places:
+            field, bits = self._part(name)
+            return self.put(field, data, self.peek(field, data) & ~bits.mask | bits.write(number))
+        span, wire = self._places[name]
+        assert isinstance(wire, Wire)
+        return data[: span.start] + wire.encode(number) + data[span.stop :]
+
+    def sealed(self, data: bytes, names: Collection[str]) -> bytes:
+        """The structure with the lengths and checksums called `names` made right for the bytes that it has.
+
+        A field that is not there as a whole is left as it is.
+        """
+        for field in reversed(self.fields):
+            if field.name in names and field.derive is not None and len(data) >= self.span(field.name).stop:
+                data = self.put(field.name, data, field.derive.compute({}, data[self.span(field.name).stop :]))
+        return data
+
+    def _part(self, name: str) -> tuple[str, Bits]:
+        parts = {bits.name: (field.name, bits) for field in self.fields for bits in field.bits}
+        return parts[name]
 
     def notation(self) -> n.Fields:
         """The value notation that follows from the fields."""
@@ -194,7 +253,22 @@ class Layout:
 
     def smallest(self) -> int:
         """The least size of the structure in bytes."""
-        return sum(field.wire.smallest for field in self.fields if isinstance(field.wire, Wire))
+        return smallest(self.fields)
+
+
+def smallest(fields: Iterable[Field]) -> int:
+    """The least size of fields one after another, in bytes."""
+    return sum(field.wire.smallest for field in fields)
+
+
+def _places(fields: Iterable[Field]) -> Iterator[tuple[str, tuple[slice, Wire | Region]]]:
+    at = 0
+    for field in fields:
+        if not (isinstance(field.wire, Wire) and field.wire.fixed):
+            yield field.name, (slice(at, None), field.wire)
+            return
+        yield field.name, (slice(at, at + field.wire.smallest), field.wire)
+        at += field.wire.smallest
 
 
 def wire_of(layout: Layout) -> Wire:
@@ -276,7 +350,7 @@ def _to_write(field: Field, values: Values, tail: bytes) -> Any:
     if field.derive is not None:
         return field.derive.compute(values, tail)
     if any(bits.name in values for bits in field.bits):
-        return sum(bits.write(values.get(bits.name, 0), "attributes.compression-bits") for bits in field.bits)
+        return sum(bits.write(values.get(bits.name, 0)) for bits in field.bits)
     if field.name not in values:
         raise Unencodable("general.exact-encoding", f"{field.name} is missing")
     if field.refuse is not None:

@@ -33,8 +33,8 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.log import rule_of
-from conformance.codec.message_set import MAGIC_AT
 from conformance.codec.notation import UNSHOWN, NotationError, unshown_paths
+from conformance.codec.record_batch import stored_magic
 from conformance.judging.logs import judge_converted, judge_read, judge_sequence
 from conformance.semantics.visibility import View
 
@@ -309,7 +309,7 @@ def _lapse(read: codec.Decoded, written: bytes) -> Verdict:
         return Verdict(Kind.FAIL, f"what was written is open to doubt: {first}", requirement=first.requirement)
     spans = codec.decode("LOG", written, trail=True).spans
     first_inner = next((span for span in spans if span.path == "batches[0].value[0].offset"), None)
-    if first_inner is not None and first_inner.value and written[MAGIC_AT] == 1:
+    if first_inner is not None and first_inner.value and stored_magic(written) == 1:
         hint = f"the first inner offset is {first_inner.value}, not 0"
         return Verdict(Kind.FAIL, hint, requirement="legacy.compressed-inner-offsets-from-zero")
     return PASSED

@@ -16,12 +16,23 @@ from conformance import codec
 from conformance.codec import Openness
 from conformance.codec import notation as n
 from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
-from conformance.codec.message_set import LAYOUTS, MAGIC_AT
-from conformance.codec.record_batch import CONTROL_TYPES, HEADER_SIZE, RECORD, TIMESTAMP_TYPES, sealed
+from conformance.codec.message_set import LAYOUTS
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    CONTROL_TYPES,
+    HEADER_SIZE,
+    RECORD,
+    TIMESTAMP_TYPES,
+    sealed,
+    stored_magic,
+    stored_offset,
+)
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 
+_BATCHES = 2
+"""The magic of record batches."""
 _INT64_MAX = (1 << 63) - 1
 _ABORT = CONTROL_TYPES.index("ABORT")
 
@@ -217,10 +228,6 @@ def _foremost(violations: Sequence[codec.Violation]) -> codec.Violation | None:
     return next(beside, next(iter(violations), None))
 
 
-_CODEC_AT, _COUNT_AT = 22, HEADER_SIZE - 4
-"""Where the bits of the codec and the record count lie in a batch."""
-
-
 def _need_not_be_met(
     data: bytes, entry: codec.Entry, damage: codec.Violation, fetch_offset: int, transactions: _Transactions | None
 ) -> bool:
@@ -229,7 +236,7 @@ def _need_not_be_met(
     That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
     """
     whole = data[entry.start : entry.stop]
-    if whole[MAGIC_AT : MAGIC_AT + 1] != b"\2":
+    if stored_magic(whole) != _BATCHES:
         return _is_passed_over(whole, damage, fetch_offset)
     header = _header(whole)
     if header is None or any(found.requirement in CHECKSUM_RULES for found in entry.violations):
@@ -242,22 +249,22 @@ def _header(data: bytes) -> Any:
     """The header of a batch by itself, whatever its records are; None when that is not sound either."""
     if len(data) < HEADER_SIZE:
         return None
-    alone = bytearray(data[:_COUNT_AT] + bytes(4))
-    alone[_CODEC_AT] &= 0xF8
-    return codec.decode("RECORD_BATCH", sealed(bytes(alone))).value
+    uncompressed = BATCH_LAYOUT.put("compression", data[:HEADER_SIZE], 0)
+    return codec.decode("RECORD_BATCH", sealed(BATCH_LAYOUT.put("recordCount", uncompressed, 0))).value
 
 
 def _is_passed_over(entry: bytes, damage: codec.Violation, fetch_offset: int) -> bool:
     """Whether damage lies in a message of magic 0 or 1 with an offset below that of the fetch."""
-    if fetch_offset <= 0 or len(entry) <= MAGIC_AT or entry[MAGIC_AT] not in LAYOUTS:
+    magic = stored_magic(entry)
+    if fetch_offset <= 0 or magic not in LAYOUTS:
         return False
-    offset = int.from_bytes(entry[:8], "big", signed=True)
+    offset = stored_offset(entry)
     if damage.layer == 0:
         return offset < fetch_offset
     inner = codec.decode("LOG", entry).layers[damage.layer - 1]
-    stored = {start: int.from_bytes(inner[start : start + 8], "big", signed=True) for start, _ in extents(inner)}
+    stored = {start: stored_offset(inner, start) for start, _ in extents(inner)}
     own = max((start for start in stored if start <= damage.at), default=0)
-    origin = offset - list(stored.values())[-1] if entry[MAGIC_AT] and stored else 0
+    origin = offset - list(stored.values())[-1] if magic and stored else 0
     return stored.get(own, 0) + origin < fetch_offset
 
 

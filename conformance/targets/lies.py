@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
-from conformance.codec.checksums import CRC32C
+from conformance.codec.log import extents
+from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.targets.protocol import LONGEST_ANSWER
 from conformance.targets.reference import answer as honest
 
@@ -159,8 +160,8 @@ def ignore_crc(request: Request, answer: Answer) -> Answer:
 
 
 def _with_right_crc(request: Request, data: bytes) -> Answer:
-    end = 12 + int.from_bytes(data[8:12])
-    return honest({**request, "hex": (data[:17] + CRC32C.compute(data[21:end]).to_bytes(4) + data[21:]).hex()})
+    _, end = next(extents(data), (0, 0))
+    return honest({**request, "hex": (sealed(data[:end], length=False) + data[end:]).hex()})
 
 
 @_on("decode", refused=True)
@@ -236,8 +237,8 @@ def stop_at_the_count(request: Request, answer: Answer) -> Answer:
     """Read the counted records and look no further: what stands after them goes unnoticed."""
     data = bytes.fromhex(request["hex"])
     for more in (1, 2):
-        count = (int.from_bytes(data[57:61]) + more) & 0xFFFFFFFF
-        whole = _with_right_crc(request, data[:57] + count.to_bytes(4) + data[61:])
+        count = min(BATCH_LAYOUT.peek("recordCount", data) + more, (1 << 31) - 1)
+        whole = _with_right_crc(request, BATCH_LAYOUT.put("recordCount", data, count))
         if whole["ok"]:
             return {**whole, "value": {**whole["value"], "records": whole["value"]["records"][:-more]}}
     return answer
@@ -248,7 +249,7 @@ def padded(data: bytes) -> bytes:
 
 
 def without_crc(data: bytes) -> bytes:
-    return data[:17] + bytes(4) + data[21:]
+    return BATCH_LAYOUT.put("crc", data, 0)
 
 
 @_on("size")

@@ -13,9 +13,8 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
-from conformance.codec.checksums import CRC32C
 from conformance.codec.log import last_offset
-from conformance.codec.record_batch import BATCH_LAYOUT, build
+from conformance.codec.record_batch import PACKED_LAYOUT, RECORD, build
 from conformance.codec.stored import FORMS
 from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
@@ -78,20 +77,9 @@ def entry_bytes(entry: dict[str, Any]) -> bytes:
 
 def batch_bytes(batch: dict[str, Any]) -> bytes:
     """A batch on the wire, its payload stored in a framing of its codec: the plain one, or that of its `form`."""
-    plain = write(BATCH_LAYOUT, {**batch, "compression": 0})
-    number = batch["compression"]
-    forms = FORMS[number]
-    payload = forms[batch.get("form", 0) % len(forms)](plain[61:])
-    header = {**batch, "records": ()}
-    return _with_payload(write(BATCH_LAYOUT, {**header, "compression": 0}), number, payload, len(batch["records"]))
-
-
-def _with_payload(empty: bytes, number: int, payload: bytes, count: int) -> bytes:
-    """An empty batch with a codec, a payload and a count put in, length and checksum made right."""
-    body = empty[21:22] + bytes((empty[22] | number,)) + empty[23:57] + count.to_bytes(4, "big") + payload
-    checksum = CRC32C.compute(body).to_bytes(4, "big")
-    length = (len(body) + 9).to_bytes(4, "big")
-    return empty[:8] + length + empty[12:17] + checksum + body
+    forms = FORMS[batch["compression"]]
+    payload = forms[batch.get("form", 0) % len(forms)](b"".join(map(RECORD.encode, batch["records"])))
+    return write(PACKED_LAYOUT, {**batch, "payload": payload})
 
 
 def unencodable(name: str, dice: Dice) -> Any:

@@ -19,7 +19,6 @@ _LENGTHS = (0, 1, 2, 7, 63, 300)
 _EPOCH_MS = 1_700_000_000_000
 _CODECS = {0: (0, 1, 2), 1: (0, 1, 2, 3)}
 """By magic, the codecs that the documents give it."""
-_ATTRIBUTES_AT = 17
 
 
 def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
@@ -77,8 +76,7 @@ def entry_bytes(found: Entry) -> bytes:
     )
     payload = STORED[compression](inner)
     outer = write(layout, _fields({**found, "key": None, "value": payload}))
-    attributes = outer[_ATTRIBUTES_AT] | compression
-    return sealed_message(outer[:_ATTRIBUTES_AT] + bytes((attributes,)) + outer[_ATTRIBUTES_AT + 1 :])
+    return sealed_message(layout.put("compression", outer, compression))
 
 
 def _fields(message: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from conformance import codec
 from conformance.codec import Span
 from conformance.codec.log import extents
-from conformance.codec.message_set import LAYOUTS, MAGIC_AT, sealed_message
-from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, sealed
+from conformance.codec.message_set import LAYOUTS, sealed_message
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, sealed, stored_magic
 from conformance.codec.stored import STORED
 
 
@@ -105,18 +105,17 @@ def _in_entry(layer: bytes, damage: Damage, *, whole: bool = False) -> bytes:
     return changed[:start] + entry + changed[stop:]
 
 
-_CHECKSUMS = {True: range(12, 16), False: range(17, 21)}
-"""Where the checksum of an entry lies, for messages and for batches."""
-
-
 def _sealed(entry: bytes, before: bytes, at: int) -> bytes:
     """Seal an entry that began with certain bytes, but for the field in which position `at` lies."""
-    message = before[MAGIC_AT:] in _MESSAGES
-    seal = sealed_message if message else sealed
-    return seal(entry, length=at not in range(8, OVERHEAD), crc=at not in _CHECKSUMS[message])
+    message = stored_magic(before) in LAYOUTS
+    layout, names = (LAYOUTS[0], ("messageSize", "crc")) if message else (BATCH_LAYOUT, ("batchLength", "crc"))
+    return layout.sealed(entry, [name for name in names if not _covers(layout.span(name), at)])
 
 
-_MESSAGES = tuple(bytes((magic,)) for magic in LAYOUTS)
+def _covers(span: slice, at: int) -> bool:
+    return bool(span.start <= at < span.stop)
+
+
 _PREFIX = re.compile(r"(?:batches)?\[(\d+)\]")
 
 
@@ -126,15 +125,16 @@ def _repacked(subject: Subject, damage: Damage, path: str) -> bytes:
     prefix = _PREFIX.match(path)
     start, stop = list(extents(whole))[int(prefix[1])] if prefix else (0, len(whole))
     entry = whole[start:stop]
-    if prefix and entry[MAGIC_AT] in LAYOUTS:
+    magic = stored_magic(entry)
+    if prefix and magic in LAYOUTS:
         length = next(span for span in subject.spans if span.path == f"{prefix[0]}.value#length")
         head, at = entry[: length.start - start], length.stop - start
         size = int.from_bytes(entry[at - 4 : at], "big", signed=True)
-        payload = STORED[entry[MAGIC_AT + 1] & 7](_in_entry(layer, damage))
+        payload = STORED[LAYOUTS[magic].peek("compression", entry)](_in_entry(layer, damage))
         entry = sealed_message(head + len(payload).to_bytes(4, "big") + payload + entry[at + size :])
     else:
         changed = layer[: damage.start] + damage.new + layer[damage.stop :]
-        entry = entry[:HEADER_SIZE] + STORED[entry[22] & 7](changed)
+        entry = entry[:HEADER_SIZE] + STORED[BATCH_LAYOUT.peek("compression", entry)](changed)
         entry = sealed(entry) if damage.seal else entry
     return whole[:start] + entry + whole[stop:]
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from conformance import codec
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.message_set import MAGIC_AT
-from conformance.codec.record_batch import OVERHEAD
+from conformance.codec.record_batch import MAGIC_AT, stored_offset, stored_size
 from conformance.pipeline.audit.columns import Batch, Header, header_at
 from conformance.pipeline.audit.findings import MUST, NOTE, UNREAD, Event, Finding, Piece
 from conformance.pipeline.audit.indexes import index_findings, pointers
@@ -94,7 +93,7 @@ class _Audit:
             yield self._note(begin, LENGTH_RULE, f"{end - begin} bytes set aside and not written to")
             return
         head = window.take(begin, MAGIC_AT + 1)
-        size = int.from_bytes(head[8:OVERHEAD], "big", signed=True)
+        size = stored_size(head)
         if at_end and (len(head) <= MAGIC_AT or (head[MAGIC_AT] <= 2 and size > 0)):
             hint = f"the last {end - begin} bytes are a batch that is cut off"
             if self.segment.is_last:
@@ -125,7 +124,7 @@ class _Audit:
 
     def _unusual(self, step: Step, entry: codec.Entry) -> Iterator[Finding]:
         """What the reference says of an entry."""
-        at, offset = step.at, int.from_bytes(step.data[:8], "big", signed=True)
+        at, offset = step.at, stored_offset(step.data)
         if entry.violations:
             yield self._violated(step, entry, offset)
         else:

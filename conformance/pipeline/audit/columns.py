@@ -15,14 +15,25 @@ import numpy as np
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed
-from conformance.codec.record_batch import CHECKSUMMED, CONTROL_KEYS, HEADER_SIZE, OVERHEAD, RECORD
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    CHECKSUMMED,
+    CONTROL_KEYS,
+    HEADER_SIZE,
+    OVERHEAD,
+    RECORD,
+    SMALLEST,
+)
 from conformance.pipeline.audit import kernels
 from conformance.pipeline.audit.kernels import COLUMNS, HEADER_COLUMNS, Rows
 
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _LIMITS = Limits()
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x08, 0x10, 0x20
+_COMPRESSION = BATCH_LAYOUT.part("compression").mask
+_LOG_APPEND_TIME = BATCH_LAYOUT.part("timestampType").mask
+_TRANSACTIONAL = BATCH_LAYOUT.part("isTransactional").mask
+_CONTROL = BATCH_LAYOUT.part("isControlBatch").mask
 
 
 class Header(NamedTuple):
@@ -45,7 +56,7 @@ class Header(NamedTuple):
     @property
     def compression(self) -> int:
         """The number of the codec."""
-        return self.attributes & 7
+        return self.attributes & _COMPRESSION
 
     @property
     def is_log_append_time(self) -> bool:
@@ -116,7 +127,7 @@ def columns(data: bytes, at: int = 0) -> Batch | None:
         return None
     header = header_at(data, at)
     stop = at + OVERHEAD + header.batchLength
-    if header.batchLength < HEADER_SIZE - OVERHEAD or stop > len(data) or not _is_usual(header):
+    if header.batchLength < SMALLEST or stop > len(data) or not _is_usual(header):
         return None
     if CRC32C.compute(memoryview(data)[at + CHECKSUMMED : stop]) != header.crc:
         return None

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32, CRC32C
-from conformance.codec.message_set import MAGIC_AT, SMALLEST
-from conformance.codec.record_batch import CHECKSUMMED, HEADER_SIZE, OVERHEAD
+from conformance.codec.message_set import LAYOUTS, SMALLEST
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, stored_size
 from conformance.errors import UserError
 
 WINDOW = 8 << 20
@@ -26,7 +27,7 @@ WINDOW = 8 << 20
 _PATIENCE, _PATIENCE_A_BYTE = 1 << 30, 64
 """Bytes that may be held against a checksum in search of the next entry: in any case, and for each byte passed over."""
 
-LEAST = {**SMALLEST, 2: HEADER_SIZE - OVERHEAD}
+LEAST = {**SMALLEST, 2: record_batch.SMALLEST}
 """The least size of an entry by its magic, as its own size field counts (OVERHEAD not counted)."""
 
 _SEGMENT = re.compile(r"(\d{20})\.log\Z")
@@ -184,7 +185,7 @@ def extent(window: Window, at: int) -> int | None:
     head = window.take(at, MAGIC_AT + 1)
     if len(head) <= MAGIC_AT:
         return None
-    size = int.from_bytes(head[8:OVERHEAD], "big", signed=True)
+    size = stored_size(head)
     stop = at + OVERHEAD + size
     return stop if size >= LEAST.get(head[MAGIC_AT], 1 << 31) and stop <= window.size else None
 
@@ -229,7 +230,8 @@ def _plausible(part: bytes, left: int) -> Iterator[int]:
         return
     magic = octets[MAGIC_AT:]
     sizes = np.zeros(count, np.int64)
-    for place in range(8, OVERHEAD):
+    size = BATCH_LAYOUT.span("batchLength")
+    for place in range(size.start, size.stop):
         sizes = sizes << 8 | octets[place : place + count]
     least = np.select([magic == number for number in LEAST], list(LEAST.values()), 1 << 40)
     for begin in np.flatnonzero((sizes >= least) & (sizes <= left) & (octets[:count] == 0)):
@@ -238,8 +240,10 @@ def _plausible(part: bytes, left: int) -> Iterator[int]:
 
 def _is_sound(entry: bytes) -> bool:
     if entry[MAGIC_AT] == 2:
-        return CRC32C.compute(entry[CHECKSUMMED:]) == int.from_bytes(entry[CHECKSUMMED - 4 : CHECKSUMMED], "big")
-    return CRC32.compute(entry[MAGIC_AT:]) == int.from_bytes(entry[OVERHEAD:MAGIC_AT], "big")
+        crc = BATCH_LAYOUT.span("crc")
+        return CRC32C.compute(entry[crc.stop :]) == BATCH_LAYOUT.peek("crc", entry)
+    crc = LAYOUTS[0].span("crc")
+    return CRC32.compute(entry[crc.stop :]) == LAYOUTS[0].peek("crc", entry)
 
 
 # --- splitting ----------------------------------------------------------------------------------------

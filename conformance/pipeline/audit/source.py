@@ -19,8 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.message_set import MAGIC_AT
-from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.codec.record_batch import TIMESTAMP_TYPES, stored_magic
 from conformance.pipeline.audit.columns import Batch, Header, header_at
 from conformance.pipeline.audit.kernels import HEADER_COLUMNS
 from conformance.pipeline.audit.segments import NoSegments, Segment, Split, Window, find_segments, splits
@@ -138,7 +137,7 @@ def _batch(step: Step, segment: Segment) -> dict[str, Any]:
     if step.entry is None:
         return row | {"violation": LENGTH_RULE}
     row["violation"] = step.entry.violations[0].requirement if step.entry.violations else None
-    row["magic"] = step.data[MAGIC_AT]
+    row["magic"] = stored_magic(step.data)
     return row | (_of_header(header_at(step.data, 0)) if row["magic"] == 2 else _of_old(step.entry.value))
 
 

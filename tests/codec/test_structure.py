@@ -1,0 +1,87 @@
+"""What is asked of the tables of layouts: where a field lies, what stands there, what must stand there."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import codec
+from conformance.codec import record_batch
+from conformance.codec.message_set import LAYOUTS, SMALLEST, encode_set, sealed_message
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, RECORD_LAYOUT, sealed
+
+PLACES = {
+    **{"baseOffset": 0, "batchLength": 8, "partitionLeaderEpoch": 12, "magic": 16, "crc": 17, "attributes": 21},
+    **{"lastOffsetDelta": 23, "baseTimestamp": 27, "maxTimestamp": 35, "producerId": 43, "producerEpoch": 51},
+    **{"baseSequence": 53, "recordCount": 57, "records": 61},
+}
+"""record-batch#overview."""
+MESSAGE_PLACES = {"offset": 0, "messageSize": 8, "crc": 12, "magic": 16, "attributes": 17}
+"""message-format#old-message-format."""
+
+BATCH = codec.encode(
+    "RECORD_BATCH",
+    {
+        **{"baseOffset": 5, "partitionLeaderEpoch": -1, "compression": 1, "timestampType": 0},
+        **{"isTransactional": True, "isControlBatch": False},
+        **{"producerId": 7, "producerEpoch": 0, "baseSequence": 0},
+        "records": ({"offset": 5, "timestamp": 9, "key": None, "value": b"v", "headers": ()},),
+    },
+)
+
+
+def test_every_field_of_a_batch_lies_where_the_documents_put_it():
+    assert {name: BATCH_LAYOUT.offset(name) for name in PLACES} == PLACES
+    assert BATCH_LAYOUT.span("crc") == slice(17, 21)
+    assert (OVERHEAD, MAGIC_AT, HEADER_SIZE, record_batch.SMALLEST) == (12, 16, 61, 49)
+
+
+@pytest.mark.parametrize("magic", LAYOUTS)
+def test_every_field_of_a_message_lies_where_the_documents_put_it(magic):
+    after = {"key": 18} if magic == 0 else {"timestamp": 18, "key": 26}
+    assert {name: LAYOUTS[magic].offset(name) for name in (*MESSAGE_PLACES, *after)} == MESSAGE_PLACES | after
+    assert SMALLEST[magic] == (14, 22)[magic]
+
+
+@pytest.mark.parametrize(
+    ("layout", "name"), [(BATCH_LAYOUT, "nothing"), (RECORD_LAYOUT, "value"), (LAYOUTS[0], "value")]
+)
+def test_a_field_whose_place_depends_on_the_values_before_it_has_no_offset(layout, name):
+    with pytest.raises(KeyError):
+        layout.offset(name)
+
+
+def test_a_number_is_read_and_put_where_its_field_lies():
+    assert [BATCH_LAYOUT.peek(name, b"??" + BATCH, 2) for name in ("baseOffset", "partitionLeaderEpoch", "crc")] == [
+        *(5, -1, int.from_bytes(BATCH[17:21], "big"))
+    ]
+    changed = BATCH_LAYOUT.put("lastOffsetDelta", BATCH, -2)
+    assert changed == BATCH[:23] + b"\xff\xff\xff\xfe" + BATCH[27:]
+
+
+def test_a_part_is_read_and_put_without_the_others():
+    assert [BATCH_LAYOUT.peek(name, BATCH) for name in ("compression", "timestampType", "isTransactional")] == [1, 0, 1]
+    assert BATCH_LAYOUT.put("compression", BATCH, 4)[21:23] == b"\x00\x14"
+
+
+@pytest.mark.parametrize(("name", "part"), [("compression", 8), ("timestampType", 2), ("isControlBatch", -1)])
+def test_a_part_that_does_not_fit_is_charged_to_its_own_requirement(name, part):
+    with pytest.raises(codec.Unencodable) as refusal:
+        BATCH_LAYOUT.put(name, BATCH, part)
+    assert (
+        refusal.value.requirement
+        == {
+            "compression": "attributes.compression-bits",
+            "timestampType": "attributes.timestamp-type-bit",
+            "isControlBatch": "attributes.control-bit",
+        }[name]
+    )
+
+
+def test_sealing_makes_length_and_checksum_right_and_leaves_what_is_too_short():
+    message = encode_set([{"offset": 0, "key": b"k", "value": b"v"}], 0, 0)
+    for whole, seal in ((BATCH, sealed), (message, sealed_message)):
+        broken = whole[:8] + bytes(4) + whole[12:]
+        assert seal(broken) == whole
+        assert seal(broken, length=False) == broken
+        assert seal(whole[:11]) == whole[:11]
+    assert sealed(BATCH[:17] + bytes(4) + BATCH[21:]) == BATCH
