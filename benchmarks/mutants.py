@@ -178,7 +178,8 @@ _UNSEEN = _names(
     # findings, trails, and what only remarks and the choice of requirements go by
     "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation _Stream._violation hint",
     "rule_of _rule_of _RULES MESSAGE_RULES Layout.rules_by_name _null_rule _is_append_time _around _unordered",
-    "CODEC_AT count_at after_key codec/record_batch.py:_at _FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
+    "CODEC_AT count_at after_key codec/record_batch.py:_at",
+    "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
