@@ -1,4 +1,4 @@
-"""What a run gathers: a result per case and target, and a record per target."""
+"""What a run gathers: a result for each case and target, and the record of each target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.targets.protocol import Description
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A case, what the target did, and what we think of it."""
+    """A case, what the target did, and the verdict on it."""
 
     target: str
     case: Case
@@ -21,9 +21,9 @@ class Result:
     level: str
     known: bool = False
     counts: bool = False
-    """It fails at the level asked for and is not disputed (known or not)."""
+    """It fails at the level of --fail-on or above, and is not disputed (or --strict is given); known or not."""
     disputed: bool = False
-    """It goes against a requirement that Apache Kafka itself does not meet."""
+    """It breaks a requirement that Apache Kafka itself does not meet."""
 
     @property
     def requirement(self) -> str:
@@ -32,7 +32,7 @@ class Result:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """Further requirements that the result speaks of: whatever the bytes, a target answers."""
+        """Further requirements that the result breaks: a target answers, whatever the bytes."""
         return (ROBUSTNESS,) if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
 
     @property
@@ -42,68 +42,69 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        """Whether the target went wrong, at whatever level."""
+        """Whether the target broke the requirement, whatever its level."""
         return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The smallest case that shows what several generated ones do."""
+    """The smallest case that fails in the same way as several generated ones."""
 
     result: Result
     count: int
     """How many generated cases fail in this way."""
     origin: str
-    """The id of the one that was shrunk."""
+    """The id of the generated case that was shrunk."""
     flaky: bool = False
-    """It did not fail again, so it stands as it was found."""
+    """The case did not fail again when it was tried again, so it was not shrunk."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many results there are of what kind: all that is said of those that are not shown one by one."""
+    """The numbers of a target: how many results there are of each kind."""
 
     verdicts: Counter[tuple[str, Kind]] = field(default_factory=Counter)
-    """By level and verdict."""
+    """Results by level and verdict."""
     known: Counter[str] = field(default_factory=Counter)
+    """Known failures by level."""
     disputed: Counter[str] = field(default_factory=Counter)
-    """By level, like the known ones."""
+    """Disputed failures by level."""
     skipped: Counter[str] = field(default_factory=Counter)
-    """By the reason."""
+    """Skipped cases by the reason."""
     unobserved: int = 0
-    """Passed on the fields that the target shows, and not on all."""
+    """Cases that passed although the target does not show all fields: those it shows are right."""
 
 
 def tally(results: Iterable[Result]) -> Tally:
-    """The numbers of results."""
-    found = Tally()
+    """Count results."""
+    numbers = Tally()
     for result in results:
         kind = result.verdict.kind
-        found.verdicts[result.level, kind] += 1
-        found.known[result.level] += result.known
-        found.disputed[result.level] += result.disputed
+        numbers.verdicts[result.level, kind] += 1
+        numbers.known[result.level] += result.known
+        numbers.disputed[result.level] += result.disputed
         if kind is Kind.SKIP:
-            found.skipped[result.verdict.detail] += 1
-        found.unobserved += kind is Kind.PASS and bool(result.verdict.unobserved)
-    return found
+            numbers.skipped[result.verdict.detail] += 1
+        numbers.unobserved += kind is Kind.PASS and bool(result.verdict.unobserved)
+    return numbers
 
 
 @dataclass(slots=True)
 class TargetRun:
-    """One target's part of a run: what it said of itself, and what ended the run early, if anything."""
+    """The record of one target: what it said of itself, its results, and why it was not judged to the end, if so."""
 
     name: str
     description: Description | None = None
     problem: str = ""
-    """Why it could not be started, or not be asked further."""
+    """Why it could not be started, or not be judged to the end; empty when it was."""
     results: list[Result] = field(default_factory=list)
     shrunk: list[Shrunk] = field(default_factory=list)
     counted: Tally | None = None
-    """The numbers where `results` holds but some of them, as in a campaign."""
+    """The numbers of all results where `results` holds only some of them, as in a campaign."""
 
     @property
     def numbers(self) -> Tally:
-        """How many results there are of what kind."""
+        """How many results there are of each kind."""
         return self.counted or tally(self.results)
 
     @property

@@ -1,4 +1,4 @@
-"""Distinct generated failures as vector files, ready for `--vectors`."""
+"""Distinct generated failures as vector files, which `--vectors` reads."""
 
 from __future__ import annotations
 
@@ -30,58 +30,67 @@ from conformance.running.results import Shrunk, TargetRun
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.visibility import VIEW
 
+_LONGEST_TYPE = 100
+"""Characters of a type in the name of a file; a type of arrays of arrays can be of any length."""
+
 
 def save_all(runs: Sequence[TargetRun], folder: Path) -> list[Path]:
-    """Write one file for each distinct failure; the files' paths. Raises OSError."""
+    """Write one vector file for each distinct failure; the paths of the files. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for run in runs:
         for shrunk in run.shrunk:
             vector = as_vector(shrunk)
-            if vector is None:
-                continue
-            case = shrunk.result.case
-            path = folder / (
-                re.sub(r"[^A-Za-z0-9]+", "-", f"{case.type}-{case.op}-{case.id.rpartition('/')[2]}") + ".yaml"
-            )
-            text = yaml.safe_dump([vector], sort_keys=False, allow_unicode=False, width=1000, default_style=None)
-            path.write_text(
-                f"# {shrunk.count} generated cases fail like this for {run.name}; from {shrunk.origin}\n{text}"
-            )
-            paths.append(path)
+            if vector is not None:
+                path = folder / _file_name(shrunk.result.case, vector["id"])
+                path.write_text(_text(vector, shrunk, run.name), encoding="utf-8")
+                paths.append(path)
     return paths
 
 
+def _file_name(case: Case, identity: str) -> str:
+    """Type, operation and the digest in the id of the vector: letters, digits and dashes only."""
+    parts = (case.type[:_LONGEST_TYPE], case.op, identity.rpartition("/")[2])
+    return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(parts)) + ".yaml"
+
+
+def _text(vector: dict[str, Any], shrunk: Shrunk, target: str) -> str:
+    """The text of a file. The name of a target may hold anything, and stays within the comment."""
+    name = ascii(target)[1:-1]
+    comment = f"# {shrunk.count} generated cases fail like this for {name}; from {shrunk.origin}\n"
+    return comment + yaml.safe_dump([vector], sort_keys=False, allow_unicode=False, width=1000, default_style=None)
+
+
 def as_vector(shrunk: Shrunk) -> dict[str, Any] | None:
-    """The vector of a shrunk failure; None where its expectation cannot be said in one."""
+    """The vector of a shrunk failure; None where a vector cannot state its expectation."""
     case = shrunk.result.case
-    found: dict[str, Any] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}
+    vector: dict[str, Any] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}
     match case.op:
         case "encode":
-            said = _encoded(case)
+            stated = _encoded(case)
         case "decode":
             assert case.data is not None
-            said = {"hex": case.data.hex(), **_expected(case, shrunk.result.verdict.path)}
+            stated = {"hex": case.data.hex(), **_expected(case, shrunk.result.verdict.path)}
         case _:
-            said = {"op": case.op, **parts_of(case), **_of_log(case.expect)}
-    if not said:
+            stated = {"op": case.op, **parts_of(case), **_of_log(case.expect)}
+    if not stated:
         return None
-    return {**found, **said, "note": shrunk.result.verdict.detail, "source": f"derived: {shrunk.origin}"}
+    return {**vector, **stated, "note": shrunk.result.verdict.detail, "source": f"derived: {shrunk.origin}"}
 
 
 def _identity(case: Case) -> str:
-    """Shrunk cases have an id of their own; one that was not shrunk gets it here, as vectors are no `gen/` cases."""
+    """The id of the vector: that of a shrunk case; a generated case that was not shrunk gets such an id here."""
     return ad_hoc_id(case.op, case.type, parts_of(case)) if case.kind is CaseKind.GENERATED else case.id
 
 
 def _encoded(case: Case) -> dict[str, Any]:
-    """What is to be encoded and to which bytes; nothing where a compressor decides on these."""
+    """The value to encode and the bytes expected; empty where a compressor decides on the bytes."""
     value = {"value": case.request["value"]}
     if isinstance(case.expect, Refuses):
         return {**value, "reject": "invalid-value"}
     if isinstance(case.expect, Writes):
         return {**value, "hex": case.expect.data.hex()}
-    # Of a message set the bytes tell magic and codec; what else is in them no encoder is held to.
+    # The bytes of a message set tell its magic and codec; an encoder is not held to the rest of them.
     return {**value, "hex": case.data.hex()} if case.type == "MESSAGE_SET" and case.data else {}
 
 

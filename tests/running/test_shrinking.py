@@ -1,15 +1,18 @@
 """Shrinking: what a planted defect comes down to, and what is saved of it."""
 
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+import yaml
 
 from conformance import codec
 from conformance.cases.from_reference import ad_hoc_case, encode_case
 from conformance.cases.from_vectors import encode_request, make_cases
-from conformance.cases.model import Kind, Refused, Verdict, WritesAs
+from conformance.cases.model import Accepted, Case, CaseKind, Kind, Refused, Refuses, Verdict, WritesAs
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.notation import NotationError
@@ -201,3 +204,25 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     result = Result("t", case, Refused("other"), Verdict(Kind.FAIL), "must")
     assert as_vector(Shrunk(result, 1, case.id)) is None
     assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path) == []
+
+
+def shrunk_failure(type, digest):
+    case = Case(f"bytes/{type}/{digest}", "decode", type, "int8.layout", "must", {"hex": "00"}, Refuses(), b"\0")
+    case = replace(case, kind=CaseKind.SHRUNK)
+    return Shrunk(Result("t", case, Accepted({}), Verdict(Kind.FAIL, "accepted"), "must"), 1, "gen/2/INT8/0/1")
+
+
+NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90
+
+
+@pytest.mark.parametrize("type", ["INT8", "ARRAY<COMPACT_ARRAY<INT8>>", "MESSAGE<FetchRequest,12>", NESTED])
+def test_the_name_of_a_saved_file_is_safe_whatever_the_type(type, tmp_path):
+    (path,) = save_all([TargetRun("t", shrunk=[shrunk_failure(type, "0123456789ab")])], tmp_path)
+    assert re.fullmatch(r"[A-Za-z0-9-]{1,150}-decode-0123456789ab\.yaml", path.name)
+
+
+@pytest.mark.parametrize("target", ["command:a\n- id: x/y", "command:\udcff", "command:\x1b[31m é"])
+def test_the_name_of_a_target_stays_within_the_comment_of_a_saved_file(target, tmp_path):
+    (path,) = save_all([TargetRun(target, shrunk=[shrunk_failure("INT8", "0123456789ab")])], tmp_path)
+    (vector,) = yaml.safe_load(path.read_text(encoding="ascii"))
+    assert vector["id"] == "bytes/INT8/0123456789ab"
