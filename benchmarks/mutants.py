@@ -176,7 +176,7 @@ _ASIDE = _names(
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = _names(
     # findings, trails, and what only remarks and the choice of requirements go by
-    "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation _Stream._violation hint",
+    "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation Stream._violation hint",
     "rule_of _rule_of _RULES MESSAGE_RULES Layout.rules_by_name _null_rule _is_append_time _around _unordered",
     "CODEC_AT count_at after_key codec/record_batch.py:_at",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
@@ -196,7 +196,7 @@ _UNSEEN = _names(
     "codec/log.py:_encode codec/message_set.py:_encode",
     "LAST Versions.__iter__ Versions.__bool__ Versions.__str__ Versions.within Versions.shared header_version",
     # bounds, and free choices
-    "Limits Cursor.count cursor.count _Stream.make_room self.room _STEP _DENSEST_STREAM",
+    "Limits Cursor.count cursor.count Stream.make_room self.room _STEP _DENSEST_STREAM",
     "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH",
 )
 """Classes, functions, tables, constants and calls that are left alone."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from conformance.codec.checksums import CRC32C
-from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.record_batch import (
     ATTRIBUTES,
     CHECKSUMMED,
@@ -25,7 +25,6 @@ from conformance.codec.record_batch import (
     RECORD,
     TIMESTAMP_TYPES,
 )
-from conformance.codec.stored import STORED
 from conformance.codec.structure import Values, write
 
 Row = dict[str, str]
@@ -224,7 +223,7 @@ def _compatible(one: Level, other: Level) -> bool:
 def batch(row: Row, number: int) -> tuple[bytes, Values]:
     """The bytes of a row's batch and its whole value; `number` becomes its partitionLeaderEpoch."""
     values = _chosen(row, number)
-    payload = STORED[values["compression"]](b"".join(map(RECORD.encode, values["records"])))
+    payload = CODECS[values["compression"]].forms[0](b"".join(map(RECORD.encode, values["records"])))
     data = write(PACKED_LAYOUT, {**values, "payload": payload})
     derived = {"batchLength": len(data) - OVERHEAD, "magic": 2, "crc": CRC32C.compute(data[CHECKSUMMED:])}
     return data, {**values, **derived, "recordCount": len(values["records"])}

@@ -1,349 +1,56 @@
-"""Compression codecs, a row each: how a payload is opened, in bounds, and how one is written.
+"""The table of compression codecs: a row each, and nothing about a codec stands anywhere else.
 
-What each framing may hold, and which oddities are open, follows decisions#compression; the libraries do the rest.
-Opening streams: no more is taken out of a library than the limits allow, whatever a payload claims.
+A codec is added here: its framing in `framings`, the forms of it that need no compressor in `stored`, and one row.
 """
 
 from __future__ import annotations
 
-import gzip
-import struct
-import threading
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import cramjam
-import lz4.block
-import lz4.frame
-import snappy
-import zstandard
-
-from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Malformed, Openness, Violation
-
-_DENSEST_STREAM = 1 << 15
-"""Bytes out per byte in at most: Zstandard's densest block makes 128 KiB of 4 bytes."""
-_STEP = 256
-"""Bytes fed at a time, at least; more where even the densest of them would find room."""
+from conformance.codec import framings, stored
+from conformance.codec.cursor import Cursor
+from conformance.codec.streams import Stream
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A codec: its name in the documents, how its payload is opened and written."""
+    """A codec: its name in the documents, how its payload is opened and written, where it may stand."""
 
     name: str
-    unpack: Callable[[_Stream], None]
+    unpack: Callable[[Stream], None]
     write: Callable[[bytes], bytes]
+    forms: tuple[Callable[[bytes], bytes], ...]
+    """Writers that need no compressor, so that their bytes are the same on every machine; the plainest first."""
+    magics: tuple[int, ...] = (0, 1, 2)
+    """The magics that the documents give it to."""
+    mend_magic_0: Callable[[bytes], bytes] | None = None
+    """For a codec that Apache Kafka reads in magic 0 although no document gives it: makes the payload a sound one."""
 
     def open(self, cursor: Cursor, payload: bytes) -> bytes:
-        """The plain bytes of a payload that begins at the cursor, which does not move."""
-        stream = _Stream(cursor, payload)
+        """The plain bytes of a payload that begins at the cursor, which does not move. Raises Malformed."""
+        stream = Stream(cursor, payload)
         self.unpack(stream)
         return b"".join(stream.plain)
 
+    def is_read_in(self, magic: int) -> bool:
+        """Whether Apache Kafka reads it in entries of a magic."""
+        return magic in self.magics or (magic == 0 and self.mend_magic_0 is not None)
 
-class _Stream(Cursor):
-    """Reads a payload, gathers what comes out of it, and stops at the limits; findings stand where it begins."""
-
-    __slots__ = ("_begin", "plain", "room")
-
-    def __init__(self, cursor: Cursor, payload: bytes) -> None:
-        super().__init__(payload, cursor.findings, layer=cursor.layer, path=cursor.path)
-        self._begin = cursor.pos
-        self.plain: list[bytes] = []
-        limits: Limits = cursor.findings.limits
-        self.room = min(limits.total, max(1 << 20, limits.ratio * len(payload)))
-        """Bytes that may still come out."""
-
-    def make_room(self, size: int) -> None:
-        """Stop where so many bytes more would be too many."""
-        if size > self.room:
-            self.fail(LIMIT_RULE, f"{size - self.room} bytes too many come out of the payload", open=True)
-
-    def put(self, part: bytes) -> None:
-        """Take what came out."""
-        self.make_room(len(part))
-        self.room -= len(part)
-        self.plain.append(part)
-
-    def pump(self, opener: Any) -> bool:
-        """Feed a decompressor to the end of its stream; False when the bytes end before."""
-        while not opener.eof:
-            piece = self.data[self.pos : self.pos + max(_STEP, self.room // _DENSEST_STREAM)]
-            if not piece:
-                return False
-            self.pos += len(piece)
-            self.put(opener.decompress(piece))
-        self.pos -= len(opener.unused_data)
-        return True
-
-    @contextmanager
-    def refusing(
-        self, fault: type[Exception] | tuple[type[Exception], ...], verdict: Callable[[str], tuple[str, bool]]
-    ) -> Iterator[None]:
-        """What a library raises is a violation: its message tells of which requirement, and whether it is open."""
-        try:
-            yield
-        except fault as error:
-            requirement, is_open = verdict(str(error))
-            self.fail(requirement, str(error), open=is_open)
-
-    def _violation(self, requirement: str, hint: str, at: int | None, openness: Openness) -> Violation:
-        return super()._violation(requirement, hint, self._begin if at is None else at, openness)
-
-
-# --- gzip ---------------------------------------------------------------------------------------------
-
-_GZIP = "codec.gzip"
-_OPEN_GZIP = ("header flags", "header crc", "data check", "length check")
-"""What zlib says of reserved flags and wrong checksums."""
-
-
-def _open_gzip(stream: _Stream) -> None:
-    """Every member, joined; what follows the last one and the trailers' checks are open places."""
-    _gzip_member(stream)
-    while stream.left:
-        whole = len(stream.plain)
-        try:
-            _gzip_member(stream)
-        except Malformed as stop:
-            del stream.plain[whole:]
-            stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", openness=Openness.ELSEWHERE)
-            return
-
-
-def _gzip_member(stream: _Stream) -> None:
-    inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
-    with stream.refusing(zlib.error, lambda message: (_GZIP, any(words in message for words in _OPEN_GZIP))):
-        if not stream.pump(inflater):
-            stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
-
-
-def _lacks_trailer(inflater: zlib._Decompress) -> bool:
-    """Whether all data is there and the trailer is not: four bytes cannot end the data and be held against it too."""
-    try:
-        inflater.decompress(b"\xff" * 4)
-    except zlib.error as error:
-        return "data check" in str(error) or "length check" in str(error)
-    return inflater.eof
-
-
-def _write_gzip(data: bytes) -> bytes:
-    return gzip.compress(data, mtime=0)
-
-
-# --- snappy -------------------------------------------------------------------------------------------
-
-_XERIAL = b"\x82SNAPPY\0"
-_XERIAL_VERSIONS = struct.pack(">ii", 1, 1)
-_XERIAL_HEADER = len(_XERIAL + _XERIAL_VERSIONS)
-_XERIAL_BLOCK = 32 * 1024
-_DENSEST = 22
-"""The densest element of a block is a copy of 3 bytes, which yields 64 at most."""
-_SNAPPY = "codec.snappy"
-_SNAPPY_LENGTH = "robustness.snappy-block-length"
-_SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
-"""How Snappy's own framing format begins, which Apache Kafka takes for a raw block."""
-
-
-def _open_snappy(stream: _Stream) -> None:
-    """The xerial block stream, or one raw block."""
-    if not stream.data.startswith(_XERIAL):
-        _snappy_block(stream, stream.data)
-        return
-    stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
-    while stream.left:
-        try:
-            _xerial_block(stream)
-        except Malformed as stop:
-            if stop.violation.open or not any(stream.plain):
-                raise
-            stream.remark(
-                stop.violation.requirement, f"after a whole block: {stop.violation.hint}", openness=Openness.ELSEWHERE
-            )
-            return
-
-
-def _xerial_block(stream: _Stream) -> None:
-    """A length and the raw block that it covers, or the header of a further stream."""
-    if stream.data.startswith(_XERIAL, stream.pos):
-        stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
-        stream.remark(_SNAPPY, "a second xerial stream follows the first", openness=Openness.ELSEWHERE)
-        return
-    # A negative length, read without a sign, is above any that there are bytes for.
-    size = int.from_bytes(stream.take(4, _SNAPPY_LENGTH, "the length of a block"), "big")
-    _snappy_block(stream, stream.take(size, _SNAPPY_LENGTH, "a block"))
-
-
-def _snappy_block(stream: _Stream, block: bytes) -> None:
-    """One raw block. Its uncompressed size stands first, so it is held against what a block can yield."""
-    framed = block.startswith(_SNAPPY_FRAMING)
-    with stream.refusing((cramjam.DecompressionError, snappy.UncompressError), lambda _: (_SNAPPY, framed)):
-        size = cramjam.snappy.decompress_raw_len(block)
-        if size > _DENSEST * len(block):
-            stream.fail(_SNAPPY_LENGTH, f"a block of {len(block)} bytes claims {size}", open=framed)
-        stream.make_room(size)
-        stream.put(bytes(snappy.uncompress(block)))
-
-
-def _write_snappy(data: bytes) -> bytes:
-    out = [_XERIAL, _XERIAL_VERSIONS]
-    for at in range(0, len(data), _XERIAL_BLOCK):
-        block = bytes(snappy.compress(data[at : at + _XERIAL_BLOCK]))
-        out += struct.pack(">i", len(block)), block
-    return b"".join(out)
-
-
-# --- lz4 ----------------------------------------------------------------------------------------------
-
-_LZ4 = "codec.lz4"
-_LZ4_LEGACY = b"\x02\x21\x4c\x18"
-_OPEN_LZ4 = ("headerChecksum", "reservedFlag")
-"""What the library says of a header that some readers may read."""
-_CONTENT_SIZE, _DICTIONARY = 0x08, 0x01
-_STORED = 1 << 31
-
-
-def _open_lz4(stream: _Stream) -> None:
-    """The first frame of the LZ4 frame format: Apache Kafka reads no further, and only independent blocks."""
-    info = _lz4_header(stream)
-    while word := _lz4_word(stream):
-        _lz4_block(stream, word, info["block_size"])
-        if info["block_checksum"]:
-            stream.take(4, _LZ4, "a block checksum")
-    if info["content_checksum"]:
-        stream.take(4, _LZ4, "the content checksum", open=True)
-    _check_lz4(stream)
-    if stream.left:
-        stream.remark(_LZ4, "bytes after the first LZ4 frame", openness=Openness.ELSEWHERE)
-
-
-def _lz4_header(stream: _Stream) -> dict[str, Any]:
-    """What the library makes of the header, which is passed over; a content size takes 8 bytes more."""
-    with stream.refusing(RuntimeError, lambda message: (_LZ4, _is_open_lz4(stream, message))):
-        info: dict[str, Any] = lz4.frame.get_frame_info(stream.data)
-    flags = stream.data[4]
-    if info["skippable"] or info["block_linked"] or flags & _DICTIONARY:
-        stream.fail("writer.lz4-independent-blocks", "Apache Kafka reads plain frames of blocks apart", open=True)
-    stream.take(7 + (flags & _CONTENT_SIZE), _LZ4, "the frame header")
-    return info
-
-
-def _is_open_lz4(stream: _Stream, message: str) -> bool:
-    return stream.data.startswith(_LZ4_LEGACY) or any(word in message for word in _OPEN_LZ4)
-
-
-def _lz4_word(stream: _Stream) -> int:
-    """The size of a block, its highest bit set where it is stored as it is; 0 ends the frame."""
-    return int.from_bytes(stream.take(4, _LZ4, "the size of a block", open=any(stream.plain)), "little")
-
-
-def _lz4_block(stream: _Stream, word: int, most: int) -> None:
-    block = stream.take(word & _STORED - 1, _LZ4, "a block")
-    if len(block) > most:
-        stream.fail(_LZ4, f"a block of {len(block)} bytes, the frame allows {most}", open=True)
-    with stream.refusing(lz4.block.LZ4BlockError, lambda _: (_LZ4, False)):
-        stream.put(block if word & _STORED else lz4.block.decompress(block, uncompressed_size=most))
-
-
-def _check_lz4(stream: _Stream) -> None:
-    """Let the library check what our reading passes over: Kafka refuses a wrong block checksum, nothing else."""
-    try:
-        lz4.frame.LZ4FrameDecompressor().decompress(stream.data[: stream.pos])
-    except RuntimeError as error:
-        if "blockChecksum" in str(error):
-            stream.fail(_LZ4, str(error), open=True)
-        stream.remark(_LZ4, str(error))
-
-
-def _write_lz4(data: bytes) -> bytes:
-    return bytes(lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False))
-
-
-# --- zstd ---------------------------------------------------------------------------------------------
-
-_ZSTD = "codec.zstd"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_WINDOW = 1 << 27
-_OPEN_ZSTD = ("memory", "checksum", "Unsupported")
-"""What the library says of a window that is too large, a wrong checksum, and reserved bits."""
-_RLE = 1
-"""The type of a block that repeats one byte."""
-
-
-def _is_skippable(frame: bytes) -> bool:
-    return frame[1:4] == b"\x2a\x4d\x18" and frame[0] & 0xF0 == 0x50
-
-
-def _open_zstd(stream: _Stream) -> None:
-    """Every frame, joined; skippable frames are skipped."""
-    _zstd_frame(stream)
-    while stream.left:
-        _zstd_frame(stream)
-
-
-class _Kept(threading.local):
-    """What costs more to make than a small frame to read, and serves one thread at a time."""
-
-    def __init__(self) -> None:
-        self.zstd = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-
-
-_KEPT = _Kept()
-
-
-def _zstd_frame(stream: _Stream) -> None:
-    opener = _KEPT.zstd.decompressobj()
-    begin = stream.pos
-    with stream.refusing(
-        zstandard.ZstdError, lambda message: (_rule_of(message), _is_open_zstd(stream, begin, message))
-    ):
-        if stream.pump(opener):
-            return
-    if not any(stream.plain) or not _ends_between_blocks(stream.data[begin:]):
-        stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
-    stream.remark(_ZSTD, "the frame ends before its last block or its checksum", openness=Openness.ELSEWHERE)
-
-
-def _rule_of(message: str) -> str:
-    return "writer.zstd-window" if "memory" in message else _ZSTD
-
-
-def _is_open_zstd(stream: _Stream, begin: int, message: str = "") -> bool:
-    """Whether a refusal is of one of those, or of bytes after a frame that are no further frame."""
-    no_frame = not (stream.data.startswith(_ZSTD_MAGIC, begin) or _is_skippable(stream.data[begin : begin + 4]))
-    return (begin > 0 and no_frame) or any(word in message for word in _OPEN_ZSTD)
-
-
-def _ends_between_blocks(frame: bytes) -> bool:
-    """Whether what there is of a cut frame ends with a whole block, or in the checksum after the last (RFC 8878)."""
-    if frame[:4] != _ZSTD_MAGIC or len(frame) < 5:
-        return False
-    flags = frame[4]
-    single = flags >> 5 & 1
-    at = 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
-    while at + 3 <= len(frame):
-        block = int.from_bytes(frame[at : at + 3], "little")
-        at += 3 + (1 if block >> 1 & 3 == _RLE else block >> 3)
-        if block & 1:
-            return at <= len(frame)
-    return at == len(frame)
-
-
-def _write_zstd(data: bytes) -> bytes:
-    return bytes(zstandard.ZstdCompressor().compress(data))
-
-
-# --- the table ----------------------------------------------------------------------------------------
 
 CODECS: tuple[Codec, ...] = (
-    Codec("none", lambda stream: stream.put(stream.data), bytes),
-    Codec("gzip", _open_gzip, _write_gzip),
-    Codec("snappy", _open_snappy, _write_snappy),
-    Codec("lz4", _open_lz4, _write_lz4),
-    Codec("zstd", _open_zstd, _write_zstd),
+    Codec("none", framings.open_plain, bytes, (bytes,)),
+    Codec("gzip", framings.open_gzip, framings.write_gzip, stored.GZIP),
+    Codec("snappy", framings.open_snappy, framings.write_snappy, stored.SNAPPY),
+    Codec(
+        "lz4",
+        framings.open_lz4,
+        framings.write_lz4,
+        stored.LZ4,
+        magics=(1, 2),
+        mend_magic_0=framings.with_header_checksum,
+    ),
+    Codec("zstd", framings.open_zstd, framings.write_zstd, stored.ZSTD, magics=(2,)),
 )
 """Indexed by the number on the wire (record-batch#compression-codec-values)."""
 

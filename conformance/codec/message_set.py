@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
-import lz4.frame
-
 from conformance.codec import notation as n
 from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32
@@ -49,10 +47,6 @@ _BATCH = 2
 
 _FIT = (1 << 31) - 1 - OVERHEAD
 """A size above this overflows a signed 32-bit number once the 12 bytes before it are added."""
-
-_LZ4, _ZSTD = CODEC_NAMES.index("lz4"), CODEC_NAMES.index("zstd")
-_CONTENT_SIZE = 0x08
-"""The flag of an LZ4 frame whose header has eight bytes more, the size of its content."""
 
 _SIZE_AT = BATCH_LAYOUT.offset("batchLength")
 
@@ -90,14 +84,16 @@ class _Value:
         at = start + _VALUE_LENGTH.wire.smallest
         if codec >= len(CODECS):
             cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=start)
-        if codec == _ZSTD:
-            cursor.fail("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know", at=start)
+        if not CODECS[codec].is_read_in(values["magic"]):
+            hint = f"{CODECS[codec].name} is not a codec of magic {values['magic']}"
+            cursor.fail("legacy.v1-attributes", hint, at=start)
         if cursor.layer:
             cursor.fail(_SET, "a compressed message inside a compressed message", at=start, open=True)
         if found is None:
             cursor.fail(_SET, "a wrapper without a value", at=start, open=True)
-        if values["magic"] == 0 and codec == _LZ4:
-            found = _with_header_checksum(found)
+        mend = CODECS[codec].mend_magic_0
+        if values["magic"] == 0 and mend is not None:
+            found = mend(found)
         outer, cursor.pos = cursor.pos, at
         plain = CODECS[codec].open(cursor, found)
         cursor.pos = outer
@@ -112,23 +108,6 @@ class _Value:
             return _VALUE.encode(values["value"])
         plain = b"".join(write(LAYOUTS[inner["magic"]], inner) for inner in values["messages"])
         return _VALUE.encode(CODECS[values["compression"]].write(plain))
-
-
-def _with_header_checksum(frame: bytes) -> bytes:
-    """An LZ4 frame with the checksum of its header made right, where it has a header.
-
-    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions#compression). The right one is
-    the one of all bytes that the library takes.
-    """
-    at = 14 if len(frame) > 4 and frame[4] & _CONTENT_SIZE else 6
-    for checksum in range(256):
-        header = frame[:at] + bytes((checksum,))
-        try:
-            lz4.frame.get_frame_info(header)
-        except RuntimeError:
-            continue
-        return header + frame[at + 1 :]
-    return frame
 
 
 def _inner(cursor: Cursor) -> list[Values]:
@@ -439,8 +418,8 @@ def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
     """
     if codec not in range(len(CODECS)):
         raise Unencodable("codec.unassigned-values", f"there is no codec {codec!r}")
-    if codec == _ZSTD:
-        raise Unencodable("legacy.v1-attributes", "Zstandard, which magic 0 and 1 do not know")
+    if not CODECS[codec].is_read_in(magic):
+        raise Unencodable("legacy.v1-attributes", f"{CODECS[codec].name} is not a codec of magic {magic}")
     if not messages:
         raise Unencodable(_SET, "a wrapper holds at least one message")
     inner = [_fields(message, magic) for message in messages]

@@ -93,25 +93,23 @@ def _uvarint(number: int) -> bytes:
     return bytes((*out, number))
 
 
-STORED: tuple[Callable[[bytes], bytes], ...] = (bytes, gzip, snappy, lz4, zstd)
-"""By the codec's number on the wire, as in compression.CODECS."""
-
-FORMS: tuple[tuple[Callable[[bytes], bytes], ...], ...] = (
-    (bytes,),
-    (
-        gzip,
-        lambda data: gzip(data, flags=0x08, fields=b"name\0"),
-        lambda data: gzip(data, flags=0x04, fields=b"\x03\0abc", block=100),
-        _two_members,
-    ),
-    (snappy, lambda data: snappy(data, block=100), _raw_snappy),
-    (lz4, lambda data: lz4(data, block=100), lambda data: lz4(data, block=1 << 15, literals=True)),
-    (
-        zstd,
-        lambda data: zstd(data, block=100),
-        lambda data: zstd(data[:50]) + zstd(data[50:]),
-        lambda data: b"\x5a\x2a\x4d\x18\x03\0\0\0abc" + zstd(data),
-        _zstd_sized,
-    ),
+GZIP: tuple[Callable[[bytes], bytes], ...] = (
+    gzip,
+    lambda data: gzip(data, flags=0x08, fields=b"name\0"),
+    lambda data: gzip(data, flags=0x04, fields=b"\x03\0abc", block=100),
+    _two_members,
 )
-"""By the codec's number too: the form of STORED, and others that Apache Kafka reads (decisions#compression)."""
+SNAPPY: tuple[Callable[[bytes], bytes], ...] = (snappy, lambda data: snappy(data, block=100), _raw_snappy)
+LZ4: tuple[Callable[[bytes], bytes], ...] = (
+    lz4,
+    lambda data: lz4(data, block=100),
+    lambda data: lz4(data, block=1 << 15, literals=True),
+)
+ZSTD: tuple[Callable[[bytes], bytes], ...] = (
+    zstd,
+    lambda data: zstd(data, block=100),
+    lambda data: zstd(data[:50]) + zstd(data[50:]),
+    lambda data: b"\x5a\x2a\x4d\x18\x03\0\0\0abc" + zstd(data),
+    _zstd_sized,
+)
+"""Of each codec its plainest form first, then others that Apache Kafka reads (decisions, Compression)."""

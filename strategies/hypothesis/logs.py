@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.log import LOG, first_offset, last_offset
 from conformance.codec.message_set import LAYOUTS
 from conformance.codec.primitives import INT32, INT64
@@ -23,7 +23,7 @@ from conformance.strategies.hypothesis.building import SMALL, Sizes, integers, n
 # --- messages of magic 0 and 1 ------------------------------------------------------------------------
 
 _MAGICS = (*LAYOUTS, 2)
-_CODECS = {0: ("gzip", "snappy"), 1: ("gzip", "snappy", "lz4")}
+_CODECS = {magic: tuple(codec.name for codec in CODECS[1:] if magic in codec.magics) for magic in LAYOUTS}
 """By magic, the codecs that the documents give it."""
 
 

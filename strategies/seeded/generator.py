@@ -13,9 +13,9 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
+from conformance.codec.compression import CODECS
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import PACKED_LAYOUT, RECORD, build
-from conformance.codec.stored import FORMS
 from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
 from conformance.strategies.seeded import legacy
@@ -77,7 +77,7 @@ def entry_bytes(entry: dict[str, Any]) -> bytes:
 
 def batch_bytes(batch: dict[str, Any]) -> bytes:
     """A batch on the wire, its payload stored in a framing of its codec: the plain one, or that of its `form`."""
-    forms = FORMS[batch["compression"]]
+    forms = CODECS[batch["compression"]].forms
     payload = forms[batch.get("form", 0) % len(forms)](b"".join(map(RECORD.encode, batch["records"])))
     return write(PACKED_LAYOUT, {**batch, "payload": payload})
 
@@ -237,7 +237,7 @@ def _batch(dice: Dice, *, base: int | None = None) -> dict[str, Any]:
         {
             "baseOffset": base,
             "partitionLeaderEpoch": dice.pick((-1, 0, 5, (1 << 31) - 1)),
-            "compression": 0 if control else dice.below(5),
+            "compression": 0 if control else dice.below(len(CODECS)),
             "timestampType": int(dice.chance(20)),
             **_producer(dice),
             "isControlBatch": control,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.codec.compression import CODECS
 from conformance.codec.message_set import LAYOUTS, sealed_message
-from conformance.codec.stored import STORED
 from conformance.codec.structure import write
 from conformance.strategies.seeded.choices import Dice
 
@@ -17,7 +17,7 @@ Entry = dict[str, Any]
 
 _LENGTHS = (0, 1, 2, 7, 63, 300)
 _EPOCH_MS = 1_700_000_000_000
-_CODECS = {0: (0, 1, 2), 1: (0, 1, 2, 3)}
+_CODECS = {magic: [number for number, codec in enumerate(CODECS) if magic in codec.magics] for magic in LAYOUTS}
 """By magic, the codecs that the documents give it."""
 
 
@@ -74,7 +74,7 @@ def entry_bytes(found: Entry) -> bytes:
         write(layout, _fields({**one, "offset": one["offset"] - found["origin"], "timestampType": 0}))
         for one in found["underneath"]
     )
-    payload = STORED[compression](inner)
+    payload = CODECS[compression].forms[0](inner)
     outer = write(layout, _fields({**found, "key": None, "value": payload}))
     return sealed_message(layout.put("compression", outer, compression))
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from conformance import codec
 from conformance.codec import Span
+from conformance.codec.compression import CODECS
 from conformance.codec.log import extents
 from conformance.codec.message_set import LAYOUTS, sealed_message
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, sealed, stored_magic
-from conformance.codec.stored import STORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,11 @@ def _repacked(subject: Subject, damage: Damage, path: str) -> bytes:
         length = next(span for span in subject.spans if span.path == f"{prefix[0]}.value#length")
         head, at = entry[: length.start - start], length.stop - start
         size = int.from_bytes(entry[at - 4 : at], "big", signed=True)
-        payload = STORED[LAYOUTS[magic].peek("compression", entry)](_in_entry(layer, damage))
+        payload = CODECS[LAYOUTS[magic].peek("compression", entry)].forms[0](_in_entry(layer, damage))
         entry = sealed_message(head + len(payload).to_bytes(4, "big") + payload + entry[at + size :])
     else:
         changed = layer[: damage.start] + damage.new + layer[damage.stop :]
-        entry = entry[:HEADER_SIZE] + STORED[BATCH_LAYOUT.peek("compression", entry)](changed)
+        entry = entry[:HEADER_SIZE] + CODECS[BATCH_LAYOUT.peek("compression", entry)].forms[0](changed)
         entry = sealed(entry) if damage.seal else entry
     return whole[:start] + entry + whole[stop:]
 

@@ -161,10 +161,10 @@ DEADLY = [
     ("codec/structure.py", "self.checksum.name", "blame -> pass"),
     ("codec/structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
     ("codec/message_set.py", "if rest < OVERHEAD:", "< -> <="),
-    ("codec/compression.py", "zlib.decompressobj(", "+ -> -"),
+    ("codec/framings.py", "zlib.decompressobj(", "+ -> -"),
     ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
     ("semantics/sequences.py", "if span in producer.batches:", "in -> not in"),
-    ("codec/compression.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
+    ("codec/framings.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
 ]
 
 
@@ -197,7 +197,7 @@ def test_a_mutant_that_answers_no_more_is_killed(workshop, mutants):
 
 def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(workshop, mutants):
     fate = workshop.fate(
-        the(mutants, "codec/compression.py", "if stop.violation.open or not any(stream.plain):", "not removed")
+        the(mutants, "codec/framings.py", "if stop.violation.open or not any(stream.plain):", "not removed")
     )
     assert not fate.killed
     assert fate.told.startswith("snappy/"), fate

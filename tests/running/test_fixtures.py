@@ -194,16 +194,16 @@ def test_the_factors_are_seen_in_the_values():
 
 
 def test_no_compressor_is_asked(monkeypatch):
-    from conformance.codec import compression
+    from conformance.codec import framings
 
     def refuse(*_, **__):
         pytest.fail("a compression library wrote bytes")
 
     for library, name in [
-        (compression.gzip, "compress"),
-        (compression.snappy, "compress"),
-        (compression.lz4.frame, "compress"),
-        (compression.zstandard, "ZstdCompressor"),
+        (framings.gzip, "compress"),
+        (framings.snappy, "compress"),
+        (framings.lz4.frame, "compress"),
+        (framings.zstandard, "ZstdCompressor"),
     ]:
         monkeypatch.setattr(library, name, refuse)
     for number, row in enumerate(covering.rows()):

@@ -16,7 +16,6 @@ from conformance.cases.model import CaseKind, Delivers, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.record_batch import sealed
-from conformance.codec.stored import FORMS
 from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, generated_cases, types_for
 from conformance.strategies.seeded.choices import Dice
 from conformance.strategies.seeded.generator import VERSION, drawn, unencodable
@@ -113,9 +112,9 @@ def test_values_without_an_encoding_are_asked_for_of_every_kind_of_type(catalog)
     assert {"TAGGED_FIELDS", "ARRAY<INT32>", "COMPACT_ARRAY<COMPACT_STRING>"} < asked
 
 
-@pytest.mark.parametrize("number", range(len(FORMS)))
+@pytest.mark.parametrize("number", range(len(CODECS)))
 def test_every_form_of_a_payload_holds_its_data_without_a_remark(number):
-    for form in FORMS[number]:
+    for form in CODECS[number].forms:
         for size in (1, 14, 15, 100, 269, 270, 271, 70_000):
             data = (bytes(range(256)) * (size // 256 + 1))[:size]
             found = Findings()
