@@ -2,14 +2,19 @@
 
 import io
 import struct
+import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "common"))  # notation.py, kafka_python_records.py
 
 import messages
 import record_sets
 from aiokafka.errors import KafkaError
 from aiokafka.protocol import types
 from aiokafka.record.util import decode_varint, decode_varint_py, encode_varint, size_of_varint
+from notation import CODECS, each, float_bits, float_from_bits
 
 from conformance import Reject, Unsupported
 
@@ -62,7 +67,7 @@ def describe() -> dict[str, object]:
             "size": ["VARINT", "VARLONG", *record_sets.SIZES],
             "read": True,
         },
-        "codecs": list(record_sets.CODECS),
+        "codecs": list(CODECS),
         "magics": [0, 1, 2],
         "messages": messages.VERSIONS,
     }
@@ -116,7 +121,7 @@ def _codec(type: str) -> Any:
 def _decode_type(type: str, data: bytes) -> tuple[Any, int]:
     stream = io.BytesIO(data)
     value = _codec(type).decode(stream)
-    return _shown(type, value), stream.tell()
+    return each(_shown, type, value), stream.tell()
 
 
 def _decode_varlong(data: bytes) -> tuple[int, int]:
@@ -133,19 +138,15 @@ def _encode_primitive(type: str, value: Any) -> bytes:
         out = bytearray()
         encode_varint(int(value), out.append)
         return bytes(out)
-    return bytes(_codec(type).encode(_given(type, value)))
+    return bytes(_codec(type).encode(each(_given, type, value)))
 
 
 def _given(type: str, value: Any) -> Any:
     """Turn the notation of a request into what the library takes."""
-    if value is None:
-        return None
-    if "ARRAY<" in type:
-        return [_given(type.partition("<")[2][:-1], item) for item in value]
     if type == "TAGGED_FIELDS":
         return _tags(value)
     if type == "FLOAT64":
-        return struct.unpack(">d", bytes.fromhex(value))[0]
+        return float_from_bits(value)
     if type in ("INT64", "VARLONG"):
         return int(value)
     return bytes.fromhex(value) if type.endswith(("BYTES", "RECORDS")) else value
@@ -160,10 +161,6 @@ def _tags(fields: list[dict[str, Any]]) -> dict[int, bytes]:
 
 def _shown(type: str, value: Any) -> Any:
     """Turn what the library returns into the notation of an answer."""
-    if value is None:
-        return None
-    if "ARRAY<" in type:
-        return [_shown(type.partition("<")[2][:-1], item) for item in value]
     if type == "TAGGED_FIELDS":
         return [{"tag": tag, "data": content} for tag, content in value.items()]
-    return struct.pack(">d", value).hex() if type == "FLOAT64" else value
+    return float_bits(value) if type == "FLOAT64" else value

@@ -5,7 +5,6 @@ are called in Apache Kafka's definitions; the order is the same, and a schema sa
 """
 
 import io
-import struct
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +22,7 @@ from aiokafka.protocol import (
     transaction,
     types,
 )
+from notation import float_from_bits
 
 from conformance import Unsupported
 
@@ -242,5 +242,5 @@ SCALARS: dict[Any, Any] = {
     types.Int64: int,
     types.Bytes: bytes.fromhex,
     types.CompactBytes: bytes.fromhex,
-    types.Float64: lambda digits: struct.unpack(">d", bytes.fromhex(digits))[0],
+    types.Float64: float_from_bits,
 }

@@ -2,9 +2,13 @@
 
 import io
 import struct
+import sys
 import uuid
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "common"))  # notation.py, kafka_python_records.py
 
 import messages
 import record_sets
@@ -13,6 +17,7 @@ from kafka.protocol.schemas.fields import BaseField
 from kafka.protocol.schemas.fields.codecs.tagged_fields import TaggedFields
 from kafka.protocol.schemas.fields.codecs.types import UnsignedVarInt32, VarInt32
 from kafka.record.util import decode_varint, encode_varint, size_of_varint
+from notation import CODECS, each, float_bits, float_from_bits
 
 from conformance import Reject, Unsupported
 
@@ -72,7 +77,7 @@ def describe() -> dict[str, object]:
             "size": ["VARINT", "VARLONG", *record_sets.SIZES],
             "read": True,
         },
-        "codecs": list(record_sets.CODECS),
+        "codecs": list(CODECS),
         "magics": [0, 1, 2],
         "messages": messages.VERSIONS,
     }
@@ -121,7 +126,7 @@ def _decode_primitive(type: str, data: bytes) -> tuple[Any, int]:
     if type in VARINTS:
         return VARINTS[type].decode(stream), stream.tell()
     field, compact = _field(type)
-    return _shown(type, field.decode(stream, compact=compact)), stream.tell()
+    return each(_shown, type, field.decode(stream, compact=compact)), stream.tell()
 
 
 def _decode_varlong(data: bytes) -> tuple[int, int]:
@@ -141,7 +146,7 @@ def _encode_primitive(type: str, value: Any) -> bytes:
     if type in VARINTS:
         return bytes(VARINTS[type].encode(value))
     field, compact = _field(type)
-    return bytes(field.encode(_given(type, value), compact=compact))
+    return bytes(field.encode(each(_given, type, value), compact=compact))
 
 
 def _field(type: str) -> tuple[Any, bool]:
@@ -154,12 +159,8 @@ def _field(type: str) -> tuple[Any, bool]:
 
 def _given(type: str, value: Any) -> Any:
     """Turn the notation of a request into what the library takes."""
-    if value is None:
-        return None
-    if "ARRAY<" in type:
-        return [_given(type.partition("<")[2][:-1], item) for item in value]
     if type == "FLOAT64":
-        return struct.unpack(">d", bytes.fromhex(value))[0]
+        return float_from_bits(value)
     if type == "UUID":
         return uuid.UUID(value)
     if type == "INT64":
@@ -169,10 +170,6 @@ def _given(type: str, value: Any) -> Any:
 
 def _shown(type: str, value: Any) -> Any:
     """Turn what the library returns into the notation of an answer."""
-    if value is None:
-        return None
-    if "ARRAY<" in type:
-        return [_shown(type.partition("<")[2][:-1], item) for item in value]
     if type == "FLOAT64":
-        return struct.pack(">d", value).hex()
+        return float_bits(value)
     return str(value) if type == "UUID" else value

@@ -21,6 +21,7 @@ from kafka.protocol.api_header import ApiHeader, RequestHeader, ResponseHeader
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas import load_json
 from kafka.protocol.schemas.fields.codecs.types import UUID, BitField
+from notation import float_from_bits
 
 from conformance import Unsupported
 
@@ -164,7 +165,7 @@ def _given_element(field: Any, inner: Fields, value: Any, version: int) -> Any:
 
 SCALARS: dict[str, Any] = {
     "int64": int,
-    "float64": lambda digits: struct.unpack(">d", bytes.fromhex(digits))[0],
+    "float64": float_from_bits,
     "uuid": uuid.UUID,
     "bytes": bytes.fromhex,
     "records": bytes.fromhex,

@@ -18,30 +18,21 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import ControlRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.structs import TopicPartition
+from kafka_python_records import (
+    given_content,
+    shown_header,
+    shown_message,
+    shown_record,
+    size_of_messages,
+    write_batch,
+    write_messages,
+)
+from notation import CODECS, TIMESTAMP_TYPES, named
 
 from conformance import Reject, Unsupported
 
 # What the codecs' own libraries document for damaged data; kafka-python lets them pass.
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, snappy.UncompressError, zstandard.ZstdError)
-
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
-BATCH_FIELDS = {
-    "baseOffset": "base_offset",
-    "partitionLeaderEpoch": "leader_epoch",
-    "magic": "magic",
-    "crc": "crc",
-    "attributes": "attributes",
-    "lastOffsetDelta": "last_offset_delta",
-    "baseTimestamp": "first_timestamp",
-    "maxTimestamp": "max_timestamp",
-    "producerId": "producer_id",
-    "producerEpoch": "producer_epoch",
-    "baseSequence": "base_sequence",
-    "recordCount": "records_count",
-    "isTransactional": "is_transactional",
-    "isControlBatch": "is_control_batch",
-}
 
 # --- decode -------------------------------------------------------------------------------------------
 
@@ -115,7 +106,7 @@ def _entry(batch: Any) -> dict[str, Any]:
     """Show a batch, or the message of magic 0 or 1 that stands in its place."""
     if isinstance(batch, DefaultRecordBatch):
         return _batch(batch)
-    compression = _named(CODECS, batch.compression_type)
+    compression = named(CODECS, batch.compression_type)
     return {
         "magic": batch.magic,
         "offset": batch.base_offset,
@@ -125,18 +116,14 @@ def _entry(batch: Any) -> dict[str, Any]:
 
 
 def _batch(batch: Any) -> dict[str, Any]:
-    value = {name: getattr(batch, attribute) for name, attribute in BATCH_FIELDS.items()}
-    value["batchLength"] = batch.size_in_bytes - DefaultRecordBatch.AFTER_LEN_OFFSET
-    value["compression"] = _named(CODECS, batch.compression_type)
-    value["timestampType"] = _named(TIMESTAMP_TYPES, batch.timestamp_type)
+    value = shown_header(batch) | {
+        "batchLength": batch.size_in_bytes - DefaultRecordBatch.AFTER_LEN_OFFSET,
+        "partitionLeaderEpoch": batch.leader_epoch,
+        "recordCount": batch.records_count,
+    }
     with _refusals():
-        value["records"] = [_record(record) for record in batch]
+        value["records"] = [shown_record(record) for record in batch]
     return value
-
-
-def _record(record: Any) -> dict[str, Any]:
-    headers = [{"key": key, "value": value} for key, value in record.headers]
-    return {**_fields(record), "timestamp": record.timestamp, "headers": headers}
 
 
 def _messages(batch: Any) -> list[dict[str, Any]]:
@@ -146,47 +133,19 @@ def _messages(batch: Any) -> list[dict[str, Any]]:
 
 def _message(magic: int, record: Any) -> dict[str, Any]:
     _check(record)
-    value = {**_fields(record), "magic": magic}
-    if record.timestamp_type is not None:
-        value |= {"timestamp": record.timestamp, "timestampType": _named(TIMESTAMP_TYPES, record.timestamp_type)}
-    return value
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in ("offset", "key", "value")}
-
-
-def _named(names: tuple[str, ...], number: int) -> str | int:
-    """Name a number, or show it as it is where no name fits."""
-    return names[number] if 0 <= number < len(names) else number
+    return {**shown_message(record), "magic": magic}
 
 
 # --- encode and size ----------------------------------------------------------------------------------
 
 
 def _encode_batch(value: dict[str, Any]) -> bytes:
-    if int(value["baseOffset"]) != 0 or value["isControlBatch"] or value["timestampType"] != "CreateTime":
-        raise Unsupported("the builder takes no base offset, control batch or timestamp type")
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=CODECS.index(value["compression"]),
-        is_transactional=value["isTransactional"],
-        producer_id=int(value["producerId"]),
-        producer_epoch=value["producerEpoch"],
-        base_sequence=value["baseSequence"],
-        batch_size=2**31 - 1,
-    )
-    for record in value["records"]:
-        builder.append(int(record["offset"]), int(record["timestamp"]), *_content(record))
-    return bytes(builder.build())
+    return write_batch(DefaultRecordBatchBuilder, value)
 
 
 def _encode_message_set(value: list[dict[str, Any]], *, magic: int, compression: str) -> bytes:
-    builder = _legacy_builder(magic, compression)
-    for message in value:
-        builder.append(*_legacy_record(message))
     try:
-        return bytes(builder.build())
+        return write_messages(LegacyRecordBatchBuilder, value, magic, compression)
     except UnsupportedCodecError as error:  # zstd
         raise Reject("unsupported-codec", str(error)) from error
 
@@ -198,39 +157,14 @@ def _size_of_record(value: dict[str, Any]) -> int:
     if value["attributes"] != 0:
         raise Unsupported("a record has no attributes")
     deltas = value["offsetDelta"], int(value["timestampDelta"])
-    return int(DefaultRecordBatchBuilder.size_in_bytes(*deltas, *_content(value)))
+    return int(DefaultRecordBatchBuilder.size_in_bytes(*deltas, *given_content(value)))
 
 
 def _size_of_message_set(value: list[dict[str, Any]], *, magic: int, compression: str) -> int:
-    if compression != "none":
-        raise Unsupported("the size of a compressed set is not known before it is built")
-    builder = _legacy_builder(magic, compression)
-    return sum(builder.size_in_bytes(*_legacy_record(message)) for message in value)
+    return size_of_messages(LegacyRecordBatchBuilder, value, magic, compression)
 
 
 SIZES: dict[str, Callable[..., int]] = {"RECORD": _size_of_record, "MESSAGE_SET": _size_of_message_set}
-
-
-def _legacy_builder(magic: int, compression: str) -> Any:
-    return LegacyRecordBatchBuilder(magic, CODECS.index(compression), 2**31 - 1)
-
-
-def _legacy_record(message: dict[str, Any]) -> tuple[int, int | None, bytes | None, bytes | None]:
-    if message.get("timestampType", "CreateTime") != "CreateTime":
-        raise Unsupported("the builder takes no timestamp type")
-    timestamp = int(message["timestamp"]) if "timestamp" in message else None
-    return int(message["offset"]), timestamp, _bytes(message["key"]), _bytes(message["value"])
-
-
-def _content(record: dict[str, Any]) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
-    if any(header["key"] is None for header in record["headers"]):
-        raise Unsupported("a header key is a str")
-    headers = [(header["key"], _bytes(header["value"])) for header in record["headers"]]
-    return _bytes(record["key"]), _bytes(record["value"]), headers
-
-
-def _bytes(value: str | None) -> bytes | None:
-    return None if value is None else bytes.fromhex(value)
 
 
 # --- read ---------------------------------------------------------------------------------------------
@@ -289,9 +223,9 @@ def _response(data: bytes, asked: dict[str, Any]) -> Any:
 
 def _consumed(record: Any) -> dict[str, Any]:
     """Show a ConsumerRecord; None is its word for no timestamp and no timestamp type."""
-    named = record.timestamp_type
+    timestamp_type = record.timestamp_type
     return {
-        **_record(record),
+        **shown_record(record),
         "timestamp": -1 if record.timestamp is None else record.timestamp,
-        "timestampType": "NoTimestampType" if named is None else _named(TIMESTAMP_TYPES, named),
+        "timestampType": "NoTimestampType" if timestamp_type is None else named(TIMESTAMP_TYPES, timestamp_type),
     }

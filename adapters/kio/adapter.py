@@ -8,7 +8,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "common"))  # notation.py
 
 # kio gives its types Hypothesis strategies wherever it finds Hypothesis, as it does beside this suite. Importing that
 # takes longer than all of kio, and a process is started anew after every abort. So to kio it is not installed.
@@ -22,6 +25,7 @@ from kio.records.writers import write_batch, write_record
 from kio.serial import readers, writers
 from kio.serial.errors import SerialError
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64, u16, u32, uvarint
+from notation import TIMESTAMP_TYPES, each, float_bits, float_from_bits, from_hex
 
 from conformance import Reject, Unsupported
 
@@ -45,11 +49,7 @@ TYPES: dict[str, Row] = {
     "VARINT": (readers.read_signed_varint, writers.write_signed_varint, int),
     "VARLONG": (readers.read_signed_varlong, writers.write_signed_varlong, int),
     "UNSIGNED_VARINT": (readers.read_unsigned_varint, writers.write_unsigned_varint, uvarint),
-    "FLOAT64": (
-        readers.read_float64,
-        writers.write_float64,
-        lambda value: struct.unpack(">d", bytes.fromhex(value))[0],
-    ),
+    "FLOAT64": (readers.read_float64, writers.write_float64, float_from_bits),
     "UUID": (readers.read_uuid, writers.write_uuid, uuid.UUID),
     "BOOLEAN": (readers.read_boolean, writers.write_boolean, bool),
     "STRING": (readers.read_legacy_string, writers.write_legacy_string, str),
@@ -73,8 +73,6 @@ ARRAYS: dict[str, Array] = {
     "COMPACT_ARRAY": (readers.compact_array_reader, writers.compact_array_writer),
 }
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 BATCH_FIELDS = {
     "baseOffset": "base_offset",
     "batchLength": "batch_length",
@@ -115,7 +113,7 @@ def decode(type: str, data: bytes, **parameters: Any) -> tuple[Any, int]:
         value, consumed = _deliberately("malformed", lambda: reader(data, 0))
     except REJECTIONS as error:
         raise Reject("corrupt" if str(error).startswith("Checksum mismatch") else "malformed", str(error)) from error
-    return messages.shown(value) if type == "MESSAGE" else _shown(type, value), consumed
+    return messages.shown(value) if type == "MESSAGE" else each(_shown, type, value), consumed
 
 
 def encode(type: str, value: Any, **parameters: Any) -> bytes:
@@ -125,7 +123,7 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
         which = _which(parameters)
         writer, give = messages.writer(**which), partial(messages.given, **which)
     else:
-        writer, give = _writer(type), partial(_given, type)
+        writer, give = _writer(type), partial(each, _given, type)
     given = _deliberately("invalid-value", lambda: give(value=value))
     try:
         _deliberately("invalid-value", lambda: writer(buffer, given))
@@ -172,10 +170,6 @@ def _row(type: str) -> Row:
 
 def _given(type: str, value: Any) -> Any:
     """Turn the notation of a request into what the library takes."""
-    if value is None:
-        return None
-    if "ARRAY<" in type:
-        return [_given(type.partition("<")[2][:-1], item) for item in value]
     if type == "RECORD_BATCH":
         return _given_batch(value)
     if type == "RECORD":
@@ -206,15 +200,15 @@ def _given_record(attributes: int, offset: int, timestamp: int, content: dict[st
         attributes=i8(attributes),
         timestamp=_instant(timestamp),
         offset=i64(offset),
-        key=_bytes(content["key"]),
-        value=_bytes(content["value"]),
+        key=from_hex(content["key"]),
+        value=from_hex(content["value"]),
         headers=tuple(_given_header(header) for header in content["headers"]),
     )
 
 
 def _given_header(header: dict[str, Any]) -> RecordHeader:
     key = None if header["key"] is None else header["key"].encode()
-    return RecordHeader(key=key, value=_bytes(header["value"]))
+    return RecordHeader(key=key, value=from_hex(header["value"]))
 
 
 def _instant(timestamp: int) -> TZAwareMicros:
@@ -227,16 +221,12 @@ def _instant(timestamp: int) -> TZAwareMicros:
 
 def _shown(type: str, value: Any) -> Any:
     """Turn what the library returns into the notation of an answer."""
-    if value is None:
-        return None
-    if "ARRAY<" in type:
-        return [_shown(type.partition("<")[2][:-1], item) for item in value]
     if type == "RECORD_BATCH":
         return _shown_batch(value)
     if type == "RECORD":
         return {"attributes": value.attributes, "offsetDelta": value.offset, **_shown_content(value)}
     if type == "FLOAT64":
-        return struct.pack(">d", value).hex()
+        return float_bits(value)
     return str(value) if type == "UUID" else value
 
 
@@ -257,10 +247,6 @@ def _shown_content(record: Any) -> dict[str, Any]:
 def _shown_header(header: Any) -> dict[str, Any]:
     key = None if header.key is None else header.key.decode(errors="replace")
     return {"key": key, "value": header.value}
-
-
-def _bytes(value: str | None) -> bytes | None:
-    return None if value is None else bytes.fromhex(value)
 
 
 def _read_record(data: bytes, offset: int) -> tuple[Record, int]:

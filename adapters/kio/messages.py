@@ -3,7 +3,6 @@
 A class names its fields by the words of the definition, without the "Ms" of a duration or an instant.
 """
 
-import struct
 import types
 import uuid
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import uuid_zero
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i32Timedelta, i64, i64Timedelta, u16
+from notation import float_bits, float_from_bits
 
 from conformance import Unsupported
 
@@ -119,7 +119,7 @@ NULLS = {"uuid": str(uuid_zero), "datetime_i64": "-1"}
 """What the library has None for."""
 SHOWN: dict[str, Callable[[Any], Any]] = {
     "error_code": int,
-    "float64": lambda value: struct.pack(">d", value).hex(),
+    "float64": float_bits,
     "timedelta_i32": lambda value: value // MILLISECOND,
     "timedelta_i64": lambda value: value // MILLISECOND,
     "datetime_i64": lambda value: round((value - EPOCH) / MILLISECOND),  # as the library writes it
@@ -200,7 +200,7 @@ GIVEN: dict[str, Callable[[Any], Any]] = {
     "int32": i32,
     "int64": lambda value: i64(int(value)),
     "uint16": u16,
-    "float64": lambda value: struct.unpack(">d", bytes.fromhex(value))[0],
+    "float64": float_from_bits,
     "bool": bool,
     "string": str,
     "bytes": bytes.fromhex,
