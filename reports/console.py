@@ -15,7 +15,7 @@ _WIDTH = 140
 
 
 class PatientConsole(Console):
-    """A console that whoever reads it may leave: what follows goes nowhere, and the exit status stays what it is."""
+    """A console whose reader may close the pipe: further output is dropped, and the exit status stays what it is."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True

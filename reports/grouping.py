@@ -46,7 +46,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FailureGroup:
     """The failures of one target that break one requirement, at one level. Faults of the adapter are one group."""
 
     target: str
@@ -77,7 +77,7 @@ def section_of(result: Result) -> Section | None:
     return Section.DISPUTED if result.disputed else Section.FAILURES
 
 
-def grouped(run: TargetRun) -> tuple[Group, ...]:
+def grouped(run: TargetRun) -> tuple[FailureGroup, ...]:
     """The failures of a run: by section, then level (must first), then requirement."""
     members: dict[_Key, list[Result]] = {}
     examples: dict[_Key, list[Example]] = {}
@@ -92,7 +92,9 @@ def grouped(run: TargetRun) -> tuple[Group, ...]:
         section = Section.DISPUTED if shrunk.result.disputed else Section.FAILURES
         examples.setdefault(_key(section, shrunk.result), []).append(Example(shrunk.result, shrunk))
     keys = sorted({*members, *examples}, key=_rank)
-    return tuple(Group(run.name, *key, tuple(members.get(key, ())), tuple(examples.get(key, ()))) for key in keys)
+    return tuple(
+        FailureGroup(run.name, *key, tuple(members.get(key, ())), tuple(examples.get(key, ()))) for key in keys
+    )
 
 
 _Key = tuple[Section, str, str]

@@ -59,7 +59,7 @@ def _case(result: Result) -> TestCase:
 
 
 def clean(text: str) -> str:
-    """Text without the characters that XML cannot hold."""
+    """Text with the characters escaped that XML cannot hold."""
     return "".join(
         c if c in "\t\n" or (c.isprintable() and c not in "\ufffe\uffff") else f"\\x{ord(c):02x}" for c in text
     )

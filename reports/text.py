@@ -1,4 +1,4 @@
-"""Results for the console, as rich renderables. Nothing a target says is markup, or reaches the terminal raw."""
+"""Results for the console, as rich renderables. What a target says is plain text: never markup or a control code."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from conformance.cases.vector_files import Requirement
 from conformance.codec import Violation
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
-from conformance.reports.grouping import Example, Section, grouped
-from conformance.reports.grouping import Group as Failures
+from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.running.results import TargetRun
 
 _LONGEST = 8192
-"""Characters of a line; the longest that we make ourselves is a command with a kilobyte of hex."""
+"""Characters of a line at most. The longest that the suite itself makes is a command with a kilobyte of hex."""
 
 _STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
 
 def printable(text: str) -> str:
-    """Text without control characters, and of a length to read, so that a target cannot drive or flood the terminal."""
+    """Text with control characters escaped, cut to a length to read: a target cannot drive or flood a terminal."""
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
@@ -60,7 +59,7 @@ def _title(run: TargetRun) -> str:
     )
 
 
-def _group(group: Failures, requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
+def _group(group: FailureGroup, requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
     """What a group has in common, then its examples."""
     if group.requirement:
         yield _heading(group.requirement, group.level, requirements.get(group.requirement))
@@ -87,14 +86,17 @@ def _example(example: Example) -> RenderableType:
     if about:
         parts.append(Text(about, style="dim"))
     parts += [_side_by_side(shown), dump(shown.lines, shown.place)]
-    # Outside the indented part, which would crop it: it is there to be copied whole.
+    # Outside the indented part, which would crop it: people copy the whole command.
     command = Text("  " + printable(shown.reproduce) + "\n", style="green", no_wrap=True, overflow="ignore")
     return Group(_indented(Group(*parts)), command)
 
 
 def stands_for(example: Example) -> str:
     """Which generated failures a shrunk example stands for; empty for one that stands for itself."""
-    return f"{example.count} generated, the smallest of {example.origin}" if example.shrunk else ""
+    if example.shrunk is None:
+        return ""
+    source = "" if example.origin == example.result.case.id else f", shrunk from {example.origin}"
+    return f"the smallest of {example.count} generated failures{source}"
 
 
 def _indented(inner: RenderableType) -> Padding:
@@ -111,7 +113,7 @@ def _side_by_side(shown: Explanation) -> RenderableType:
 
 
 def dump(lines: Sequence[Line], place: int = -1) -> RenderableType:
-    """Annotated bytes: position, bytes, field, value, and marks below their field."""
+    """Annotated bytes, a line per field: position, bytes, field, value. Violations and open places stand below it."""
     wide = max((len(line.hex) for line in lines), default=0)
     named = max((len(line.path) for line in lines), default=0)
     rows: list[RenderableType] = []
@@ -138,7 +140,7 @@ def _mark(mark: Violation) -> Text:
 
 
 def target_summary(run: TargetRun) -> RenderableType:
-    """Verdicts by requirement level, what was not judged and why, and how it ended."""
+    """The table of verdicts by level, what was skipped and why, and why the target was not judged to the end, if so."""
     table = Table(title=None, box=None, padding=(0, 2), header_style="dim")
     table.add_column("level")
     for kind in Kind:
@@ -154,9 +156,10 @@ def target_summary(run: TargetRun) -> RenderableType:
     parts: list[RenderableType] = [table]
     parts += _skips(numbers.skipped)
     if numbers.unobserved:
-        parts.append(Text(f"{numbers.unobserved} cases passed on the fields that the target shows", style="dim"))
+        hidden = f"{numbers.unobserved} cases passed by the fields that the target shows; it does not show all of them"
+        parts.append(Text(hidden, style="dim"))
     if run.problem:
-        # One line however long: it names a command, and is searched for in logs.
+        # One line, however long: it names a command, and people search logs for it.
         parts.append(Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore"))
     return Group(*parts, Text(""))
 
@@ -177,7 +180,7 @@ def _short_reason(detail: str) -> str:
 
 
 def case_report(case: Case, requirement: Requirement, lines: Sequence[Line], expected: str) -> RenderableType:
-    """`conformance show`: what a case asks, what is expected and why, and its bytes."""
+    """`conformance show`: what is asked of a target, what is expected and why, and the annotated bytes."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")

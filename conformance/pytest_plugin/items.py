@@ -99,7 +99,7 @@ class KafkaClaims(_Item):
         disproved = self.target.disproved()
         if disproved:
             requirements = self.target.selection.catalog.requirements
-            lines = [f"{len(disproved)} claims disproved, the cases of these types are skipped"]
+            lines = [f"{len(disproved)} claims of the target do not hold; the cases of these types are skipped"]
             lines += [described(Example(result), requirements) for result in disproved]
             pytest.fail("\n\n".join(lines), pytrace=False)
 

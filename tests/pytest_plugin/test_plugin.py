@@ -220,7 +220,11 @@ def test_what_fails_a_property_is_shown_at_its_smallest_each_kind_once(foreign):
     assert re.fullmatch(r"--case VARINT:[0-9a-f]{12}", decode)
     assert re.fullmatch(r"--op encode --case VARINT:2684354\d\d", encode)
     assert re.search(r"^bytes/VARINT/[0-9a-f]{12}  module:./wrong.py$", done.stdout, re.MULTILINE)
-    shown = re.search(r"^(\d+) generated, the smallest of gen/\d+/VARINT/0/\d+(:encode)?$", done.stdout, re.MULTILINE)
+    shown = re.search(
+        r"^the smallest of (\d+) generated failures, shrunk from gen/\d+/VARINT/0/\d+(:encode)?$",
+        done.stdout,
+        re.MULTILINE,
+    )
     further = re.search(r"^  (\d+) × (fail|crash) of ", done.stdout, re.MULTILINE)
     assert f"\n{int(shown[1]) + int(further[1])} of " in done.stdout
 
