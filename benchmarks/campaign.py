@@ -22,11 +22,12 @@ import psutil
 from pyspark.sql import SparkSession
 
 from conformance.cases.catalog import Catalog, read_catalog
-from conformance.pipeline.campaign.driver import spread
 from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.campaign.job import spread
 from conformance.pipeline.campaign.slices import SLICE, Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import rows_of
+from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.session import session
 from conformance.strategies.seeded.cases import TYPES
 
@@ -115,7 +116,7 @@ def measured(spark: SparkSession, campaign: Campaign, catalog: Catalog) -> Measu
 
 def on_cores(cores: int, campaign: Campaign, catalog: Catalog, lengths: list[int]) -> list[Measured]:
     """Campaigns of several lengths, in one session."""
-    with session(f"local[{cores}]", "benchmark") as spark:
+    with session(SparkOptions(master=f"local[{cores}]"), "benchmark") as spark:
         measured(spark, replace(campaign, cases=cores * 4 * SLICE), catalog)
         found = [measured(spark, replace(campaign, cases=cases), catalog) for cases in lengths]
     for one, cases in zip(found, lengths, strict=True):

@@ -19,7 +19,7 @@ from aiokafka.record import _crecords, memory_records
 from batches import word_batches
 
 from conformance.pipeline.audit import kernels
-from conformance.pipeline.audit.columns import columns
+from conformance.pipeline.audit.columns import read_batch
 
 RECORDS = 1_000
 BATCHES = 40
@@ -30,7 +30,7 @@ def ours(data: bytes) -> int:
     """Records that the columns hold."""
     at = found = 0
     while at < len(data):
-        batch = columns(data, at)
+        batch = read_batch(data, at)
         assert batch is not None, f"the batch at byte {at} is not clean"
         if batch.header_count:
             batch.headers()

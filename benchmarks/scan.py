@@ -25,9 +25,9 @@ from batches import word_batches
 
 from conformance.codec.compression import CODEC_NAMES
 from conformance.pipeline.audit import kernels
-from conformance.pipeline.audit.batches import findings_and_piece
-from conformance.pipeline.audit.ledger import settle
-from conformance.pipeline.audit.segments import Split, find_segments
+from conformance.pipeline.audit.batches import audit_part
+from conformance.pipeline.audit.partition_rules import check_partition
+from conformance.pipeline.audit.segments import Part, find_segments
 
 ROUNDS = 3
 BATCH = 16_000
@@ -61,8 +61,8 @@ def audit(path: Path) -> float:
     """Seconds for the whole audit of one segment, which has to be clean."""
     start = time.perf_counter()
     (segment,) = find_segments([str(path)])
-    found, piece = findings_and_piece(Split(segment, 0, segment.size), {})
-    assert not [*found, *settle([piece])], found[:1]
+    found, piece = audit_part(Part(segment, 0, segment.size), {})
+    assert not [*found, *check_partition([piece])], found[:1]
     assert piece.batches
     return time.perf_counter() - start
 

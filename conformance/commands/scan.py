@@ -42,7 +42,7 @@ def command(**given: Any) -> ExitStatus:
     PATH is a segment or a folder of them, at any depth; s3://…, hdfs://… and whatever else pyarrow reaches will do.
     Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or a file that could not be read.
     """
-    from conformance.pipeline.audit.scan import run_scan
+    from conformance.pipeline.audit.driver import run_scan
 
     shared.interrupt_on_sigterm()
     spark = SparkOptions(given.pop("master"), given.pop("conf"))

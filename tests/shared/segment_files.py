@@ -8,9 +8,10 @@ from pathlib import Path
 from log_bytes import batch, record
 
 from conformance.codec.record_batch import sealed
-from conformance.pipeline.audit.batches import findings_and_piece
-from conformance.pipeline.audit.ledger import settle
-from conformance.pipeline.audit.segments import find_segments, splits
+from conformance.pipeline.audit.batches import audit_part
+from conformance.pipeline.audit.boundaries import parts_of
+from conformance.pipeline.audit.partition_rules import check_partition
+from conformance.pipeline.audit.segments import find_segments
 
 RECORDS = 5
 """In a batch."""
@@ -57,12 +58,12 @@ def audit(folder, size=1 << 30, *, uncompacted=False, levels=None):
     """Findings in a folder, in order."""
     found, pieces = [], {}
     for segment in find_segments([str(folder)]):
-        for split in splits(segment, size):
-            findings, piece = findings_and_piece(split, levels or {})
+        for split in parts_of(segment, size):
+            findings, piece = audit_part(split, levels or {})
             found += findings
             pieces.setdefault(segment.directory, []).append(piece)
     for group in pieces.values():
-        found += settle(group, uncompacted=uncompacted)
+        found += check_partition(group, uncompacted=uncompacted)
     return sorted(found)
 
 

@@ -1,1 +1,1 @@
-"""Audits: the segments of logs, checked batch by batch."""
+"""Audits: the segments of stored logs, every batch decoded and checked, spread by Spark."""

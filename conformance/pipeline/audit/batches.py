@@ -1,243 +1,263 @@
-"""Every batch of a part of a segment decoded and checked: findings, and what other parts have to know of it.
+"""Every batch of a part of a segment, decoded and checked. Needs pyarrow, numpy.
 
-Clean batches are read as columns; what is unusual goes to the reference codec, whose verdict counts. Where bytes make
-no batch, that is one finding, and reading goes on at the next place where an entry's checksum is right.
+Yields the findings, and keeps what other parts of the partition have to know. Clean batches are read as columns;
+unusual ones go to the reference codec, whose verdict counts. Where bytes are not a batch, that is one finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pyarrow as pa
 
 from conformance import codec
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.record_batch import MAGIC_AT, stored_offset, stored_size
-from conformance.pipeline.audit.columns import Batch, Header, header_at
-from conformance.pipeline.audit.findings import MUST, NOTE, UNREAD, Event, Finding, Piece
-from conformance.pipeline.audit.indexes import index_findings, pointers
-from conformance.pipeline.audit.ledger import Ledger
-from conformance.pipeline.audit.segments import Split, Window, is_blank
-from conformance.pipeline.audit.walk import LENGTH_RULE, Step, is_sound, walk
+from conformance.codec.record_batch import MAGIC_AT, stored_magic, stored_offset, stored_size
+from conformance.codec.structure import Values
+from conformance.pipeline.audit.boundaries import LEAST_SIZE, Window, is_blank
+from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at
+from conformance.pipeline.audit.entries import LENGTH_RULE, Region, has_sound_header, regions
+from conformance.pipeline.audit.findings import MUST, NOTE, UNREAD, AuditFinding, Breach
+from conformance.pipeline.audit.indexes import OFFSET_INDEX_RULE, Pointers, index_findings, pointers
+from conformance.pipeline.audit.part_state import PartState, ProducerBatch
+from conformance.pipeline.audit.partition_rules import PartRules
+from conformance.pipeline.audit.segments import Part
 from conformance.semantics.sequences import next_sequence
 
-_MAGIC = "format.magic-versions"
-_HELD_IN_LOGS = {"batch.last-offset-delta"}
-"""Open to a reader, but not in a log: a record beyond its batch's last offset has the offset of another record."""
+_MUST_IN_LOGS = {"batch.last-offset-delta"}
+"""Open to a reader, but a must in a log: a record beyond its batch's last offset has the offset of another record."""
 
 
-def scan(split: Split, levels: Mapping[str, str]) -> tuple[Iterator[Finding], Ledger]:
-    """Findings in a part of a segment, and the ledger, which is complete when they are all taken.
+class PartAudit:
+    """One pass over a part of a segment.
 
-    `levels` are those of the requirements. A file that cannot be read is a finding.
+    `levels` are those of the requirements. `rules.finish()` is the state that the part leaves to the others, once all
+    findings are taken.
     """
-    audit = _Audit(split, levels)
-    return audit.findings(), audit.ledger
 
+    def __init__(self, part: Part, levels: Mapping[str, str]) -> None:
+        segment = part.segment
+        self._part, self._segment, self._levels = part, segment, levels
+        self.rules = PartRules(PartState(segment.path, segment.base_offset or 0, part.start, part.stop))
+        self._pointers = Pointers("", {})
+        """What the offset index says of places in this part, and no entry has confirmed yet."""
 
-class _Audit:
-    """One pass over a split."""
-
-    def __init__(self, split: Split, levels: Mapping[str, str]) -> None:
-        segment = split.segment
-        self.split = split
-        self.segment = segment
-        self.levels = levels
-        self.ledger = Ledger(Piece(segment.path, segment.base_offset or 0, split.start, split.stop))
-        self.index_path = ""
-        self.pointers: dict[int, tuple[int, int]] = {}
-
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
+        """The findings, in order. A file that cannot be read is one too."""
         try:
             self._open_index()
-            if self.split.start == 0:
-                yield from index_findings(self.segment)
-            window = Window(self.segment.path, self.segment.size)
+            if self._part.start == 0:
+                yield from index_findings(self._segment)
+            window = Window(self._segment.path, self._segment.size)
             try:
-                yield from self._entries(window)
+                yield from self._regions(window)
             finally:
                 window.close()
         except (OSError, pa.ArrowException) as error:
-            self.ledger.damaged()
-            hint = " ".join(str(error).split())
-            yield Finding(self.segment.path, self.split.start, None, "", UNREAD, hint)
+            self.rules.damaged()
+            problem = " ".join(str(error).split())
+            yield AuditFinding(self._segment.path, self._part.start, None, "", UNREAD, problem)
 
     def _open_index(self) -> None:
-        found = pointers(self.segment)
-        if found is not None:
-            path, places = found
-            inside = {at: entry for at, entry in places.items() if self.split.start <= at < self.split.stop}
-            self.index_path, self.pointers = path, inside
+        index = pointers(self._segment)
+        if index is not None:
+            inside = range(self._part.start, self._part.stop)
+            self._pointers = Pointers(index.path, {at: entry for at, entry in index.places.items() if at in inside})
 
-    def _entries(self, window: Window) -> Iterator[Finding]:
-        for step in walk(window, self.split.start, self.split.stop):
-            if step.batch is not None:
-                yield from self._clean(step.at, step.batch)
-                yield from self._pointed(step.at, step.batch.header.baseOffset)
-            elif step.entry is not None:
-                yield from self._unusual(step, step.entry)
+    def _regions(self, window: Window) -> Iterator[AuditFinding]:
+        for region in regions(window, self._part.start, self._part.stop):
+            if region.batch is not None:
+                yield from self._clean_batch(region.at, region.batch)
+                yield from self._confirm_pointer(region.at, region.batch.header.baseOffset)
+            elif region.entry is not None:
+                yield from self._unusual_entry(region, region.entry)
             else:
-                yield from self._region(window, step.at, step.end)
-        for entry, offset in self.pointers.values():
-            hint = f"offset {offset} is said to be where no batch begins"
-            yield Finding(self.index_path, entry, None, "log.offset-index", MUST, hint)
+                yield from self._damage(window, region.at, region.end)
+        for at, (entry, offset) in self._pointers.places.items():
+            hint = f"the index says that byte {at} has offset {offset}, but no batch begins there"
+            yield self._wrong_pointer(entry, hint)
 
-    # --- what makes no entry --------------------------------------------------------------------------
+    # --- bytes that are not an entry ------------------------------------------------------------------
 
-    def _region(self, window: Window, begin: int, end: int) -> Iterator[Finding]:
-        """Bytes from `begin` that are no entry; the next one begins at `end`."""
-        self._forget(begin, end)
+    def _damage(self, window: Window, begin: int, end: int) -> Iterator[AuditFinding]:
+        """Bytes from `begin` that are not an entry; the next entry begins at `end`."""
+        self._forget_pointers(begin, end)
         at_end = end >= window.size
         if at_end and is_blank(window, begin):
-            yield self._note(begin, LENGTH_RULE, f"{end - begin} bytes set aside and not written to")
+            hint = f"the last {end - begin} bytes are zeros: space that was set aside and not written to"
+            yield self._note(begin, LENGTH_RULE, hint)
             return
         head = window.take(begin, MAGIC_AT + 1)
         size = stored_size(head)
-        if at_end and (len(head) <= MAGIC_AT or (head[MAGIC_AT] <= 2 and size > 0)):
-            hint = f"the last {end - begin} bytes are a batch that is cut off"
-            if self.segment.is_last:
-                yield self._note(begin, LENGTH_RULE, hint)
-                return
-            self.ledger.damaged()
-            yield self._finding(begin, None, LENGTH_RULE, f"{hint}, and further segments follow")
+        if at_end and (len(head) <= MAGIC_AT or (head[MAGIC_AT] in LEAST_SIZE and size > 0)):
+            yield self._cut_off(begin, end)
             return
-        self.ledger.damaged()
-        rule, hint = (LENGTH_RULE, f"size {size}") if head[MAGIC_AT] <= 2 else (_MAGIC, f"magic {head[MAGIC_AT]}")
+        self.rules.damaged()
+        rule, hint = _not_an_entry(head[MAGIC_AT], size)
         yield self._finding(begin, None, rule, f"{hint}; {_skipped(begin, end)}")
 
-    def _forget(self, begin: int, end: int) -> None:
-        """What the index says of a damaged place is not held against it."""
-        for at in [at for at in self.pointers if begin <= at < end]:
-            del self.pointers[at]
+    def _cut_off(self, begin: int, end: int) -> AuditFinding:
+        """The last entry of the file is not whole: right where a broker may be writing, and only there."""
+        hint = f"the last {end - begin} bytes are a batch that is cut off"
+        if self._segment.is_last:
+            return self._note(begin, LENGTH_RULE, hint)
+        self.rules.damaged()
+        return self._finding(begin, None, LENGTH_RULE, f"{hint}, expected a whole batch: further segments follow")
+
+    def _forget_pointers(self, begin: int, end: int) -> None:
+        """The index is not blamed for what it says of a damaged place."""
+        for at in [at for at in self._pointers.places if begin <= at < end]:
+            del self._pointers.places[at]
 
     # --- entries --------------------------------------------------------------------------------------
 
-    def _clean(self, at: int, batch: Batch) -> Iterator[Finding]:
-        header = batch.header
-        piece = self.ledger.piece
-        if not piece.keyless and not header.is_control and bool((batch.column("keyLength") < 0).any()):
-            piece.keyless = True
+    def _clean_batch(self, at: int, batch: Batch) -> Iterator[AuditFinding]:
+        header, state = batch.header, self.rules.part
+        if not state.keyless and not header.is_control and bool((batch.column("keyLength") < 0).any()):
+            state.keyless = True
         if len(batch.rows) and not header.is_log_append_time and batch.max_timestamp != header.maxTimestamp:
             yield self._max_timestamp(at, header, batch.max_timestamp)
-        yield from self._placed(at, header.baseOffset, header.last_offset, header.recordCount, header)
+        yield from self._batch_in_place(at, header)
 
-    def _unusual(self, step: Step, entry: codec.Entry) -> Iterator[Finding]:
+    def _unusual_entry(self, region: Region, entry: codec.Entry) -> Iterator[AuditFinding]:
         """What the reference says of an entry."""
-        at, offset = step.at, stored_offset(step.data)
+        at, offset = region.at, stored_offset(region.data)
         if entry.violations:
-            yield self._violated(step, entry, offset)
+            yield self._violation(region, entry, offset)
         else:
-            yield from self._remarked(at, entry, offset)
-        if not is_sound(entry):
-            self.ledger.damaged()
-            self._forget(at, step.end if step.leads_nowhere else at + 1)
+            yield from self._remarks(region, entry, offset)
+        if not has_sound_header(entry):
+            self.rules.damaged()
+            self._forget_pointers(at, region.end if region.has_wrong_size else at + 1)
             return
         if entry.value is not None:
-            yield from self._of_value(at, entry.value)
-        elif step.data[MAGIC_AT] == 2:
-            header = header_at(step.data, 0)
-            yield from self._placed(at, header.baseOffset, header.last_offset, header.recordCount, header)
-        yield from self._pointed(at, offset)
+            yield from self._decoded(at, entry.value)
+        elif stored_magic(region.data) == 2:
+            yield from self._batch_in_place(at, header_at(region.data, 0))
+        yield from self._confirm_pointer(at, offset)
 
-    def _violated(self, step: Step, entry: codec.Entry, offset: int) -> Finding:
-        """The first violation, which is the one to report; the others are named beside it."""
+    def _violation(self, region: Region, entry: codec.Entry, offset: int) -> AuditFinding:
+        """The first violation, which is the one to report; its detail names the others."""
         first, *more = entry.violations
-        hint = f"{_where(first)}{first.hint}"
+        hint = f"{_where(first, region)}{first.hint}"
         if more:
             hint += f" (also {', '.join(sorted({one.requirement for one in more}))})"
-        if step.leads_nowhere:
-            hint += f"; nothing begins where its size says that it ends, {_skipped(step.at, step.end)}"
-        return self._finding(step.at, offset, first.requirement, hint)
+        if region.has_wrong_size:
+            hint += f"; no batch begins where its size says that it ends, {_skipped(region.at, region.end)}"
+        return self._finding(region.at, offset, first.requirement, hint)
 
-    def _remarked(self, at: int, entry: codec.Entry, offset: int) -> Iterator[Finding]:
-        """The first remark of each requirement."""
+    def _remarks(self, region: Region, entry: codec.Entry, offset: int) -> Iterator[AuditFinding]:
+        """The first remark on each requirement."""
         for remark in {one.requirement: one for one in reversed(entry.remarks)}.values():
-            level = MUST if remark.requirement in _HELD_IN_LOGS else NOTE
-            yield Finding(self.segment.path, at, offset, remark.requirement, level, f"{_where(remark)}{remark.hint}")
+            level = MUST if remark.requirement in _MUST_IN_LOGS else NOTE
+            hint = f"{_where(remark, region)}{remark.hint}"
+            yield AuditFinding(self._segment.path, region.at, offset, remark.requirement, level, hint)
 
-    def _of_value(self, at: int, value: Any) -> Iterator[Finding]:
-        """The checks of an entry that the reference has read."""
+    def _decoded(self, at: int, value: Values) -> Iterator[AuditFinding]:
+        """The checks of an entry that the reference has decoded."""
         if "messages" in value:
-            yield from self._placed(at, first_offset(value), last_offset(value), len(value["messages"]), None)
+            yield from self._in_place(at, first_offset(value), last_offset(value), len(value["messages"]), None)
             return
-        # Where lastOffsetDelta is said to be too small, its neighbours are held against the records that there are.
+        # Where lastOffsetDelta is too small, the batch ends for its neighbours with the last record there is.
         deltas = [value["lastOffsetDelta"], *(record["offsetDelta"] for record in value["records"])]
-        header = Header(*(value[name] for name in Header._fields))._replace(lastOffsetDelta=max(deltas))
+        header = BatchHeader(*(value[name] for name in BatchHeader._fields))._replace(lastOffsetDelta=max(deltas))
         stamps = [record["timestamp"] for record in value["records"]]
         if stamps and not header.is_log_append_time and max(stamps) != header.maxTimestamp:
             yield self._max_timestamp(at, header, max(stamps))
         if not header.is_control and any(record["key"] is None for record in value["records"]):
-            self.ledger.piece.keyless = True
-        yield from self._placed(at, header.baseOffset, header.last_offset, header.recordCount, header)
+            self.rules.part.keyless = True
+        yield from self._batch_in_place(at, header)
 
-    def _placed(self, at: int, first: int, last: int, records: int, header: Header | None) -> Iterator[Finding]:
-        """Offsets and producers, against what came before."""
-        piece = self.ledger.piece
-        piece.batches += 1
-        piece.records += max(records, 0)
-        base = self.segment.base_offset
+    # --- against the entries before -------------------------------------------------------------------
+
+    def _batch_in_place(self, at: int, header: BatchHeader) -> Iterator[AuditFinding]:
+        yield from self._in_place(at, header.baseOffset, header.last_offset, header.recordCount, header)
+
+    def _in_place(
+        self, at: int, first: int, last: int, records: int, header: BatchHeader | None
+    ) -> Iterator[AuditFinding]:
+        """Offsets and producer of an entry, against the entries before it. `header`: of a batch, None of a message."""
+        self.rules.part.batches += 1
+        self.rules.part.records += max(records, 0)
+        base = self._segment.base_offset
         if base is not None and first < base:
-            yield self._finding(at, first, "log.segment-name", f"offset {first} in the segment from {base} on")
-        told = self.ledger.place(at, first, last)
+            hint = f"first offset {first}, expected {base} or more: the segment is named for offset {base}"
+            yield self._finding(at, first, "log.segment-name", hint)
+        breach = self.rules.take_offsets(at, first, last)
         if header is not None and header.producerId >= 0:
-            event = self._event(at, header)
-            if told is None:
-                told = self.ledger.take(event)
-            else:
-                self.ledger.misplaced(event)
-        if told is not None:
-            yield self._finding(at, first, *told)
+            breach = self._of_producer(at, header, breach)
+        if breach is not None:
+            yield self._finding(at, first, *breach)
 
-    def _event(self, at: int, header: Header) -> Event:
-        piece, marker = self.ledger.piece, header.is_control
-        last = -1 if marker else next_sequence(header.baseSequence, header.lastOffsetDelta)
-        return Event(
-            header.producerId,
-            header.producerEpoch,
-            header.baseSequence,
-            last,
-            header.is_transactional,
-            marker,
-            at,
-            header.baseOffset,
-            piece.missing,
-            piece.damage,
-            header.maxTimestamp,
+    def _of_producer(self, at: int, header: BatchHeader, misplaced: Breach | None) -> Breach | None:
+        batch = self._producer_batch(at, header)
+        if misplaced is None:
+            return self.rules.take(batch)
+        self.rules.take_misplaced(batch)
+        return misplaced
+
+    def _producer_batch(self, at: int, header: BatchHeader) -> ProducerBatch:
+        state, is_marker = self.rules.part, header.is_control
+        return ProducerBatch(
+            producer=header.producerId,
+            epoch=header.producerEpoch,
+            first=header.baseSequence,
+            last=-1 if is_marker else next_sequence(header.baseSequence, header.lastOffsetDelta),
+            transactional=header.is_transactional,
+            marker=is_marker,
+            position=at,
+            base_offset=header.baseOffset,
+            missing=state.missing,
+            damage=state.damage,
+            time=header.maxTimestamp,
         )
 
-    def _pointed(self, at: int, base_offset: int) -> Iterator[Finding]:
-        """What the index says of the entry that begins here."""
-        entry, offset = self.pointers.pop(at, (0, base_offset))
+    def _confirm_pointer(self, at: int, base_offset: int) -> Iterator[AuditFinding]:
+        """Hold what the index says of this place against the entry that begins here."""
+        entry, offset = self._pointers.places.pop(at, (0, base_offset))
         if offset < base_offset:
-            hint = f"offset {offset} is said to be at byte {at}, where a batch from {base_offset} on begins"
-            yield Finding(self.index_path, entry, None, "log.offset-index", MUST, hint)
+            hint = f"the index says that byte {at} has offset {offset}, but the batch there begins with {base_offset}"
+            yield self._wrong_pointer(entry, hint)
 
     # --- findings -------------------------------------------------------------------------------------
 
-    def _finding(self, at: int, offset: int | None, rule: str, hint: str) -> Finding:
-        return Finding(self.segment.path, at, offset, rule, self.levels.get(rule, MUST), hint)
+    def _finding(self, at: int, offset: int | None, rule: str, hint: str) -> AuditFinding:
+        return AuditFinding(self._segment.path, at, offset, rule, self._levels.get(rule, MUST), hint)
 
-    def _note(self, at: int, rule: str, hint: str) -> Finding:
-        return Finding(self.segment.path, at, None, rule, NOTE, hint)
+    def _note(self, at: int, rule: str, hint: str) -> AuditFinding:
+        return AuditFinding(self._segment.path, at, None, rule, NOTE, hint)
 
-    def _max_timestamp(self, at: int, header: Header, largest: int) -> Finding:
-        hint = f"maxTimestamp {header.maxTimestamp}, the largest of its records is {largest}"
+    def _wrong_pointer(self, entry: int, hint: str) -> AuditFinding:
+        return AuditFinding(self._pointers.path, entry, None, OFFSET_INDEX_RULE, MUST, hint)
+
+    def _max_timestamp(self, at: int, header: BatchHeader, largest: int) -> AuditFinding:
+        hint = f"maxTimestamp {header.maxTimestamp}, expected {largest}, the largest timestamp of its records"
         return self._finding(at, header.baseOffset, "batch.max-timestamp", hint)
+
+
+def _not_an_entry(magic: int, size: int) -> tuple[str, str]:
+    """Which requirement bytes break that are not an entry, and how."""
+    if magic not in LEAST_SIZE:
+        return "format.magic-versions", f"magic {magic}, expected {', '.join(map(str, sorted(LEAST_SIZE)))}"
+    least = LEAST_SIZE[magic]
+    if size < least:
+        return LENGTH_RULE, f"size {size}, expected {least} or more"
+    return LENGTH_RULE, f"size {size}, which reaches beyond the end of the file"
 
 
 def _skipped(begin: int, end: int) -> str:
     return f"{end - begin} bytes skipped, to byte {end}"
 
 
-def _where(violation: codec.Violation) -> str:
-    """The byte within the entry, as the reference says it."""
+def _where(violation: codec.Violation, region: Region) -> str:
+    """The byte within the entry, as the reference counts it."""
     layer = f" of decompressed stream {violation.layer}" if violation.layer else ""
     path = f" ({violation.path})" if violation.path else ""
-    return f"byte {violation.at}{layer}{path}: "
+    entry = "batch" if stored_magic(region.data) == 2 else "message"
+    return f"byte {violation.at}{layer}{path} of the {entry}: "
 
 
-def findings_and_piece(split: Split, levels: Mapping[str, str]) -> tuple[list[Finding], Piece]:
-    """All of `scan` at once."""
-    found, ledger = scan(split, levels)
-    return list(found), ledger.done()
+def audit_part(part: Part, levels: Mapping[str, str]) -> tuple[list[AuditFinding], PartState]:
+    """All findings in a part at once, and what it leaves to the other parts."""
+    audit = PartAudit(part, levels)
+    return list(audit.findings()), audit.rules.finish()

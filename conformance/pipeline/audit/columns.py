@@ -1,8 +1,9 @@
-"""A record batch as columns: header, plain records and a row of numbers a record, without an object for any of them.
+"""A record batch as columns: its header, its plain records, and a row of numbers for each record. Needs numpy.
 
-What comes out is *clean*: the reference codec accepts such a batch, has no remark but that a batch without a producer
-has a sequence (Apache Kafka's own coordinators write 0 there), and its values are these. Of anything else only this is
-said, that it is unusual; the reference then decides. Wherever the two differ it is a bug.
+No object is made for a record. The batches that are returned are *clean*: the reference codec reads the same values and
+has no remark, with one exception: a batch without a producer may have a sequence, since Apache Kafka's own coordinators
+write 0 there. All other batches are *unusual*, and the reference judges them. Where this module and the reference
+differ, that is a bug.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TRANSACTIONAL = BATCH_LAYOUT.part("isTransactional").mask
 _CONTROL = BATCH_LAYOUT.part("isControlBatch").mask
 
 
-class Header(NamedTuple):
+class BatchHeader(NamedTuple):
     """The header of a batch, its fields by their names in the documents (record-batch#overview)."""
 
     baseOffset: int  # noqa: N815 - the documents' names
@@ -80,18 +81,18 @@ class Header(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A clean batch. `rows` has a column for each of COLUMNS, positions are bytes of `plain`."""
+    """A clean batch. `rows` has a column for each of COLUMNS; positions are bytes of `plain`."""
 
-    header: Header
+    header: BatchHeader
     plain: bytes
     rows: Rows
     header_count: int
-    """Headers of all its records."""
+    """How many headers all its records have."""
     max_timestamp: int
-    """The largest timestamp of its records by their deltas; the lowest INT64 where it has none."""
+    """The largest timestamp of its records by their deltas, in milliseconds; the lowest INT64 without records."""
 
     def column(self, name: str) -> Rows:
-        """A column of COLUMNS, one number a record."""
+        """A column of COLUMNS: a number for each record."""
         return self.rows[:, COLUMNS.index(name)]
 
     def offsets(self) -> Rows:
@@ -116,13 +117,13 @@ class Batch(NamedTuple):
         return None if length < 0 else self.plain[start : start + length]
 
 
-def header_at(data: bytes, at: int) -> Header:
-    """The header of the batch that begins at a position of `data`, where there are 61 bytes; nothing is checked."""
-    return Header(*_HEADER.unpack_from(data, at))
+def header_at(data: bytes, at: int) -> BatchHeader:
+    """The header of the batch at a position of `data`, which must have 61 bytes from there on; nothing is checked."""
+    return BatchHeader(*_HEADER.unpack_from(data, at))
 
 
-def columns(data: bytes, at: int = 0) -> Batch | None:
-    """The batch that begins at a position of `data`, perhaps with more behind it; None where it is unusual."""
+def read_batch(data: bytes, at: int = 0) -> Batch | None:
+    """The batch that begins at a position of `data`, which may go on after it; None where the batch is unusual."""
     if len(data) - at < HEADER_SIZE:
         return None
     header = header_at(data, at)
@@ -132,12 +133,12 @@ def columns(data: bytes, at: int = 0) -> Batch | None:
     if CRC32C.compute(memoryview(data)[at + CHECKSUMMED : stop]) != header.crc:
         return None
     payload = data[at + HEADER_SIZE : stop]
-    plain = _opened(payload, header.compression)
+    plain = _decompressed(payload, header.compression)
     return None if plain is None else _with_rows(header, plain)
 
 
-def _is_usual(header: Header) -> bool:
-    """Whether the reference would find nothing in these numbers alone."""
+def _is_usual(header: BatchHeader) -> bool:
+    """Whether the reference has no violation and no remark from the header alone."""
     return (
         header.magic == 2
         and not header.attributes & ~0x7F
@@ -153,16 +154,16 @@ def _is_usual(header: Header) -> bool:
     )
 
 
-def _producer_fits(header: Header) -> bool:
-    """Whether id, epoch and sequence go together; a control batch needs no sequence, and it may stand alone."""
+def _producer_fits(header: BatchHeader) -> bool:
+    """Whether producer id, epoch and sequence are consistent; a control batch needs no sequence."""
     if header.producerId == -1:
         return header.producerEpoch == -1 and header.baseSequence >= -1 and not header.is_transactional
     sequenced = header.baseSequence >= 0 or (header.is_control and header.baseSequence == -1)
     return header.producerId >= 0 and header.producerEpoch >= 0 and sequenced
 
 
-def _opened(payload: bytes, codec: int) -> bytes | None:
-    """The plain records, opened by the reference's own code within its limits; None where that has anything to say."""
+def _decompressed(payload: bytes, codec: int) -> bytes | None:
+    """The plain records, decompressed by the reference within its limits; None where it has a remark or a violation."""
     if codec == 0:
         return payload
     findings = Findings(limits=_LIMITS)
@@ -173,8 +174,8 @@ def _opened(payload: bytes, codec: int) -> bytes | None:
     return None if findings.remarks or findings.violations else plain
 
 
-def _with_rows(header: Header, plain: bytes) -> Batch | None:
-    """The batch with its records as rows, if each of them is sound and nothing else is there."""
+def _with_rows(header: BatchHeader, plain: bytes) -> Batch | None:
+    """The batch with its records as rows; None where a record is wrong or bytes are left over."""
     count = header.recordCount
     most = _LIMITS.elements if header.compression else count
     if count * RECORD.smallest > len(plain) or count > most:

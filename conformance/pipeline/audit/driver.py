@@ -1,209 +1,86 @@
-"""`conformance scan`: the segments of logs audited on Spark, findings as Parquet, a summary for people.
+"""`conformance scan`, step by step: find segments, audit them on Spark, write tables, report. Needs pyspark, pyarrow.
 
-A row a segment becomes a row a part of one (cut where batches begin), each part is audited on its own, and what the
-parts of a partition leave to one another is settled in a second, small step.
+The steps that need Spark stand here and in `job`; what the report says is in `summary`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from fnmatch import fnmatchcase
-from functools import partial
+import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import msgspec
-import pyarrow as pa
-from pyspark import StorageLevel
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from rich.console import Console
 
-from conformance.pipeline.audit.batches import scan
-from conformance.pipeline.audit.findings import Finding, Piece
-from conformance.pipeline.audit.ledger import settle
-from conformance.pipeline.audit.segments import Segment, Split, splits
-
-SPLIT = 256
-"""MiB of a segment that are one piece of work, where it is larger."""
-
-_TEXT, _LONG = pa.string(), pa.int64()
-_DDL: dict[pa.DataType, str] = {
-    _TEXT: "string",
-    _LONG: "bigint",
-    pa.int32(): "int",
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-}
-_SEGMENT: dict[str, pa.DataType] = {
-    "path": _TEXT,
-    "directory": _TEXT,
-    "topic": _TEXT,
-    "partition": pa.int32(),
-    "base_offset": _LONG,
-    "size": _LONG,
-    "is_last": pa.bool_(),
-}
-_PART: dict[str, pa.DataType] = {**_SEGMENT, "start": _LONG, "stop": _LONG}
-_SPLIT = pa.schema(_PART)
-_COLUMNS: dict[str, pa.DataType] = {
-    "topic": _TEXT,
-    "partition": pa.int32(),
-    "directory": _TEXT,
-    "path": _TEXT,
-    "position": _LONG,
-    "base_offset": _LONG,
-    "requirement": _TEXT,
-    "level": _TEXT,
-    "detail": _TEXT,
-    "piece": pa.binary(),
-}
-_ROW = pa.schema(_COLUMNS)
-"""A finding, or, at the end of a part, what it leaves behind."""
-
-FINDINGS = ("topic", "partition", "path", "position", "base_offset", "requirement", "level", "detail")
-"""The columns of the findings."""
-
-_MANY = 4096
-"""Findings handed to Spark at a time."""
-
-_MOST_TASKS = 10_000
+from conformance.cases.catalog import read_catalog
+from conformance.errors import FileError
+from conformance.exit_status import ExitStatus
+from conformance.pipeline.audit.findings import NOTE
+from conformance.pipeline.audit.job import FINDINGS, AuditRules, AuditTables, audit, write
+from conformance.pipeline.audit.segments import Segment, find_segments
+from conformance.pipeline.audit.summary import SHOWN, SUITE, ScanReport, as_text, exit_status
+from conformance.pipeline.options import ScanOptions
+from conformance.pipeline.session import session
 
 
-class Terms(NamedTuple):
-    """What an audit is told beside where to look."""
+def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitStatus:
+    """Audit the segments under paths and report.
 
-    levels: Mapping[str, str]
-    """Requirements to levels."""
-    split_size: int = SPLIT << 20
-    """Bytes."""
-    uncompacted: tuple[str, ...] = ()
-    """Globs over topics that never were compacted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """What an audit found. The frames live as long as their session."""
-
-    findings: DataFrame
-    """FINDINGS, by path and position."""
-    partitions: DataFrame
-    """What was read of each partition: topic, partition, directory, segments, bytes, batches, records."""
-    summary: DataFrame
-    """How many findings by topic, partition, requirement and level."""
-
-
-def audited(spark: SparkSession, segments: Sequence[Segment], terms: Terms) -> Scanned:
-    """Audit segments; what is found stays where it was computed until it is written."""
-    cores = spark.sparkContext.defaultParallelism
-    table = pa.Table.from_pylist([asdict(one) for one in segments], pa.schema(_SEGMENT))
-    given = spark.createDataFrame(table).repartition(min(len(segments), 2 * cores))
-    cut = given.mapInArrow(partial(_cut, size=terms.split_size), _ddl(_SPLIT))
-    # Small segments share a task, large ones have several.
-    tasks = max(2 * cores, min(sum(one.size for one in segments) // terms.split_size, _MOST_TASKS))
-    rows = cut.repartition(tasks).mapInArrow(partial(_audited, levels=dict(terms.levels)), _ddl(_ROW))
-    rows = rows.persist(StorageLevel.DISK_ONLY)
-    pieces = rows.filter(sf.col("piece").isNotNull())
-    settled = pieces.groupBy("directory").applyInArrow(_settling(terms.uncompacted), _ddl(_ROW))
-    found = rows.filter(sf.col("piece").isNull()).union(settled).select(*FINDINGS).orderBy("path", "position")
-    found = found.persist(StorageLevel.DISK_ONLY)
-    return Scanned(found, _partitions(pieces), _summary(found))
+    Raises FileError for paths and folders that cannot be used, NoJava, NoSpark or OSError.
+    """
+    segments = find_segments(options.paths)
+    _check_unused(options.out)
+    levels = {row.id: row.level for row in read_catalog(()).requirements.values()}
+    rules = AuditRules(levels, options.split_size, options.uncompacted)
+    size = sum(segment.size for segment in segments)
+    errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
+    try:
+        with session(options.spark, "conformance scan") as spark:
+            report = _report(_audit_and_write(spark, segments, rules, options.out))
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    if options.summary_file is not None:
+        options.summary_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    console.print(as_text(report, options.out, quiet=options.quiet), crop=False)
+    return exit_status(report, options.fail_on)
 
 
-def _ddl(schema: pa.Schema) -> str:
-    """A schema as Spark takes it."""
-    return ", ".join(f"{field.name} {_DDL[field.type]}" for field in schema)
+def _check_unused(out: str) -> None:
+    """Refuse a folder that holds something already. Raises FileError."""
+    if "://" in out:
+        return
+    folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or os.listdir(folder)):  # noqa: PTH208 - its names, not paths
+        raise FileError(out, "there is something already; expected a new or an empty folder")
 
 
-def _partitions(pieces: DataFrame) -> DataFrame:
-    totals = "topic string, partition int, directory string, path string, bytes bigint, batches bigint, records bigint"
-    sums = [sf.sum(name).alias(name) for name in ("bytes", "batches", "records")]
-    counted = pieces.mapInArrow(_totals, totals).groupBy("topic", "partition", "directory")
-    return counted.agg(sf.countDistinct("path").alias("segments"), *sums).orderBy("directory")
+def _audit_and_write(spark: SparkSession, segments: Sequence[Segment], rules: AuditRules, out: str) -> AuditTables:
+    """The tables of an audit, written below `out`. Raises FileError where Spark cannot."""
+    tables = audit(spark, segments, rules)
+    try:
+        write(tables, out)
+    except (PySparkException, Py4JError) as error:
+        # The text of such an error comes from Java, so it must be asked for while Java is there.
+        raise FileError(out, _reason(str(error))) from None
+    return tables
 
 
-def _summary(found: DataFrame) -> DataFrame:
-    by = ("topic", "partition", "requirement", "level")
-    return found.groupBy(*by).agg(sf.count("*").alias("findings")).orderBy(*by)
+def _reason(text: str) -> str:
+    """The line of Spark's message that says what is wrong."""
+    lines = [line.strip(" :") for line in text.splitlines() if line.strip(" :")]
+    errors = [line for line in lines if "Exception" in line or "Error" in line]
+    return (errors or lines or ["Spark gave no reason"])[0]
 
 
-# --- on the executors ---------------------------------------------------------------------------------
+def _report(tables: AuditTables) -> ScanReport:
+    first = tables.findings.filter(f"level != '{NOTE}'").limit(SHOWN).select(*FINDINGS)
+    rows = {"partitions": _rows(tables.partitions), "summary": _rows(tables.summary), "first": _rows(first)}
+    return msgspec.convert({"suite": SUITE, **rows}, ScanReport)
 
 
-def _segment_of(row: Mapping[str, Any]) -> Segment:
-    return Segment(**{field.name: row[field.name] for field in fields(Segment)})
-
-
-def _cut(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """Segments to parts; one that cannot be read stays whole, for the audit to say so."""
-    for batch in batches:
-        for row in batch.to_pylist():
-            segment = _segment_of(row)
-            try:
-                parts = list(splits(segment, size))
-            except OSError:
-                parts = [Split(segment, 0, segment.size)]
-            yield pa.RecordBatch.from_pylist([{**row, "start": one.start, "stop": one.stop} for one in parts], _SPLIT)
-
-
-def _audited(batches: Iterator[pa.RecordBatch], levels: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Parts to findings, and what each leaves behind."""
-    for batch in batches:
-        for row in batch.to_pylist():
-            found, ledger = scan(Split(_segment_of(row), row["start"], row["stop"]), levels)
-            yield from _rows(found, row)
-            piece = msgspec.msgpack.encode(ledger.done())
-            yield pa.RecordBatch.from_pylist([{**_place(row), "piece": piece}], _ROW)
-
-
-def _place(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("topic", "partition", "directory", "path")}
-
-
-def _rows(found: Iterator[Finding], row: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    held: list[dict[str, Any]] = []
-    for finding in found:
-        held.append({**_place(row), **finding._asdict()})
-        if len(held) == _MANY:
-            yield pa.RecordBatch.from_pylist(held, _ROW)
-            held = []
-    if held:
-        yield pa.RecordBatch.from_pylist(held, _ROW)
-
-
-def _settling(uncompacted: Sequence[str]) -> Callable[[pa.Table], pa.Table]:
-    """What is found between the pieces of one partition, of which the table holds a row each."""
-
-    def settled(table: pa.Table) -> pa.Table:
-        rows = table.to_pylist()
-        place = _place(rows[0])
-        pieces = [msgspec.msgpack.decode(row["piece"], type=Piece) for row in rows]
-        never = any(fnmatchcase(place["topic"] or "", pattern) for pattern in uncompacted)
-        found = [{**place, **one._asdict()} for one in settle(pieces, uncompacted=never)]
-        return pa.Table.from_pylist(found, _ROW)
-
-    return settled
-
-
-def _totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = []
-        for row in batch.to_pylist():
-            piece = msgspec.msgpack.decode(row["piece"], type=Piece)
-            counts = {"bytes": piece.stop - piece.start, "batches": piece.batches, "records": piece.records}
-            rows.append({**_place(row), **counts})
-        schema = pa.schema([*(_ROW.field(name) for name in ("topic", "partition", "directory", "path"))])
-        for name in ("bytes", "batches", "records"):
-            schema = schema.append(pa.field(name, _LONG))
-        yield pa.RecordBatch.from_pylist(rows, schema)
-
-
-# --- on paper -----------------------------------------------------------------------------------------
-
-
-def write(scanned: Scanned, out: str) -> None:
-    """Write findings, partitions and summary as Parquet below a folder or URI, where none of them is yet."""
-    base = out if "://" in out else Path(out).resolve().as_uri()
-    scanned.findings.write.parquet(f"{base}/findings")
-    scanned.partitions.write.parquet(f"{base}/partitions")
-    scanned.summary.write.parquet(f"{base}/summary")
+def _rows(frame: DataFrame) -> list[dict[str, object]]:
+    return [row.asDict() for row in frame.collect()]

@@ -1,23 +1,23 @@
-"""The records of a batch as rows of numbers, in one pass: where each field lies, every bound checked.
+"""The records of a batch as rows of numbers, in one pass that checks every bound. Needs numpy; compiled by numba.
 
-Plain functions over bytes. With numba they are compiled, without it they run as they stand, slower than the reference.
-A record is laid out as the reference has it (record-batch#record-format); where anything is wrong, or unusual enough
-for the reference to remark on it, the pass ends and says at which record.
+Plain functions over bytes: without numba they run uncompiled, slower than the reference codec. A record is laid out as
+in record-batch#record-format. Where anything is wrong, or unusual enough for the reference to remark on it, the pass
+ends and returns the number of the record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-"""One row a record (or header), one column a number; see COLUMNS and HEADER_COLUMNS."""
+Rows: TypeAlias = npt.NDArray[np.int64]
+"""A row for each record (or header), a column for each number; see COLUMNS and HEADER_COLUMNS."""
 
-Octets = Any
-"""A read-only array of bytes, or, where nothing is compiled, bytes."""
+Octets: TypeAlias = npt.NDArray[np.uint8] | bytes
+"""A read-only array of bytes; bytes where nothing is compiled."""
 
 COLUMNS = (
     "start",
@@ -35,27 +35,29 @@ COLUMNS = (
 
 HEADER_COLUMNS = ("record", "keyStart", "keyLength", "valueStart", "valueLength")
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Arguments = ParamSpec("_Arguments")
+_Returned = TypeVar("_Returned")
 
 try:
     from numba import njit as _njit
 except ImportError:
     COMPILED = False
 
-    def _jit(function: _Function) -> _Function:
+    def _jit(function: Callable[_Arguments, _Returned]) -> Callable[_Arguments, _Returned]:
         return function
 else:
     COMPILED = True
 
-    def _jit(function: _Function) -> _Function:
+    def _jit(function: Callable[_Arguments, _Returned]) -> Callable[_Arguments, _Returned]:
         try:
-            return cast("_Function", _njit(cache=True, nogil=True)(function))
-        except RuntimeError:  # no folder to keep the machine code in
-            return cast("_Function", _njit(nogil=True)(function))
+            compiled = _njit(cache=True, nogil=True)(function)
+        except RuntimeError:  # there is no folder to keep the machine code in
+            compiled = _njit(nogil=True)(function)
+        return cast("Callable[_Arguments, _Returned]", compiled)
 
 
 def octets(data: bytes) -> Octets:
-    """Bytes as the kernels take them."""
+    """Bytes in the form that the kernels take."""
     return np.frombuffer(data, np.uint8) if COMPILED else data
 
 
@@ -65,7 +67,7 @@ _SMALLEST_HEADER = 2
 
 @_jit
 def _varint(data: Octets, at: int, end: int) -> tuple[int, int]:
-    """A VARINT in its shortest form and the position after it; the position is -1 where there is none."""
+    """A VARINT in its shortest form, and the position after it: -1 where there is no such VARINT."""
     if at >= end:
         return 0, -1
     byte = data[at]
@@ -90,7 +92,7 @@ def _varint(data: Octets, at: int, end: int) -> tuple[int, int]:
 
 @_jit
 def _varlong(data: Octets, at: int, end: int) -> tuple[int, int]:
-    """A VARLONG, likewise. The tenth byte's only bit is put where it belongs after the shift, to stay in 64 bits."""
+    """A VARLONG, likewise. The only bit of its tenth byte is added after the zig-zag shift, to stay within 64 bits."""
     if at >= end:
         return 0, -1
     byte = data[at]
@@ -114,7 +116,7 @@ def _varlong(data: Octets, at: int, end: int) -> tuple[int, int]:
 
 @_jit
 def _first_follow(lead: int) -> tuple[int, int, int]:
-    """After a first byte of UTF-8: how many follow, and what the second may be at least and at most."""
+    """For the first byte of a UTF-8 sequence: how many bytes follow, and the least and largest value of the second."""
     if 0 < lead < 0x80:
         return 0, 0, 0
     if 0xC2 <= lead <= 0xDF:
@@ -144,7 +146,7 @@ def _is_plain_text(data: Octets, at: int, end: int) -> bool:
 
 @_jit
 def _sized(data: Octets, at: int, end: int) -> tuple[int, int, int]:
-    """A nullable length (-1 for null), where its bytes begin, and where they end; the last is -1 where it is none."""
+    """A nullable length (-1: null), where its bytes begin, and where they end: -1 where the length is wrong."""
     length, start = _varint(data, at, end)
     if start < 0 or length < -1 or length > end - start:
         return 0, 0, -1
@@ -153,7 +155,7 @@ def _sized(data: Octets, at: int, end: int) -> tuple[int, int, int]:
 
 @_jit
 def _header(data: Octets, at: int, end: int) -> tuple[int, int, int, int, int]:
-    """Where key and value of a header begin, how long they are, and what follows; the last is -1 where it is none."""
+    """Start and length of the key and of the value of a header, and where the header ends: -1 where it is wrong."""
     length, key = _varint(data, at, end)
     if key < 0 or length < 0 or length > end - key or not _is_plain_text(data, key, key + length):
         return 0, 0, 0, 0, -1
@@ -163,7 +165,7 @@ def _header(data: Octets, at: int, end: int) -> tuple[int, int, int, int, int]:
 
 @_jit
 def _record(data: Octets, at: int, end: int, row: Rows) -> int:
-    """Fill a row for the record at a position; returns the position after it, -1 where it is none."""
+    """Fill a row for the record at a position; returns the position after it: -1 where the record is wrong."""
     row[0] = at
     length, at = _varint(data, at, end)
     if at < 0 or length < 1 or length > end - at or data[at] != 0:
@@ -188,7 +190,7 @@ def _record(data: Octets, at: int, end: int, row: Rows) -> int:
 
 @_jit
 def _past_headers(data: Octets, at: int, stop: int, count: int) -> int:
-    """Where so many headers end, which is where the record has to end; -1 where they do not."""
+    """Where `count` headers end, which must be the end of the record; -1 where it is not."""
     if at < 0 or count < 0 or count * _SMALLEST_HEADER > stop - at:
         return -1
     for _ in range(count):
@@ -200,10 +202,10 @@ def _past_headers(data: Octets, at: int, stop: int, count: int) -> int:
 
 @_jit
 def records(data: Octets, at: int, end: int, out: Rows) -> tuple[int, int]:
-    """Fill a row of `out` for each record of data[at:end], which they fill exactly, their offset deltas rising.
+    """Fill a row of `out` for each record of data[at:end]. Records fill it exactly, and their offset deltas rise.
 
-    Returns the number of sound records and that of all their headers: fewer records than rows, or one more than there
-    are rows where bytes are left over, mean that the reference has to look.
+    Returns the number of sound records and of all their headers. A number of records other than that of the rows means
+    that the reference has to judge: fewer where a record is wrong, one more where bytes are left over.
     """
     headers = 0
     earlier = -1
@@ -234,7 +236,7 @@ def headers(data: Octets, rows: Rows, out: Rows) -> None:
 
 @_jit
 def timestamps(rows: Rows, base: int) -> tuple[int, int]:
-    """The least and the largest timestamp of records; the least is the lowest INT64 where one is beyond INT64."""
+    """The least and the largest timestamp of records. The least is the lowest INT64 where a timestamp exceeds INT64."""
     least, largest = _MAX, _MIN
     for index in range(len(rows)):
         delta = rows[index, 2]

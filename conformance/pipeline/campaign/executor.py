@@ -1,29 +1,31 @@
-"""What an executor does: it judges targets on slices, and commits each slice."""
+"""What an executor does: it judges targets on slices and commits each slice. Needs pyarrow."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.vector_files import Requirement
+from conformance.pipeline.campaign.rows import SliceRows
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
-from conformance.pipeline.campaign.tables import SliceRows
+from conformance.pipeline.campaign.tables import commit
 from conformance.running.examiner import Examiner, Plan
 from conformance.targets.resolve import resolve
 
-Refuted = dict[str, set[tuple[str, str]]]
-"""For each target the claims, an operation and a type each, that do not hold."""
+Refuted: TypeAlias = dict[str, set[tuple[str, str]]]
+"""For each target the claims that were disproved: an operation and a type each."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """The work on some slices: each target is started once and asked them all."""
+    """The work on some slices: each target is started once and asked the cases of all of them."""
 
     campaign: Campaign
     store: Store
@@ -32,7 +34,7 @@ class Task:
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[int]:
         """Judge and commit slices; yields the number of each that is done. Raises CannotStart or OSError."""
-        # The daemon ends its workers thus when their executor dies: targets must not outlive them.
+        # Spark's daemon sends SIGHUP to its workers when their executor dies: targets must not outlive them.
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(1))
         codec.know(self.campaign.messages)
         catalog = Catalog(self.requirements, (), {})
@@ -44,23 +46,23 @@ class Task:
                 examiners.append(examiner)
             for number in numbers:
                 path = self.store.path_of(number)
-                # Another attempt at this task may have got so far before its executor was lost.
+                # An earlier attempt at this task may have committed it before its executor was lost.
                 if not path.exists():
-                    self._judged(number, examiners, catalog).commit(path)
+                    commit(self._judged(number, examiners, catalog), path)
                 yield number
 
     def examiner(self, target: str, catalog: Catalog) -> Examiner:
-        """Who asks a target. Raises UnknownTarget."""
+        """The examiner of a target. Raises UnknownTarget."""
         launch = None if target == "reference" else resolve(target, self.campaign.python)
         examiner = Examiner(target, launch, catalog, Plan(jobs=1, terms=self.campaign.terms))
         examiner.refuted |= self.refuted.get(target, set())
         return examiner
 
-    def _judged(self, number: int, examiners: list[Examiner], catalog: Catalog) -> SliceRows:
+    def _judged(self, number: int, examiners: Sequence[Examiner], catalog: Catalog) -> SliceRows:
         rows = SliceRows(number)
         cases = list(self.campaign.cases_of(number, catalog))
         for examiner in examiners:
-            # What becomes of a slice must not hang on the slices that were judged before it.
+            # The results of a slice must not depend on the slices that were judged before it.
             examiner.forgive()
             for result in examiner.results(cases):
                 rows.add(result)

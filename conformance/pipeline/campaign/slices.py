@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from conformance import __version__
 from conformance.cases.catalog import Catalog
@@ -16,16 +15,16 @@ from conformance.strategies.seeded.generator import VERSION
 from conformance.targets.session import Terms
 
 SLICE = 1000
-"""Generated cases of a slice; an undamaged one is decoded and encoded, and counts once."""
+"""Generated cases of a slice. An undamaged case is decoded and encoded, and counts once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Who is asked what, and on which terms: with the number of a slice, all that its results follow from."""
+    """Which targets are asked which cases, and on which terms: all that the results of a slice depend on."""
 
     targets: tuple[str, ...]
     names: tuple[str, ...]
-    """The types that cases are generated for, a case of each in turn."""
+    """The types that cases are generated for, in turn."""
     cases: int
     seed: int = 0
     terms: Terms = field(default_factory=Terms)
@@ -37,24 +36,24 @@ class Campaign:
     @property
     def slices(self) -> int:
         """How many slices there are."""
-        return self._replayed + -(-self.cases // SLICE)
+        return self._corpus_slices + -(-self.cases // SLICE)
 
     @property
-    def _replayed(self) -> int:
+    def _corpus_slices(self) -> int:
         return -(-len(self.corpus) // SLICE)
 
     def cases_of(self, number: int, catalog: Catalog) -> Iterator[Case]:
-        """The cases of a slice, in order: those that `run` has under the same ids."""
-        if number < self._replayed:
+        """The cases of a slice, in order; `conformance run` has the same cases under the same ids."""
+        if number < self._corpus_slices:
             yield from self.corpus[number * SLICE : (number + 1) * SLICE]
             return
-        first = (number - self._replayed) * SLICE
+        first = (number - self._corpus_slices) * SLICE
         for drawn in range(first, min(first + SLICE, self.cases)):
             index, which = divmod(drawn, len(self.names))
             yield from cases_at(self.names[which], self.seed, index, catalog)
 
-    def identity(self) -> dict[str, Any]:
-        """What must be the same for slices to be of the same campaign, by the names of the options that say it."""
+    def identity(self) -> dict[str, object]:
+        """What must be the same for slices to belong to one campaign, by the names of the options, as JSON values."""
         return {
             "suite": __version__,
             "generator": VERSION,
@@ -71,6 +70,6 @@ class Campaign:
 
 
 def _digest(parts: Iterable[str]) -> str:
-    """A short name for so many texts; empty for none."""
+    """A short digest of some texts; empty where there are none."""
     joined = "\n".join(parts)
     return hashlib.sha256(joined.encode()).hexdigest()[:12] if joined else ""

@@ -1,4 +1,4 @@
-"""The folder of a campaign: what it is, which slices are done, its tables."""
+"""The folder of a campaign: what the campaign is, which slices are done, its tables. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from conformance.errors import FileError
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.tables import gather
+from conformance.pipeline.campaign.tables import merge_slices
 
 _SLICE_FILE = re.compile(r"(\d+)\.parquet\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where a campaign keeps its results; on a cluster a folder that driver and executors share."""
+    """The folder that holds the results of a campaign; on a cluster driver and executors share it."""
 
     folder: Path
 
@@ -36,7 +36,7 @@ class Store:
 
     @property
     def counts(self) -> Path:
-        """The table of how many cases came out how; it is made last."""
+        """The table of how many cases had which result; it is made last."""
         return self.folder / "counts.parquet"
 
     @property
@@ -46,44 +46,47 @@ class Store:
 
     @property
     def clusters(self) -> Path:
-        """The table of failures that are the same."""
+        """The table of clusters."""
         return self.folder / "clusters.parquet"
 
     @property
     def vectors(self) -> Path:
-        """The shrunk failures."""
+        """The folder of the shrunk failures, a vector each."""
         return self.folder / "vectors"
 
     @contextmanager
     def opened(self, campaign: Campaign) -> Iterator[None]:
-        """Keep the folder for this campaign and this process. Raises FileError or OSError."""
+        """Reserve the folder for this campaign and this process. Raises FileError or OSError."""
         if self.folder.is_dir() and not self.manifest.is_file() and any(self.folder.iterdir()):
-            raise FileError(self.folder, "this folder holds something else than a campaign")
+            raise FileError(
+                self.folder,
+                "this folder holds something else than a campaign",
+            )
         self.slices.mkdir(parents=True, exist_ok=True)
         with self.manifest.open("a+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise FileError(self.folder, "a campaign runs here already") from None
-            self._agree(campaign)
+            self._check_identity(campaign)
             for left in self.folder.glob(".*.parquet.*"):
-                left.unlink()  # by one who was killed while making a table
+                left.unlink()  # a process was killed while it made a table
             yield
 
-    def _agree(self, campaign: Campaign) -> None:
-        """Write down what the campaign is, or hold it against what is written. Raises FileError."""
+    def _check_identity(self, campaign: Campaign) -> None:
+        """Write down what the campaign is, or compare it with what is written. Raises FileError."""
         wanted = campaign.identity()
         text = self.manifest.read_text(encoding="utf-8")
         if not text:
             self.manifest.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
             return
         try:
-            found = json.loads(text)
+            written = json.loads(text)
         except ValueError:
             raise FileError(self.manifest, "not the JSON that a campaign writes") from None
         for name, value in wanted.items():
-            if found.get(name) != value:
-                was, now = (json.dumps(entry)[:60] for entry in (found.get(name), value))
+            if written.get(name) != value:
+                was, now = (json.dumps(entry)[:60] for entry in (written.get(name), value))
                 raise FileError(self.folder, f"another campaign was begun here: {name} was {was}, and is {now} now")
 
     def path_of(self, number: int) -> Path:
@@ -91,9 +94,9 @@ class Store:
         return self.slices / f"{number:08}.parquet"
 
     def done(self) -> set[int]:
-        """The numbers of the slices that are done, while the tables are not made."""
-        found = (_SLICE_FILE.match(path.name) for path in self.slices.iterdir())
-        return {int(match[1]) for match in found if match}
+        """The numbers of the slices that are done, as long as the tables are not made."""
+        names = (_SLICE_FILE.match(path.name) for path in self.slices.iterdir())
+        return {int(name[1]) for name in names if name}
 
     @property
     def complete(self) -> bool:
@@ -101,18 +104,18 @@ class Store:
         return self.counts.exists()
 
     def finish(self) -> None:
-        """Make the tables, and drop what they were made of. Raises OSError."""
+        """Make the tables, and remove the files of the slices. Raises OSError."""
         if not self.complete:
-            gather(map(self.path_of, sorted(self.done())), self.counts, self.failures)
+            merge_slices(map(self.path_of, sorted(self.done())), self.counts, self.failures)
         shutil.rmtree(self.slices)
 
     @contextmanager
     def so_far(self) -> Iterator[Store]:
-        """The tables of the slices that are done, for as long as they are looked at. Raises OSError."""
+        """The tables of the slices that are done, in a folder that is removed at the end. Raises OSError."""
         part = Store(self.folder / "so-far")
         part.folder.mkdir(exist_ok=True)
         try:
-            gather(map(self.path_of, sorted(self.done())), part.counts, part.failures)
+            merge_slices(map(self.path_of, sorted(self.done())), part.counts, part.failures)
             yield part
         finally:
             shutil.rmtree(part.folder, ignore_errors=True)

@@ -1,4 +1,7 @@
-"""What a campaign found, told as a run: numbers from the tables, and the distinct failures, shrunk."""
+"""The results of a campaign as runs, to be reported as those of `conformance run`. Needs pyarrow.
+
+A run gets its numbers from the tables, and of each cluster the smallest failure, shrunk.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from conformance.cases.catalog import Catalog
-from conformance.pipeline.campaign.clusters import Cluster, Rebuilt, clusters, distinct, shrunk, tallies
+from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies
 from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.campaign.rows import Rebuilder
+from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.store import Store
-from conformance.pipeline.campaign.tables import CLUSTERS, write
+from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.console import progress_bar
 from conformance.running.examiner import Plan
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
@@ -22,74 +27,75 @@ from conformance.running.saving import save_all
 from conformance.targets.session import CannotStart
 
 
-def gather(
-    runs: Sequence[TargetRun], work: Task, catalog: Catalog, plan: Plan, errors: Console, *, finished: bool
-) -> bool:
-    """Make the tables and tell of them in the runs; of what is not finished, without shrinking.
-
-    Progress goes to `errors`. Returns False where it was interrupted while it shrank. Raises OSError.
-    """
-    if not finished:
-        with work.store.so_far() as part:
-            _Teller(work, part, catalog, plan).tell(runs)
-        return True
-    store = work.store
-    store.finish()
-    teller = _Teller(work, store, catalog, plan)
-    found = teller.tell(runs)
-    write(store.clusters, [one.row(target) for target, several in found.items() for one in several], CLUSTERS)
-    shutil.rmtree(store.vectors, ignore_errors=True)
-    try:
-        with progress_bar(errors) as progress:
-            for run in runs:
-                teller.shrink(run, found.get(run.name, []), progress)
-    except KeyboardInterrupt:
-        return False
-    finally:
-        save_all(runs, store.vectors)
-    return True
-
-
 @dataclass(frozen=True, slots=True)
-class _Teller:
+class Summary:
+    """Fills the runs of a campaign, a run for each target."""
+
     work: Task
-    store: Store
     catalog: Catalog
     plan: Plan
 
-    def tell(self, runs: Sequence[TargetRun]) -> dict[str, list[Cluster]]:
-        """Give each run its numbers and the smallest failure of each cluster; the clusters."""
-        found, excused = clusters(self.store, self.plan.known)
-        numbers = tallies(self.store)
-        rebuilt = Rebuilt(self.work.campaign, self.catalog, self.plan)
+    def of_unfinished(self, runs: Sequence[TargetRun]) -> None:
+        """Give the runs what the slices that are done show; nothing is shrunk. Raises OSError."""
+        with self.work.store.so_far() as part:
+            self._fill(part, runs)
+
+    def of_finished(self, runs: Sequence[TargetRun], errors: Console) -> bool:
+        """Make the tables and the vectors, and give the runs what they show; progress goes to `errors`.
+
+        Returns False where it was interrupted while it shrank. Raises OSError.
+        """
+        store = self.work.store
+        store.finish()
+        failures = self._fill(store, runs)
+        rows = [cluster.row(target) for target, several in failures.by_target.items() for cluster in several]
+        write(store.clusters, rows, CLUSTERS)
+        shutil.rmtree(store.vectors, ignore_errors=True)
+        try:
+            with progress_bar(errors) as progress:
+                for run in runs:
+                    self._shrink(run, failures.of(run.name), progress)
+        except KeyboardInterrupt:
+            return False
+        finally:
+            save_all(runs, store.vectors)
+        return True
+
+    def _fill(self, store: Store, runs: Sequence[TargetRun]) -> Clusters:
+        """Give each run its numbers and the smallest failure of each cluster; returns the clusters."""
+        failures = clusters(rows_of(store.failures, COLUMNS), self.plan.known)
+        numbers = tallies(rows_of(store.counts))
+        rebuilder = Rebuilder(self.work.campaign, self.catalog, self.plan)
         for run in runs:
             run.counted = _with_claims(numbers.get(run.name, Tally()), run.results)
-            run.counted.known = Counter({level: n for (target, level), n in excused.items() if target == run.name})
-            run.results += rebuilt.results(self.store, run.name, found.get(run.name, []))
-        return found
+            known = {level: count for (target, level), count in failures.known.items() if target == run.name}
+            run.counted.known = Counter(known)
+            ids = [cluster.smallest.id for cluster in failures.of(run.name)]
+            run.results += rebuilder.results(failures_of(store.failures, run.name, ids))
+        return failures
 
-    def shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:
-        """Give a run its distinct failures, the smallest of each cluster shrunk; all that are there when it ends."""
-        counts = {cluster.smallest[2]: cluster.count for cluster in several}
-        generated = [one for one in run.results if one.failed and one.case.is_shrinkable]
-        if not generated:
+    def _shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:
+        """Give a run the smallest failure of each cluster, shrunk; those it has when it is interrupted."""
+        counts = {cluster.smallest.id: cluster.count for cluster in several}
+        shrinkable = [(one, counts[one.case.id]) for one in run.results if one.failed and one.case.is_shrinkable]
+        if not shrinkable:
             return
-        bar = progress.add_task(f"{run.name}: shrinking", total=len(generated))
+        bar = progress.add_task(f"{run.name}: shrinking", total=len(shrinkable))
         examiner = self.work.examiner(run.name, self.catalog)
-        found: list[Shrunk] = []
+        done: list[Shrunk] = []
         try:
-            for one in shrunk([(one, counts[one.case.id]) for one in generated], examiner, self.catalog):
-                found.append(one)
+            for one in shrunk(shrinkable, examiner, self.catalog):
+                done.append(one)
                 progress.advance(bar)
         except CannotStart as error:
             run.problem = str(error)
         finally:
-            run.shrunk += distinct(found)
+            run.shrunk += merged(done)
             examiner.close()
 
 
 def _with_claims(numbers: Tally, disproved: Sequence[Result]) -> Tally:
-    """The numbers with the claims that did not hold, which stand in no table."""
+    """The numbers with the claims that were disproved, which are in no table."""
     for result in disproved:
         numbers.verdicts[result.level, result.verdict.kind] += 1
     return numbers

@@ -1,27 +1,23 @@
-"""Results as rows: the schemas, a file a slice, and the tables of a whole campaign made of these files.
+"""The tables of a campaign as Parquet: a file for each slice, and the tables made of these files. Needs pyarrow.
 
-A slice is committed by the renaming of its file, which holds all there is of it: its failing cases whole, and how many
-there were of each kind. So it counts once, however often and wherever it was judged.
+The file of a slice holds all there is of it: its failing cases whole, and how many cases had which result. Renaming it
+into place commits the slice; so a slice counts once, however often and wherever it was judged.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from conformance.cases.model import Kind
-from conformance.reports.explain import actual_json, expected_json
-from conformance.running.results import Result
+from conformance.pipeline.campaign.rows import Row, SliceRows
 
 _TEXT = pa.string()
 
@@ -41,7 +37,7 @@ _KEYS = [
     _column("verdict", _TEXT),
 ]
 COUNTS = pa.schema([*_KEYS, _column("unobserved", pa.bool_()), _column("count", pa.int64())])
-"""How many cases came out how; `unobserved`: judged on the fields that the target shows, and not on all."""
+"""How many cases had which result; `unobserved`: judged only on the fields that the target shows."""
 
 FAILURES = pa.schema(
     [
@@ -58,8 +54,8 @@ FAILURES = pa.schema(
         _column("actual", _TEXT),
     ]
 )
-"""Cases that failed, crashed, timed out or broke the protocol. `field`: where expected and actual part. `size`: of the
-bytes in `hex`. `request`, `expected` and `actual` are JSON, in the notation of the target protocol."""
+"""Cases that failed, crashed, timed out or broke the protocol. `field`: where expected and actual differ. `size`: of
+the bytes in `hex`. `request`, `expected` and `actual` are JSON, in the notation of the target protocol."""
 
 _SLICE = pa.schema(
     [
@@ -68,68 +64,26 @@ _SLICE = pa.schema(
     ]
 )
 
-CLUSTERS = pa.schema(
-    [
-        *_KEYS,
-        _column("field", _TEXT),
-        _column("count", pa.int64()),
-        _column("smallest", _TEXT),
-    ]
-)
-"""Failures that are the same: how many, and the id of the smallest. `field`: whatever the index of an element."""
+CLUSTERS = pa.schema([*_KEYS, _column("field", _TEXT), _column("count", pa.int64()), _column("smallest", _TEXT)])
+"""What failures have in common, how many there are, and the id of the smallest. `field`: without an element's index."""
 
-_WHOLE = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
-_KEPT = 10_000
-"""Rows gathered before they are written or summed."""
+_ROWS_AT_ONCE = 10_000
+"""Rows held before they are written or summed."""
 
 
-class SliceRows:
-    """Gathers the results of one slice."""
-
-    def __init__(self, number: int) -> None:
-        """Empty, for the slice of this number."""
-        self._number = number
-        self._counts: Counter[tuple[Any, ...]] = Counter()
-        self._failures: list[dict[str, Any]] = []
-
-    def add(self, result: Result) -> None:
-        """Count a result, and keep it whole where it failed."""
-        case, verdict = result.case, result.verdict
-        asked = (result.target, case.type, case.op, result.requirement, result.level)
-        key = (*asked, result.disputed, case.mutation, str(verdict.kind))
-        self._counts[*key, bool(verdict.unobserved)] += 1
-        if verdict.kind in _WHOLE:
-            self._failures.append(
-                {
-                    "slice": self._number,
-                    "id": case.id,
-                    **dict(zip((field.name for field in _KEYS), key, strict=True)),
-                    "field": verdict.path,
-                    "flaky": verdict.flaky,
-                    "detail": verdict.detail,
-                    "size": len(case.data or b""),
-                    "hex": None if case.data is None else case.data.hex(),
-                    "request": _json(case.request),
-                    "expected": _json(expected_json(case)),
-                    "actual": _json(actual_json(result)),
-                }
-            )
-
-    def commit(self, path: Path) -> None:
-        """Write it all, or nothing, to `path`. Raises OSError."""
-        counts = [dict(zip(COUNTS.names, (*key, count), strict=True)) for key, count in sorted(self._counts.items())]
-        table = pa.Table.from_pylist([{"counts": counts, "failures": self._failures}], _SLICE)
-        with replacing(path) as fresh:
-            pq.write_table(table, fresh, compression="zstd")
+# --- of one slice -------------------------------------------------------------------------------------
 
 
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def commit(rows: SliceRows, path: Path) -> None:
+    """Write the rows of a slice to `path`, whole or not at all. Raises OSError."""
+    table = pa.Table.from_pylist([{"counts": rows.counts(), "failures": rows.failures}], _SLICE)
+    with replacing(path) as fresh:
+        pq.write_table(table, fresh, compression="zstd")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to that becomes `path` when all went well, and is gone otherwise. Raises OSError."""
+    """A path to write to, which is renamed to `path` at the end, and removed after an error. Raises OSError."""
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         yield fresh
@@ -143,7 +97,7 @@ def replacing(path: Path) -> Iterator[Path]:
 # --- of a whole campaign ------------------------------------------------------------------------------
 
 
-def gather(slices: Iterable[Path], counts: Path, failures: Path) -> None:
+def merge_slices(slices: Iterable[Path], counts: Path, failures: Path) -> None:
     """Make the two tables of a campaign from the files of its slices, in their order. Raises OSError."""
     summed: list[pa.Table] = []
     with replacing(failures) as fresh, pq.ParquetWriter(fresh, FAILURES, compression="zstd") as out:
@@ -153,9 +107,9 @@ def gather(slices: Iterable[Path], counts: Path, failures: Path) -> None:
                 row = file.read()
             summed.append(_flat(row, "counts", COUNTS))
             waiting.append(_flat(row, "failures", FAILURES))
-            if _rows(summed) > _KEPT:
+            if _rows(summed) > _ROWS_AT_ONCE:
                 summed = [_summed(summed)]
-            if _rows(waiting) > _KEPT:
+            if _rows(waiting) > _ROWS_AT_ONCE:
                 out.write_table(pa.concat_tables(waiting))
                 waiting = []
         out.write_table(pa.concat_tables([FAILURES.empty_table(), *waiting]))
@@ -164,8 +118,9 @@ def gather(slices: Iterable[Path], counts: Path, failures: Path) -> None:
 
 
 def _flat(row: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
-    rows: Any = row.column(name).combine_chunks()
-    return pa.Table.from_arrays(rows.flatten().flatten(), schema=schema)
+    """The table that a column of one list of structs holds."""
+    lists = cast("pa.ListArray[pa.StructScalar]", row.column(name).combine_chunks())
+    return pa.Table.from_arrays(cast("pa.StructArray", lists.flatten()).flatten(), schema=schema)
 
 
 def _rows(tables: Sequence[pa.Table]) -> int:
@@ -173,27 +128,30 @@ def _rows(tables: Sequence[pa.Table]) -> int:
 
 
 def _summed(tables: Sequence[pa.Table]) -> pa.Table:
-    """The counts of several tables, one row a kind, sorted."""
+    """The counts of several tables, one row for equal keys, sorted."""
     keys = COUNTS.names[:-1]
     table = pa.concat_tables(tables).group_by(keys).aggregate([("count", "sum")]).rename_columns([*keys, "count"])
     return table.sort_by([(name, "ascending") for name in keys]).cast(COUNTS)
 
 
-def write(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
+def write(path: Path, rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> None:
     """Write a small table, whole or not at all. Raises OSError."""
     with replacing(path) as fresh:
         pq.write_table(pa.Table.from_pylist(list(rows), schema), fresh, compression="zstd")
 
 
-def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
+# --- reading ------------------------------------------------------------------------------------------
+
+
+def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[Row]:
     """The rows of a table, a few thousand in memory at a time. Raises OSError."""
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=_KEPT // 4, columns=columns):
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE // 4, columns=columns):
             yield from batch.to_pylist()
 
 
-def rows_with(path: Path, target: str, ids: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of a target and of some ids. Raises OSError."""
+def failures_of(path: Path, target: str, ids: Sequence[str]) -> list[Row]:
+    """The rows of a table of failures that have this target and these ids, in the order of the ids. Raises OSError."""
     wanted = (pc.field("target") == target) & pc.field("id").isin(pa.array(ids, _TEXT))
-    rows: list[dict[str, Any]] = pq.read_table(path, filters=wanted).to_pylist()
-    return rows
+    by_id = {row["id"]: row for row in pq.read_table(path, filters=wanted).to_pylist()}
+    return [by_id[identity] for identity in ids]

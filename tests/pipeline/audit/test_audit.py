@@ -11,9 +11,10 @@ from segment_files import RECORDS, audit, changed, partition, places, plain, sho
 
 from conformance import codec
 from conformance.codec.record_batch import sealed
-from conformance.pipeline.audit import segments as segment_reading
+from conformance.pipeline.audit import boundaries
+from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.indexes import INDEXES
-from conformance.pipeline.audit.segments import NoSegments, find_segments, splits
+from conformance.pipeline.audit.segments import NoSegments, find_segments
 from conformance.strategies.seeded.generator import dice_of, drawn
 from conformance.strategies.seeded.mutations import mutate
 
@@ -407,24 +408,24 @@ def test_splits_begin_at_batches_and_leave_nothing_out(tmp_path):
     place = written(tmp_path, LOG)
     for segment, starts in zip(find_segments([str(place)]), places(LOG), strict=True):
         for size in (1, 100, 200, 500, 1 << 30):
-            found = list(splits(segment, size))
+            found = list(parts_of(segment, size))
             assert [one.start for one in found[1:]] == [one.stop for one in found[:-1]]
             assert found[0].start == 0
             assert found[-1].stop == segment.size
             assert {one.start for one in found} <= set(starts)
-        assert len(list(splits(segment, 1))) == len(starts)
+        assert len(list(parts_of(segment, 1))) == len(starts)
 
 
 def test_a_batch_larger_than_what_is_read_at_a_time_is_read_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(segment_reading, "WINDOW", 100)
+    monkeypatch.setattr(boundaries, "WINDOW", 100)
     place = written(tmp_path, PLANTED["noise between batches"][0])
     assert shown(audit(place)) == shown(audit(place, 300)) == [(f"{SECOND}.log", AT[1], MAGIC, "must")]
 
 
 def test_what_looks_like_many_large_batches_is_given_up_before_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(segment_reading, "_PATIENCE", 1 << 20)
+    monkeypatch.setattr(boundaries, "_SEARCH_BUDGET", 1 << 20)
     looked_at = []
-    compute = segment_reading.CRC32C.compute
+    compute = boundaries.CRC32C.compute
 
     class Counting:
         @staticmethod
@@ -432,7 +433,7 @@ def test_what_looks_like_many_large_batches_is_given_up_before_long(tmp_path, mo
             looked_at.append(len(data))
             return compute(data)
 
-    monkeypatch.setattr(segment_reading, "CRC32C", Counting)
+    monkeypatch.setattr(boundaries, "CRC32C", Counting)
     head = struct.pack(">qiiB", 0, 1 << 17, 0, 2)
     place = tmp_path / "t-0"
     place.mkdir()
@@ -447,8 +448,8 @@ def test_a_file_that_cannot_be_read_is_said_to_be_unread(tmp_path):
     place = written(tmp_path, LOG)
     (segment, *_) = find_segments([str(place)])
     (place / f"{0:020}.log").unlink()
-    from conformance.pipeline.audit.batches import findings_and_piece
-    from conformance.pipeline.audit.segments import Split
+    from conformance.pipeline.audit.batches import audit_part
+    from conformance.pipeline.audit.segments import Part
 
-    found, _ = findings_and_piece(Split(segment, 0, segment.size), {})
+    found, _ = audit_part(Part(segment, 0, segment.size), {})
     assert [(one.path, one.level) for one in found] == [(segment.path, "unread")]

@@ -13,7 +13,7 @@ from conformance.strategies.seeded.mutations import mutate
 
 np = pytest.importorskip("numpy")
 kernels = pytest.importorskip("conformance.pipeline.audit.kernels")
-columns = pytest.importorskip("conformance.pipeline.audit.columns").columns
+read_batch = pytest.importorskip("conformance.pipeline.audit.columns").read_batch
 
 COUNT = 1500
 
@@ -61,7 +61,7 @@ def is_kafkas_own(value, remark):
 
 def agrees(data, at=0):
     """Hold columns against the reference; whether the batch is clean."""
-    batch = columns(data, at)
+    batch = read_batch(data, at)
     whole = codec.decode("RECORD_BATCH", data[at:])
     assert (batch is not None) == (whole.ok and all(is_kafkas_own(whole.value, one) for one in whole.remarks)), whole
     if batch is None:
@@ -99,7 +99,7 @@ def test_any_one_byte_of_a_batch_may_be_changed_and_the_verdicts_stay_the_same()
 
 
 def test_a_batch_without_a_producer_may_have_a_sequence():
-    data = bytearray(next(generated(at) for at in range(99) if columns(generated(at)).header.producerId == -1))
+    data = bytearray(next(generated(at) for at in range(99) if read_batch(generated(at)).header.producerId == -1))
     data[53:57] = bytes(4)
     assert agrees(sealed(bytes(data)))
 
@@ -124,7 +124,7 @@ def test_without_numba_the_rows_are_the_same(monkeypatch):
     plain_spec.loader.exec_module(plain)
     assert not plain.COMPILED
     for index in range(60):
-        batch = columns(generated(index))
+        batch = read_batch(generated(index))
         rows = np.empty_like(batch.rows)
         sound = plain.records(plain.octets(batch.plain), 0, len(batch.plain), rows)
         assert sound == (len(rows), batch.header_count)

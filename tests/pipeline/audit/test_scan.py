@@ -16,18 +16,21 @@ from segment_files import RECORDS, audit, changed, partition, places, shown, wri
 
 from conformance import codec
 from conformance.cli import main
-from conformance.pipeline.audit.columns import columns
-from conformance.pipeline.audit.driver import Terms, audited
-from conformance.pipeline.audit.segments import find_segments, splits
-from conformance.pipeline.audit.source import read, register
+from conformance.pipeline.audit.boundaries import parts_of
+from conformance.pipeline.audit.columns import read_batch
+from conformance.pipeline.audit.job import AuditRules
+from conformance.pipeline.audit.job import audit as audit_on_spark
+from conformance.pipeline.audit.segments import find_segments
+from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.session import session
+from conformance.pipeline.source import read, register
 
 CRC, RISE = "crc.mismatch-corrupt", "log.offsets-rise"
 
 
 @pytest.fixture(scope="module")
 def spark():
-    with session("local[2]", "tests of scan") as found:
+    with session(SparkOptions(master="local[2]"), "tests of scan") as found:
         register(found)
         yield found
 
@@ -114,7 +117,7 @@ def test_parts_of_segments_on_spark_are_judged_as_they_are_here(spark, damaged):
     lost[1] = [lost[1][0], *lost[1][2:]]
     written(logs, lost, "orders-0")
     written(logs, lost, "others-0")
-    found = audited(spark, find_segments([str(logs)]), Terms({}, 300, ("ord*",))).findings.collect()
+    found = audit_on_spark(spark, find_segments([str(logs)]), AuditRules({}, 300, ("ord*",))).findings.collect()
     here = audit(logs) + audit(logs / "orders-0", uncompacted=True)
     names = ("path", "position", "base_offset", "requirement", "level", "detail")
     assert sorted(tuple(row[name] for name in names) for row in found) == sorted(map(tuple, here))
@@ -177,7 +180,7 @@ def test_what_a_broker_wrote_scans_clean_and_holds_what_was_asked_of_it(broker_l
     batches = [
         row
         for one in found
-        for part in splits(one, 1 << 30)
+        for part in parts_of(one, 1 << 30)
         for some in read(part, "batches")
         for row in some.to_pylist()
     ]
@@ -196,7 +199,7 @@ def test_every_batch_that_a_broker_wrote_is_clean_and_the_reference_accepts_it(b
         data = Path(segment.path).read_bytes()
         for entry in codec.entries(data):
             assert not entry.violations, (segment.path, entry)
-            batch = columns(data, entry.start)
+            batch = read_batch(data, entry.start)
             assert batch is not None, (segment.path, entry.start)
             assert batch.offsets().tolist() == [record["offset"] for record in entry.value["records"]]
             assert batch.timestamps().tolist() == [record["timestamp"] for record in entry.value["records"]]

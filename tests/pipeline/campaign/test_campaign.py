@@ -13,13 +13,15 @@ from click.testing import CliRunner
 from conformance.cases.catalog import read_catalog
 from conformance.cli import main
 from conformance.errors import FileError
-from conformance.pipeline.campaign import clusters as clustering
 from conformance.pipeline.campaign import slices
 from conformance.pipeline.campaign import tables as making
+from conformance.pipeline.campaign.clusters import clusters, tallies
 from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.campaign.rows import Rebuilder
+from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
-from conformance.pipeline.campaign.tables import rows_of
+from conformance.pipeline.campaign.tables import failures_of, rows_of
 from conformance.running.examiner import Examiner, Plan
 from conformance.running.known_failures import Known
 from conformance.running.results import tally
@@ -105,7 +107,7 @@ def test_the_tables_hold_what_an_examiner_says_of_the_same_cases(tmp_path, catal
     examiner.close()
     assert {row["id"] for row in rows_of(store.failures)} == {one.case.id for one in results if one.failed}
     assert all(row["target"] == OFF_BY_ONE and row["type"] == "VARINT" for row in rows_of(store.failures))
-    assert clustering.tallies(store)[OFF_BY_ONE].verdicts == tally(results).verdicts
+    assert tallies(rows_of(store.counts))[OFF_BY_ONE].verdicts == tally(results).verdicts
     assert sum(row["count"] for row in rows_of(store.counts)) == 2 * len(cases)
     mutations = {row["mutation"] for row in rows_of(store.counts)}
     assert {"", "cut", "overlong-varint"} <= mutations
@@ -163,19 +165,25 @@ def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_
 # --- clusters -----------------------------------------------------------------------------------------
 
 
+def smallest(store, campaign, catalog, target):
+    """The smallest failure of each cluster of a target, rebuilt from its row."""
+    ids = [cluster.smallest.id for cluster in clusters(rows_of(store.failures), ()).of(target)]
+    return Rebuilder(campaign, catalog, Plan()).results(failures_of(store.failures, target, ids))
+
+
 def test_failures_are_clustered_by_requirement_layout_field_mutation_and_verdict(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT", "INT8"), 400)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    found, excused = clustering.clusters(store, ())
+    found = clusters(rows_of(store.failures), ())
     rows = list(rows_of(store.failures))
     parts = ("requirement", "type", "op", "field", "mutation", "verdict")
-    assert {tuple(getattr(one.signature, part) for part in parts) for one in found[OFF_BY_ONE]} == {
+    assert {tuple(getattr(one.signature, part) for part in parts) for one in found.of(OFF_BY_ONE)} == {
         tuple(row[part] for part in parts) for row in rows
     }
-    assert sum(one.count for one in found[OFF_BY_ONE]) == len(rows) > len(found[OFF_BY_ONE])
-    assert not excused
-    for one in found[OFF_BY_ONE]:
+    assert sum(one.count for one in found.of(OFF_BY_ONE)) == len(rows) > len(found.of(OFF_BY_ONE))
+    assert not found.known
+    for one in found.of(OFF_BY_ONE):
         size, _, identity = one.smallest
         same = [row for row in rows if all(row[part] == getattr(one.signature, part) for part in parts)]
         assert size == min(row["size"] for row in same)
@@ -186,9 +194,9 @@ def test_known_failures_stand_in_no_cluster_and_are_counted(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    found, excused = clustering.clusters(store, (Known("gen/*/VARINT/*", "known to be off", verdict="fail"),))
-    assert found == {}
-    assert sum(excused.values()) == len(list(rows_of(store.failures))) > 0
+    found = clusters(rows_of(store.failures), (Known("gen/*/VARINT/*", "known to be off", verdict="fail"),))
+    assert found.by_target == {}
+    assert sum(found.known.values()) == len(list(rows_of(store.failures))) > 0
 
 
 def test_a_row_becomes_the_result_again_that_it_was_made_of(tmp_path, catalog):
@@ -201,8 +209,7 @@ def test_a_row_becomes_the_result_again_that_it_was_made_of(tmp_path, catalog):
         examiner = Task(campaign, store, catalog.requirements, {}).examiner(target, catalog)
         wanted = {one.case.id: one for one in examiner.results(list(campaign.cases_of(0, catalog)))}
         examiner.close()
-        found, _ = clustering.clusters(store, ())
-        rebuilt = clustering.Rebuilt(campaign, catalog, Plan()).results(store, target, found[target])
+        rebuilt = smallest(store, campaign, catalog, target)
         assert rebuilt
         for one in rebuilt:
             before = wanted[one.case.id]
@@ -215,14 +222,13 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked(tmp_path, ca
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    found, _ = clustering.clusters(store, ())
-    results = clustering.Rebuilt(campaign, catalog, Plan()).results(store, OFF_BY_ONE, found[OFF_BY_ONE])
+    results = smallest(store, campaign, catalog, OFF_BY_ONE)
     pairs = [(result, 1) for result in results]
     liar = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     honest = Examiner(OFF_BY_ONE, None, catalog, Plan())
     try:
-        small = clustering.distinct(list(clustering.shrunk(pairs, liar, catalog)))
-        flaky = list(clustering.shrunk(pairs, honest, catalog))
+        small = merged(list(shrunk(pairs, liar, catalog)))
+        flaky = list(shrunk(pairs, honest, catalog))
     finally:
         liar.close()
     assert small[0].result.case.data == b"\0"
@@ -368,12 +374,10 @@ def test_a_claim_that_does_not_hold_is_a_fault_and_is_rested_on_nowhere(tmp_path
 
 
 def test_a_saved_corpus_is_read_with_its_vectors_and_without_the_bundled_ones(tmp_path):
-    from conformance.pipeline.campaign.driver import _campaign
-    from conformance.pipeline.options import CampaignOptions
+    from conformance.pipeline.campaign.driver import _corpus
 
     (tmp_path / "one.yaml").write_text(
         "- {id: mine/one, type: INT8, requirement: general.exact-encoding, value: 1, hex: '01', source: derived}\n"
     )
-    options = CampaignOptions(("t",), 5, tmp_path / "out", Plan(), corpus=(tmp_path,))
-    campaign = _campaign(options, read_catalog())
-    assert {case.id for case in campaign.corpus} == {"mine/one", "mine/one:encode", "mine/one:size"}
+    corpus = _corpus((tmp_path,), read_catalog())
+    assert {case.id for case in corpus} == {"mine/one", "mine/one:encode", "mine/one:size"}

@@ -1,0 +1,146 @@
+"""Where entries of a segment begin and end: by size, and after damage by checksum. Needs pyarrow, numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from conformance.codec import record_batch
+from conformance.codec.checksums import CRC32, CRC32C
+from conformance.codec.message_set import LAYOUTS, SMALLEST
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, stored_size
+from conformance.pipeline.audit.segments import Part, Segment, file_system_of
+
+WINDOW = 8 << 20
+"""Bytes read at a time."""
+
+_SEARCH_BUDGET, _SEARCH_BUDGET_PER_BYTE = 1 << 30, 64
+"""Bytes to compute checksums of in search of the next entry: so many in any case, and so many per byte passed over."""
+
+LEAST_SIZE = {**SMALLEST, 2: record_batch.SMALLEST}
+"""The least value of an entry's size field by its magic; the field does not count the OVERHEAD before it."""
+
+
+class Window:
+    """A file of which a part is held in memory; positions are those of the file."""
+
+    __slots__ = ("_file", "at", "data", "size")
+
+    def __init__(self, path: str, size: int) -> None:
+        """Opens the file, of which only the first `size` bytes count. Raises OSError."""
+        system, inner = file_system_of(path)
+        self._file = system.open_input_file(inner)
+        self.size = min(size, self._file.size())
+        self.at = 0
+        self.data = b""
+
+    def hold(self, at: int, count: int) -> int:
+        """Hold `count` bytes from a position on, or as many as there are; returns where in `data` they begin."""
+        stop = min(at + count, self.size)
+        if at < self.at or stop > self.at + len(self.data):
+            self._file.seek(at)
+            self.data = self._file.read(min(max(count, WINDOW), max(self.size - at, 0)))
+            self.at = at
+        return at - self.at
+
+    def take(self, at: int, count: int) -> bytes:
+        """`count` bytes from a position on, or as many as there are."""
+        begin = self.hold(at, count)
+        return self.data[begin : begin + count]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def entry_end(window: Window, at: int) -> int | None:
+    """Where the entry at a position ends, by its size.
+
+    None where size or magic are not those of an entry, or the file ends before it.
+    """
+    head = window.take(at, MAGIC_AT + 1)
+    if len(head) <= MAGIC_AT:
+        return None
+    size = stored_size(head)
+    stop = at + OVERHEAD + size
+    return stop if size >= LEAST_SIZE.get(head[MAGIC_AT], 1 << 31) and stop <= window.size else None
+
+
+def is_blank(window: Window, at: int) -> bool:
+    """Whether only zeros are left from a position on: space that a broker set aside."""
+    while at < window.size:
+        part = window.take(at, WINDOW)
+        if part.strip(b"\0"):
+            return False
+        at += len(part)
+    return True
+
+
+def next_sound_entry(window: Window, at: int, stop: int) -> int:
+    """The first position from `at` on where an entry with a right checksum begins; `stop` where there is none.
+
+    Bytes that look like the beginnings of many large entries exhaust the search budget; then it is `stop`, too.
+    """
+    budget = _SEARCH_BUDGET
+    while at < stop:
+        part = window.take(at, min(WINDOW, stop - at + HEADER_SIZE))
+        budget += _SEARCH_BUDGET_PER_BYTE * len(part)
+        for begin in _candidates(part, window.size - at):
+            if at + begin >= stop:
+                break
+            end = entry_end(window, at + begin)
+            budget -= 0 if end is None else end - at - begin
+            if budget < 0:
+                return stop
+            if end is not None and _has_right_checksum(window.take(at + begin, end - at - begin)):
+                return at + begin
+        at += max(len(part) - HEADER_SIZE, 1) if at + len(part) < window.size else len(part)
+    return stop
+
+
+def _candidates(part: bytes, left: int) -> Iterator[int]:
+    """Where in some bytes an entry may begin, by magic and size; the file has `left` bytes from their first on."""
+    octets = np.frombuffer(part, np.uint8)
+    count = len(octets) - MAGIC_AT
+    if count <= 0:
+        return
+    magic = octets[MAGIC_AT:]
+    sizes = np.zeros(count, np.int64)
+    size = BATCH_LAYOUT.span("batchLength")
+    for place in range(size.start, size.stop):
+        sizes = sizes << 8 | octets[place : place + count]
+    least = np.select([magic == number for number in LEAST_SIZE], list(LEAST_SIZE.values()), 1 << 40)
+    for begin in np.flatnonzero((sizes >= least) & (sizes <= left) & (octets[:count] == 0)):
+        yield int(begin)
+
+
+def _has_right_checksum(entry: bytes) -> bool:
+    if entry[MAGIC_AT] == 2:
+        crc = BATCH_LAYOUT.span("crc")
+        return CRC32C.compute(entry[crc.stop :]) == BATCH_LAYOUT.peek("crc", entry)
+    crc = LAYOUTS[0].span("crc")
+    return CRC32.compute(entry[crc.stop :]) == LAYOUTS[0].peek("crc", entry)
+
+
+def parts_of(segment: Segment, size: int) -> Iterator[Part]:
+    """A segment cut where entries begin, into parts of about `size` bytes; a small segment is one part and is not read.
+
+    Raises OSError where the file cannot be read.
+    """
+    if segment.size <= size:
+        yield Part(segment, 0, segment.size)
+        return
+    window = Window(segment.path, segment.size)
+    at = start = 0
+    while at < segment.size:
+        stop = entry_end(window, at)
+        if stop is None:
+            at = next_sound_entry(window, at + 1, segment.size)
+            continue
+        if at - start >= size:
+            yield Part(segment, start, at)
+            start = at
+        at = stop
+    window.close()
+    yield Part(segment, start, segment.size)

@@ -1,0 +1,87 @@
+"""The work of a campaign on Spark: the slices that are not done are spread and watched. Needs pyspark, pyarrow."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from conformance.errors import MachineError
+from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.options import SparkOptions
+from conformance.pipeline.session import session
+from conformance.reports.console import progress_bar
+
+_MOST_SLICES = 50
+"""Slices of one task at most: the last task must not take long after all others are done."""
+
+
+class JobFailed(MachineError):
+    """Spark gave up; the message says why in one line. The slices that are done are kept."""
+
+
+def judge_slices(work: Task, options: SparkOptions, errors: Console) -> bool:
+    """Judge the slices that are not done; progress goes to `errors`. Returns False where it was interrupted.
+
+    Raises JobFailed, NoJava, NoSpark or OSError.
+    """
+    done = work.store.done()
+    pending = [number for number in range(work.campaign.slices) if number not in done]
+    if not pending:
+        return True
+    with session(options, "conformance campaign") as spark:
+        failures: list[Exception] = []
+
+        def judge() -> None:
+            try:
+                spread(spark, work, pending)
+            except Exception as error:  # noqa: BLE001 - raised by the thread that waits
+                failures.append(error)
+
+        job = InheritableThread(target=judge, daemon=True)
+        try:
+            job.start()
+            _watch(job, work, errors)
+        except KeyboardInterrupt:
+            spark.sparkContext.cancelAllJobs()
+            job.join(30)
+            return False
+    if failures:
+        raise JobFailed(_reason(failures[0]))
+    return True
+
+
+def spread(spark: SparkSession, work: Task, pending: list[int]) -> None:
+    """Have slices judged on the executors, several to a task. Raises what Spark makes of a task that fails."""
+    context = spark.sparkContext
+    share = max(1, min(_MOST_SLICES, len(pending) // (4 * context.defaultParallelism)))
+    context.parallelize(pending, -(-len(pending) // share)).mapPartitions(work).count()
+
+
+def _watch(job: threading.Thread, work: Task, errors: Console) -> None:
+    """Show the progress of a job until it ends: a bar on a terminal, else a line each minute."""
+    total, began, minutes_shown = work.campaign.slices, time.monotonic(), 0
+    with progress_bar(errors) as progress:
+        bar = progress.add_task("slices", total=total)
+        while job.is_alive():
+            job.join(1)
+            done = len(work.store.done())
+            progress.update(bar, completed=done)
+            minutes = int(time.monotonic() - began) // 60
+            if minutes > minutes_shown and not errors.is_terminal:
+                minutes_shown = minutes
+                errors.print(f"{done} of {total} slices", markup=False)
+
+
+def _reason(error: Exception) -> str:
+    """Why Spark gave up, in one line."""
+    text = str(error)
+    if "str() failed" in text:  # its Java has ended, and the message with it
+        text = "Spark stopped"
+    reasons = re.findall(r"^\S*(?:CannotStart|UnknownTarget): (.+)$", text, re.MULTILINE)
+    reasons += re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", text, re.MULTILINE)
+    return f"{(reasons or text.splitlines() or ['Spark stopped'])[0]} (the same command continues from here)"

@@ -1,0 +1,130 @@
+"""Results as rows of a campaign's tables, and rows as results again, to be shrunk and reported."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from conformance.cases.catalog import Catalog
+from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
+from conformance.pipeline.campaign.slices import Campaign
+from conformance.reports.explain import actual_json, expected_json
+from conformance.running.examiner import FAIL_ON, Plan
+from conformance.running.results import Result
+from conformance.strategies.seeded.cases import case_of
+
+
+class Keys(NamedTuple):
+    """What results are counted by."""
+
+    target: str
+    type: str
+    op: str
+    requirement: str
+    level: str
+    disputed: bool
+    mutation: str
+    verdict: str
+
+
+Row: TypeAlias = dict[str, Any]
+"""A row of a table, by column. `tables` has the columns of each table."""
+
+_KEPT_WHOLE = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
+
+
+class SliceRows:
+    """Gathers the results of one slice as rows."""
+
+    def __init__(self, number: int) -> None:
+        """Empty, for the slice of this number."""
+        self._number = number
+        self._counts: Counter[tuple[Keys, bool]] = Counter()
+        self.failures: list[Row] = []
+
+    def add(self, result: Result) -> None:
+        """Count a result, and keep it whole where it failed."""
+        keys = _keys(result)
+        self._counts[keys, bool(result.verdict.unobserved)] += 1
+        if result.verdict.kind in _KEPT_WHOLE:
+            self.failures.append(_failure_row(self._number, keys, result))
+
+    def counts(self) -> list[Row]:
+        """The counts, sorted."""
+        return [
+            {**keys._asdict(), "unobserved": unobserved, "count": count}
+            for (keys, unobserved), count in sorted(self._counts.items())
+        ]
+
+
+def _keys(result: Result) -> Keys:
+    case = result.case
+    asked = (result.target, case.type, case.op, result.requirement, result.level)
+    return Keys(*asked, result.disputed, case.mutation, str(result.verdict.kind))
+
+
+def _failure_row(number: int, keys: Keys, result: Result) -> Row:
+    case, verdict = result.case, result.verdict
+    return {
+        "slice": number,
+        "id": case.id,
+        **keys._asdict(),
+        "field": verdict.path,
+        "flaky": verdict.flaky,
+        "detail": verdict.detail,
+        "size": len(case.data or b""),
+        "hex": None if case.data is None else case.data.hex(),
+        "request": _json(case.request),
+        "expected": _json(expected_json(case)),
+        "actual": _json(actual_json(result)),
+    }
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+# --- back from rows -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilder:
+    """Rebuilds results from rows of failures."""
+
+    campaign: Campaign
+    catalog: Catalog
+    plan: Plan
+
+    def results(self, rows: Iterable[Row]) -> list[Result]:
+        """The results that the rows were made of."""
+        return [self._result(row) for row in rows]
+
+    def _result(self, row: Row) -> Result:
+        verdict = Verdict(
+            Kind(row["verdict"]), row["detail"], row["field"], row["requirement"], row["level"], flaky=row["flaky"]
+        )
+        result = Result(row["target"], self._case(row["id"]), _outcome(row), verdict, row["level"])
+        counts = result.failed and row["level"] in FAIL_ON[self.plan.fail_on]
+        return replace(result, disputed=row["disputed"], counts=counts and (self.plan.strict or not row["disputed"]))
+
+    def _case(self, identity: str) -> Case:
+        of_corpus = (case for case in self.campaign.corpus if case.id == identity)
+        return next(of_corpus, None) or case_of(identity, self.catalog)[0]
+
+
+_BROKEN = {"crash", "timeout", "protocol", "memory", "slow"}
+
+
+def _outcome(row: Row) -> Outcome:
+    """What the target did."""
+    actual = msgspec.json.decode(row["actual"])
+    if len(actual) == 1 and set(actual) <= _BROKEN:
+        how, detail = actual.popitem()
+        return Broke(how, detail, row["flaky"])
+    if set(actual) == {"error", "message"}:
+        return Refused(actual["error"], actual["message"])
+    return Accepted(actual)

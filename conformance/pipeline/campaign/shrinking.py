@@ -1,0 +1,48 @@
+"""The smallest case of each cluster shrunk, for a limited time; those that shrink to the same case are one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from conformance.cases.catalog import Catalog
+from conformance.running.examiner import Examiner
+from conformance.running.results import Result, Shrunk
+from conformance.running.shrinking import shrink_one, signature
+
+PATIENCE = 300.0
+"""Seconds of shrinking for one target in all; what is left then is reported as it was found."""
+
+
+def shrunk(results: Sequence[tuple[Result, int]], examiner: Examiner, catalog: Catalog) -> Iterator[Shrunk]:
+    """Failures, each with the number of cases it stands for, shrunk: first one of each signature.
+
+    Raises CannotStart.
+    """
+    until = time.monotonic() + PATIENCE
+    for result, count in _one_of_each_first(results):
+        if time.monotonic() < until:
+            yield shrink_one(result, count, examiner, catalog)
+        else:
+            yield Shrunk(result, count, result.case.id)
+
+
+def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Result, int]]:
+    seen: set[tuple[str, ...]] = set()
+    first: list[tuple[Result, int]] = []
+    further: list[tuple[Result, int]] = []
+    for result, count in results:
+        (further if signature(result) in seen else first).append((result, count))
+        seen.add(signature(result))
+    return first + further
+
+
+def merged(failures: Sequence[Shrunk]) -> list[Shrunk]:
+    """Failures that shrank to the same case and have the same signature as one, in the order of the first of them."""
+    kept: dict[tuple[str, ...], Shrunk] = {}
+    for one in failures:
+        same = (one.result.case.id, *signature(one.result))
+        before = kept.get(same)
+        kept[same] = one if before is None else replace(before, count=before.count + one.count)
+    return list(kept.values())

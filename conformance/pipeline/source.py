@@ -1,0 +1,264 @@
+"""Stored logs as a Spark data source: `spark.read.format("kafka-log").load(path)`. Needs pyspark, pyarrow, numpy.
+
+`register(spark)` comes first. There is a row for each batch, or with `.option("rows", "records")` for each record.
+Batches that break the format are among the rows of batches, with the requirement they break; their records are left
+out. A part of a segment is a partition of Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.log import first_offset, last_offset
+from conformance.codec.record_batch import TIMESTAMP_TYPES, stored_magic
+from conformance.codec.structure import Values
+from conformance.pipeline.audit.boundaries import Window, parts_of
+from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at
+from conformance.pipeline.audit.entries import LENGTH_RULE, Region, regions
+from conformance.pipeline.audit.kernels import HEADER_COLUMNS
+from conformance.pipeline.audit.segments import NoSegments, Part, Segment, find_segments
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+ArrowArray: TypeAlias = "pa.Array[Any]"
+Cells: TypeAlias = dict[str, object]
+"""The values of a row, by column."""
+
+ROWS = ("batches", "records")
+_SPLIT_SIZE = 256
+"""MiB."""
+_ROWS_AT_ONCE = 1 << 14
+"""Rows handed to Spark at a time."""
+
+_TEXT, _INT, _LONG, _BIT = pa.string(), pa.int32(), pa.int64(), pa.bool_()
+_PLACE: dict[str, pa.DataType] = {"topic": _TEXT, "partition": _INT, "path": _TEXT, "position": _LONG}
+_PRODUCER: dict[str, pa.DataType] = {"isTransactional": _BIT, "isControlBatch": _BIT, "producerId": _LONG}
+_PRODUCER |= {"producerEpoch": _INT}
+
+_BATCHES: dict[str, pa.DataType] = {
+    **_PLACE,
+    **{"size": _INT, "magic": _INT, "baseOffset": _LONG, "lastOffset": _LONG, "compression": _TEXT},
+    **{"timestampType": _TEXT, **_PRODUCER, "baseSequence": _INT, "baseTimestamp": _LONG, "maxTimestamp": _LONG},
+    **{"partitionLeaderEpoch": _INT, "crc": _LONG, "attributes": _INT, "recordCount": _INT, "violation": _TEXT},
+}
+_HEADERS = pa.list_(pa.struct([("key", _TEXT), ("value", pa.binary())]))
+_RECORDS: dict[str, pa.DataType] = {
+    **_PLACE,
+    **{"offset": _LONG, "timestamp": _LONG, "timestampType": _TEXT, "key": pa.binary(), "value": pa.binary()},
+    **{"headers": _HEADERS, **_PRODUCER},
+}
+SCHEMAS = {"batches": pa.schema(_BATCHES), "records": pa.schema(_RECORDS)}
+"""The columns of each kind of row, by the names of the documents; positions are bytes of the file."""
+
+_DDL = {_TEXT: "string", _INT: "int", _LONG: "bigint", _BIT: "boolean", pa.binary(): "binary"}
+_DDL[_HEADERS] = "array<struct<key: string, value: binary>>"
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `kafka-log` known to a session."""
+    spark.dataSource.register(KafkaLog)
+
+
+class KafkaLog(DataSource):
+    """Options: `path` (the argument of load), `rows` (batches, records) and `splitSize` (MiB)."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka-log"
+
+    def schema(self) -> str:
+        return ", ".join(f"`{field.name}` {_DDL[field.type]}" for field in SCHEMAS[self._rows()])
+
+    def reader(self, schema: object) -> DataSourceReader:
+        del schema
+        path = self.options.get("path")
+        if not path:
+            raise ValueError("kafka-log: load() expects the path of a segment, or of a folder with segments")
+        size = self.options.get("splitSize", str(_SPLIT_SIZE))
+        if not size.isdigit() or int(size) < 1:
+            raise ValueError(f"kafka-log: splitSize {size!r}, expected a number of MiB")
+        return _Reader(path, self._rows(), int(size) << 20)
+
+    def _rows(self) -> str:
+        rows = str(self.options.get("rows", ROWS[0]))
+        if rows not in ROWS:
+            raise ValueError(f"kafka-log: rows {rows!r}, expected one of {', '.join(ROWS)}")
+        return rows
+
+
+class _PartOfSegment(InputPartition):
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, path: str, rows: str, size: int) -> None:
+        self.path, self.rows, self.size = path, rows, size
+
+    def partitions(self) -> Sequence[InputPartition]:
+        try:
+            segments = find_segments([self.path])
+        except NoSegments as error:
+            raise ValueError(f"kafka-log: {error}") from None
+        return [_PartOfSegment(part) for segment in segments for part in parts_of(segment, self.size)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _PartOfSegment)
+        return read(partition.part, self.rows)
+
+
+def read(part: Part, rows: str) -> Iterator[pa.RecordBatch]:
+    """The batches, or records, of a part of a segment, in order. Raises OSError."""
+    segment = part.segment
+    window = Window(segment.path, segment.size)
+    yield from (_batches if rows == "batches" else _records)(regions(window, part.start, part.stop), segment)
+    window.close()
+
+
+def _place(region: Region, segment: Segment) -> Cells:
+    return {"topic": segment.topic, "partition": segment.partition, "path": segment.path, "position": region.at}
+
+
+# --- a row for each batch -----------------------------------------------------------------------------
+
+
+def _batches(all_regions: Iterator[Region], segment: Segment) -> Iterator[pa.RecordBatch]:
+    while rows := [_batch_row(region, segment) for region in islice(all_regions, _ROWS_AT_ONCE)]:
+        yield pa.RecordBatch.from_pylist(rows, SCHEMAS["batches"])
+
+
+def _batch_row(region: Region, segment: Segment) -> Cells:
+    row = {**_place(region, segment), "size": region.end - region.at}
+    if region.batch is not None:
+        return row | _header_cells(region.batch.header)
+    if region.entry is None:
+        return row | {"violation": LENGTH_RULE}
+    row["violation"] = region.entry.violations[0].requirement if region.entry.violations else None
+    row["magic"] = stored_magic(region.data)
+    return row | (_header_cells(header_at(region.data, 0)) if row["magic"] == 2 else _message_cells(region.entry.value))
+
+
+def _header_cells(header: BatchHeader) -> Cells:
+    names = {name: value for name, value in header._asdict().items() if name in _BATCHES}
+    codec = header.compression
+    return {
+        **names,
+        "lastOffset": header.last_offset,
+        "compression": CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else str(codec),
+        "timestampType": TIMESTAMP_TYPES[header.is_log_append_time],
+        "isTransactional": header.is_transactional,
+        "isControlBatch": header.is_control,
+    }
+
+
+def _message_cells(entry: Values | None) -> Cells:
+    """What a message of magic 0 or 1 shows; nothing where it could not be read."""
+    if entry is None:
+        return {}
+    return {
+        "baseOffset": first_offset(entry),
+        "lastOffset": last_offset(entry),
+        "compression": CODEC_NAMES[entry["compression"]],
+        "recordCount": len(entry["messages"]),
+    }
+
+
+# --- a row for each record ----------------------------------------------------------------------------
+
+
+def _records(all_regions: Iterator[Region], segment: Segment) -> Iterator[pa.RecordBatch]:
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for region in all_regions:
+        waiting.append(_record_rows(region, segment))
+        count += waiting[-1].num_rows
+        if count >= _ROWS_AT_ONCE:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, count = [], 0
+    yield from pa.Table.from_batches(waiting, SCHEMAS["records"]).combine_chunks().to_batches()
+
+
+def _record_rows(region: Region, segment: Segment) -> pa.RecordBatch:
+    place = _place(region, segment)
+    if region.batch is not None:
+        return _column_rows(region.batch, place)
+    value = None if region.entry is None or region.entry.violations else region.entry.value
+    if value is None:
+        return pa.RecordBatch.from_pylist([], SCHEMAS["records"])
+    producer = {name: value[name] for name in _PRODUCER if name in value}
+    kind = value.get("timestampType")
+    rows = [_record_row(record, place | producer, kind) for record in value.get("records", value.get("messages"))]
+    return pa.RecordBatch.from_pylist(rows, SCHEMAS["records"])
+
+
+def _record_row(record: Values, place: Cells, batch_kind: int | None) -> Cells:
+    """A record of a batch, or a message, which has a timestamp type of its own."""
+    number = record.get("timestampType", batch_kind)
+    headers = [{**header, "key": _well_formed(header["key"])} for header in record.get("headers", ())]
+    return {
+        **place,
+        **{name: record[name] for name in ("offset", "key", "value")},
+        "timestamp": record.get("timestamp"),
+        "timestampType": None if number is None else TIMESTAMP_TYPES[number],
+        "headers": headers,
+    }
+
+
+def _well_formed(text: str) -> str:
+    """Text in which bytes that are not UTF-8 are shown as Apache Kafka shows them."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _column_rows(batch: Batch, place: Cells) -> pa.RecordBatch:
+    """The records of a clean batch; no object is made for any of them."""
+    header, count = batch.header, len(batch.rows)
+    constant = {**place, **{name: value for name, value in _header_cells(header).items() if name in _RECORDS}}
+    arrays = {name: _repeated(value, _RECORDS[name], count) for name, value in constant.items()}
+    arrays["offset"] = pa.array(batch.offsets())
+    arrays["timestamp"] = pa.array(batch.timestamps())
+    for name in ("key", "value"):
+        starts, lengths = batch.column(f"{name}Start"), batch.column(f"{name}Length")
+        arrays[name] = _slices(batch.plain, starts, lengths, pa.binary())
+    arrays["headers"] = _headers(batch)
+    return pa.RecordBatch.from_arrays([arrays[name] for name in _RECORDS], schema=SCHEMAS["records"])
+
+
+def _repeated(value: object, kind: pa.DataType, count: int) -> ArrowArray:
+    one: ArrowArray = pa.array([value], kind)
+    return one.take(np.zeros(count, np.int64))
+
+
+def _headers(batch: Batch) -> ArrowArray:
+    rows = batch.headers()
+    start, length, value, size = (rows[:, HEADER_COLUMNS.index(name)] for name in HEADER_COLUMNS[1:])
+    keys = _slices(batch.plain, start, length, _TEXT)
+    values = _slices(batch.plain, value, size, pa.binary())
+    ends = pa.array(np.concatenate(([0], np.cumsum(batch.column("headerCount")))), _INT)
+    return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays([keys, values], names=["key", "value"]))
+
+
+def _slices(plain: bytes, starts: Numbers, lengths: Numbers, kind: pa.DataType) -> ArrowArray:
+    """Slices of `plain`, which rise and do not overlap; null where the length is below 0.
+
+    They are the elements 0, 2, 4, … of an array whose other elements are the bytes between two slices.
+    """
+    if not len(starts):
+        return pa.array([], kind)
+    bounds = np.empty(2 * len(starts), np.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = starts + np.maximum(lengths, 0)
+    buffers = [None, pa.py_buffer(bounds.tobytes()), pa.py_buffer(plain)]
+    whole = pa.Array.from_buffers(kind, len(bounds) - 1, buffers)
+    slices = whole.take(np.arange(0, len(bounds) - 1, 2))
+    shown: ArrowArray = pc.if_else(pa.array(lengths >= 0), slices, pa.scalar(None, kind))
+    return shown
