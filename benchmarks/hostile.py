@@ -121,7 +121,7 @@ def _weighed(name: str, data: bytes) -> tuple[str, int, str]:
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
     try:
-        expect, _ = expectation(name, data)
+        expect, _ = expectation(codec.wire(name), data)
     except Exception as error:  # noqa: BLE001 - that none comes is what is measured
         return "", 0, f"{type(error).__name__}: {error}"
     outcome = "open" if isinstance(expect, AnyOf) else "refused" if isinstance(expect, Refuses) else "accepted"

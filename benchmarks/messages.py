@@ -43,7 +43,7 @@ def main() -> int:
     begin = time.perf_counter()
     found = read_definitions(options.path)
     read = time.perf_counter() - begin
-    codec.know(found.messages.values())
+    types = codec.Types(found.messages)
     names = message_types(found.messages.values())
     begin = time.perf_counter()
     for message in found.messages.values():
@@ -52,38 +52,37 @@ def main() -> int:
     made = time.perf_counter() - begin
     print(f"{len(found.messages)} definitions read in {read:.2f} s, {len(found.findings)} findings")
     print(f"{len(names)} messages × versions made into layouts in {made:.2f} s")
-    different = _round_trips(names, options.values)
-    _speeds(set(names))
+    different = _round_trips([types.wire(name) for name in names], options.values)
+    _speeds(types)
     return 1 if different else 0
 
 
-def _round_trips(names: list[str], count: int) -> int:
+def _round_trips(wires: list[codec.Wire], count: int) -> int:
     """Encode and decode generated values of every type; how many did not come back."""
     different = 0
-    for name in names:
-        wire = codec.wire(name)
+    for wire in wires:
         for index in range(count):
-            given = value(name, dice_of(name, 0, index))
-            data = codec.encode(name, given)
-            read = codec.decode(name, data)
+            given = value(wire, dice_of(wire.name, 0, index))
+            data = codec.encode(wire, given)
+            read = codec.decode(wire, data)
             if not read.ok or read.consumed != len(data) or not wire.notation.same(given, read.value):
                 different += 1
-                print(f"{name} value {index}: {data.hex()} does not come back", file=sys.stderr)
-    print(f"{len(names) * count} values encoded and decoded, {count} of each: {different} did not come back")
+                print(f"{wire.name} value {index}: {data.hex()} does not come back", file=sys.stderr)
+    print(f"{len(wires) * count} values encoded and decoded, {count} of each: {different} did not come back")
     return different
 
 
 # --- speed --------------------------------------------------------------------------------------------
 
 
-def _speeds(known: set[str]) -> None:
+def _speeds(types: codec.Types) -> None:
     """Small messages a second, decoded and encoded again, by each library that has them."""
     print(f"\n{'message':<26}" + "".join(f"{name:>24}" for name in _LIBRARIES))
     for message, version, given in SMALL:
-        name = f"MESSAGE<{message},{version}>"
-        if name not in known:
+        if message not in types.messages or version not in types.messages[message].valid:
             continue
-        data = codec.encode(name, given)
+        wire = wire_of(types.messages[message], version)
+        data = codec.encode(wire, given)
         cells = []
         base = 0.0
         for make in _LIBRARIES.values():

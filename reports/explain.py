@@ -66,7 +66,7 @@ def around(case: Case, path: str) -> tuple[list[Line], int]:
     """The lines of the dump near the field at `path`, and the index of its line among them (-1: no such line)."""
     if case.data is None:
         return [], -1
-    read, lines = annotate(case.type, case.data)
+    read, lines = annotate(case.wire, case.data)
     place = _place(case, path, read, lines)
     first = max(0, place - _AROUND)
     return lines[first : max(place, 0) + _AROUND + 1], place - first if place >= 0 else -1
@@ -96,7 +96,7 @@ def expected_json(case: Case) -> dict[str, object]:
 def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
     if isinstance(expect, Delivers | Converts | Sequences):
         return _log_expectation(expect)
-    render = codec.wire(case.type).notation.render
+    render = case.wire.notation.render
     match expect:
         case Reads(value, consumed):
             shown = {} if value is UNSHOWN else {"value": render(value)}
@@ -108,7 +108,7 @@ def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
         case Writes(data):
             return {"hex": data.hex()}
         case WritesAs(value, name):
-            return {"decodes-to": codec.wire(name or case.type).notation.render(value)}
+            return {"decodes-to": codec.wire(name or case.wire).notation.render(value)}
         case Measures(size):
             return {"size": size}
 
@@ -151,7 +151,7 @@ def expected_text(case: Case, path: str = "") -> str:
         case Delivers() as delivers:
             return _delivered_text(delivers, path)
         case Writes(data) if path and not path.startswith("@"):
-            return _written_text(case.type, data.hex(), path)
+            return _written_text(case.wire, data.hex(), path)
         case Writes(data):
             return _hex_near(data, path)
         case Measures(size):
@@ -177,7 +177,7 @@ def actual_text(result: Result, path: str = "") -> str:
         case Accepted(answer) if result.case.op == "encode" and isinstance(answer.get("hex"), str):
             expect = result.case.expect
             name = expect.type if isinstance(expect, WritesAs) else ""
-            return "wrote " + _written_text(name or result.case.type, answer["hex"], path)
+            return "wrote " + _written_text(codec.wire(name or result.case.wire), answer["hex"], path)
         case Accepted(answer) if isinstance(result.case.expect, Measures) and answer.get("size") is not None:
             return _json(answer["size"])
         case Accepted(answer):
@@ -192,22 +192,22 @@ def actual_text(result: Result, path: str = "") -> str:
 
 def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, object]:
     """The answer with its value as we write it ("1000", not 1000); as it came, where it is not a value of the type."""
-    notation = VIEW if case.op == "read" else codec.wire(case.type).notation
+    notation = VIEW if case.op == "read" else case.wire.notation
     try:
         return {**answer, "value": notation.render(notation.parse(answer["value"]))}
     except (KeyError, NotationError):
         return answer
 
 
-def _written_text(name: str, digits: str, path: str) -> str:
+def _written_text(wire: codec.Wire, digits: str, path: str) -> str:
     """What an encoder wrote: the field at `path`, as the reference reads it, or the bytes."""
     try:
-        read = codec.decode(name, bytes.fromhex(digits))
+        read = codec.decode(wire, bytes.fromhex(digits))
     except ValueError:
         return _json(digits)
     if not path or not read.ok:
         return _json(digits)
-    return _narrowed({"value": codec.wire(name).notation.render(read.value)}, path)
+    return _narrowed({"value": wire.notation.render(read.value)}, path)
 
 
 def _converted_text(digits: object, path: str) -> str:
@@ -279,9 +279,8 @@ def _json(value: object) -> str:
 def reproduce(target: str, case: Case, origin: str = "") -> str:
     """One command that puts this case to this target again; for a large shrunk case, the case `origin` it came from."""
     command = ["conformance", "run", target]
-    message = codec.message_of(case.type)
-    if message is not None and message[0].origin:
-        command += ["--definitions", message[0].origin]
+    if isinstance(case.wire, codec.MessageWire) and case.wire.message.origin:
+        command += ["--definitions", case.wire.message.origin]
     if case.kind is CaseKind.PROBE:
         return shlex.join(["conformance", "doctor", target])
     if case.kind in (CaseKind.VECTOR, CaseKind.GENERATED):

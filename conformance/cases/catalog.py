@@ -8,9 +8,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from conformance import codec
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import Case
 from conformance.cases.vector_files import Requirement, Vector, read_requirements, read_vectors
+from conformance.codec.messages import Message
 from conformance.errors import FileError
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -24,6 +26,8 @@ class Catalog:
     requirements: dict[str, Requirement]
     vectors: tuple[Vector, ...]
     cases: dict[str, Case] = field(repr=False)
+    types: codec.Types = codec.BUILT_IN
+    """The types that cases may be made of."""
 
     def covering(self) -> dict[str, list[str]]:
         """Requirement id to the ids of its cases."""
@@ -33,20 +37,26 @@ class Catalog:
         return found
 
 
-def read_catalog(further: Iterable[Path] = ()) -> Catalog:
-    """The bundled catalogue, with the vectors of further folders or files. Raises FileError."""
+def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ()) -> Catalog:
+    """The bundled catalogue, with the vectors of further folders or files.
+
+    Its types are the built-in ones, `messages`, and the messages that vectors define. Raises FileError.
+    """
     requirements = read_requirements(VECTORS / "requirements.yaml")
     vectors: list[Vector] = []
     cases: dict[str, Case] = {}
+    types = codec.BUILT_IN.adding(messages)
     for root, origin in [(VECTORS, ""), *((path, str(path)) for path in further)]:
         for path in vector_files(root):
-            for vector in read_vectors(path):
+            for vector in read_vectors(path, types):
                 vectors.append(vector)
+                if isinstance(vector.wire, codec.MessageWire):
+                    types = types.adding([vector.wire.message])
                 for case in make_cases(vector, requirements, origin):
                     if case.id in cases:
                         raise vector.error("this id stands already in another vector")
                     cases[case.id] = case
-    return Catalog(requirements, tuple(vectors), cases)
+    return Catalog(requirements, tuple(vectors), cases, types)
 
 
 def vector_files(root: Path) -> list[Path]:

@@ -44,12 +44,12 @@ GENERAL = "general.exact-encoding"
 # --- bytes --------------------------------------------------------------------------------------------
 
 
-def expectation(name: str, data: bytes) -> tuple[Expectation, str]:
+def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
     """What a target must make of bytes, and by which requirement, by rule 6 of decisions#how-we-judge-with-this-page.
 
     A definite violation is refused, open places leave readings, everything else is the value.
     """
-    read = codec.decode(name, data)
+    read = codec.decode(wire, data)
     found = [*read.violations, *read.remarks]
     requirement = _first_rule(found, next(iter(read.rests_on), GENERAL))
     first = read.violations[0] if read.violations else None
@@ -64,7 +64,7 @@ def expectation(name: str, data: bytes) -> tuple[Expectation, str]:
         corrupt = all(violation.requirement in CHECKSUM_RULES for violation in read.violations)
         return Refuses("corrupt" if corrupt else None, "corrupt" if corrupt else "malformed"), requirement
     value = Reads(read.value, read.consumed)
-    if name in _RECORDS and not _is_clean_log(read.value):
+    if wire.name in _RECORDS and not _is_clean_log(read.value):
         # The type is bytes to some readers and record batches to others; only what is both is settled.
         return AnyOf((Refuses(), value)), requirement if read.rests_on else "records.content-batches"
     if any(remark.openness is codec.Openness.ANY_VALUE for remark in read.remarks):
@@ -86,12 +86,12 @@ def _is_clean_log(data: bytes | None) -> bool:
     return read.ok and not read.remarks and not read.value["partial"]
 
 
-def decode_case(identity: str, name: str, data: bytes, catalog: Catalog) -> Case:
+def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog) -> Case:
     """A generated case that asks for bytes to be decoded."""
-    expect, requirement = expectation(name, data)
+    expect, requirement = expectation(wire, data)
     request = {"hex": data.hex()}
-    case = _case(identity, "decode", name, request, catalog, expect=expect, rule=requirement, data=data)
-    if case.disputed and name.startswith("MESSAGE<"):
+    case = _case(identity, "decode", wire, request, catalog, expect=expect, rule=requirement, data=data)
+    if case.disputed and isinstance(wire, codec.MessageWire):
         # Apache Kafka's code reads on behind such a place, and what it meets there may be a size that it dies of.
         return replace(case, disputed=case.disputed | {"crash"})
     return case
@@ -100,31 +100,32 @@ def decode_case(identity: str, name: str, data: bytes, catalog: Catalog) -> Case
 # --- values -------------------------------------------------------------------------------------------
 
 
-def encode_case(identity: str, name: str, asked: Any, catalog: Catalog) -> Case:
+def encode_case(identity: str, wire: codec.Wire, asked: Any, catalog: Catalog) -> Case:
     """A generated case that asks for a value to be encoded; for a MESSAGE_SET also in which `magic` and `compression`.
 
     These stand beside `value` in an object. Raises NotationError for what is none of the type, NotAsked for what no
     encoder is asked for.
     """
+    name = wire.name
     if name == "MESSAGE_SET":
         return _set_case(identity, asked, catalog)
-    value = codec.wire(name).notation.parse(asked)
+    value = wire.notation.parse(asked)
     data: bytes | None = None
     expect: Expectation
     rule = GENERAL
     try:
-        data = codec.encode(name, value)
+        data = codec.encode(wire, value)
     except codec.Unencodable as error:
         expect, rule = Refuses(None, "invalid-value"), error.requirement
     else:
-        rule = next(iter(codec.decode(name, data).rests_on), GENERAL)
+        rule = next(iter(codec.decode(wire, data).rests_on), GENERAL)
         expect = Writes(data, LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0))
-        if is_free(name):
-            expect = WritesAs(codec.decode(name, data).value)
+        if is_free(wire):
+            expect = WritesAs(codec.decode(wire, data).value)
         if name == "RECORD_BATCH" and value["compression"] != 0:
             free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
-            expect = WritesAs({key: entry for key, entry in codec.decode(name, data).value.items() if key not in free})
-    return _case(identity, "encode", name, {"value": asked}, catalog, expect=expect, rule=rule, data=data)
+            expect = WritesAs({key: entry for key, entry in codec.decode(wire, data).value.items() if key not in free})
+    return _case(identity, "encode", wire, {"value": asked}, catalog, expect=expect, rule=rule, data=data)
 
 
 def _set_case(identity: str, asked: Any, catalog: Catalog) -> Case:
@@ -144,7 +145,8 @@ def _set_case(identity: str, asked: Any, catalog: Catalog) -> Case:
     request, expect = set_request(read.value, data)
     if expect is None:
         raise NotAsked("no writer is asked to compress so little, or to write a time of log append")
-    return _case(identity, "encode", "MESSAGE_SET", request, catalog, expect=expect, rule=GENERAL, data=data)
+    wire = codec.wire("MESSAGE_SET")
+    return _case(identity, "encode", wire, request, catalog, expect=expect, rule=GENERAL, data=data)
 
 
 # --- logs ---------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ def log_case(identity: str, op: Op, request: dict[str, Any], catalog: Catalog) -
     data = _log_bytes(op, request)
     asked, expect = _QUESTIONS[op](request, data)
     case = _case(
-        *(identity, op, "LOG", asked, catalog),
+        *(identity, op, codec.wire("LOG"), asked, catalog),
         expect=expect,
         rule=next(_rules(op, asked, expect, data)),
         data=data,
@@ -252,7 +254,7 @@ _OF_ANSWERS = {
 def _case(
     identity: str,
     op: Op,
-    name: str,
+    wire: codec.Wire,
     request: dict[str, Any],
     catalog: Catalog,
     *,
@@ -261,14 +263,14 @@ def _case(
     data: bytes | None,
 ) -> Case:
     requirement = catalog.requirements.get(rule) or catalog.requirements[GENERAL]
-    codecs, magics = codecs_and_magics(name, data) if data else (frozenset(), frozenset())
+    codecs, magics = codecs_and_magics(wire.name, data) if data else (frozenset(), frozenset())
     return Case(
         identity,
         op,
-        name,
+        wire,
         requirement.id,
         requirement.level,
-        {"op": op, **({} if op in WHOLE_LOG else typed(name)), **request},
+        {"op": op, **({} if op in WHOLE_LOG else typed(wire)), **request},
         expect,
         data,
         disputed=requirement.disputed(op),
@@ -287,19 +289,25 @@ _ASKED = ("op", "type", "message", "version", "definition")
 
 
 def ad_hoc_case(
-    op: Op, name: str, parts: dict[str, Any], catalog: Catalog, *, kind: CaseKind = CaseKind.AD_HOC, origin: str = ""
+    op: Op,
+    wire: codec.Wire,
+    parts: dict[str, Any],
+    catalog: Catalog,
+    *,
+    kind: CaseKind = CaseKind.AD_HOC,
+    origin: str = "",
 ) -> Case:
     """The case of a request's parts, under an id of its own: its type and a digest; `origin` is the file of its bytes.
 
     Raises NotationError for what is none of the type, NotAsked for what nobody is asked.
     """
-    identity = ad_hoc_id(op, name, parts)
+    identity = ad_hoc_id(op, wire.name, parts)
     if op == "decode":
-        case = decode_case(identity, name, bytes.fromhex(parts["hex"]), catalog)
+        case = decode_case(identity, wire, bytes.fromhex(parts["hex"]), catalog)
     elif op in WHOLE_LOG:
         case = log_case(identity, op, parts, catalog)
     else:
-        case = encode_case(identity, name, as_given(parts), catalog)
+        case = encode_case(identity, wire, as_given(parts), catalog)
     return replace(case, kind=kind, origin=origin)
 
 

@@ -79,7 +79,7 @@ def _error_class(vector: Vector) -> tuple[str | None, str]:
         raise vector.error(f"reject is one of {', '.join(ERRORS)}, found {error!r}")
     if error != "corrupt" or vector.data is None:
         return None, error
-    found = codec.decode(vector.type, vector.data)
+    found = codec.decode(vector.wire, vector.data)
     return ("corrupt" if len(found.violations) == 1 else None), error
 
 
@@ -100,7 +100,7 @@ def _readings(vector: Vector) -> Iterator[Reads | Refuses]:
 
 
 def _parse(vector: Vector, given: Any) -> Any:
-    notation = codec.wire(vector.type).notation
+    notation = vector.wire.notation
     unknown = unknown_fields(notation, given)
     if unknown:
         raise vector.error(f"value: {unknown[0]} is no field of {vector.type}")
@@ -175,14 +175,14 @@ class _Maker:
             if isinstance(expect, Writes):
                 yield self._case("size", request, Measures(len(data)), (), suffix=":size")
             return
-        shown = codec.wire(vector.type).notation.render(value)
+        shown = vector.wire.notation.render(value)
         try:
-            written = codec.encode(vector.type, value)
+            written = codec.encode(vector.wire, value)
         except codec.Unencodable as error:
             raise vector.error(f"the value has no encoding ({error}): say `canonical: false`") from None
         if written != data:
             raise vector.error("these are not the bytes that an encoder writes: say `canonical: false`")
-        expect = WritesAs(self._complete(value, data)) if is_free(vector.type) else Writes(data)
+        expect = WritesAs(self._complete(value, data)) if is_free(vector.wire) else Writes(data)
         yield self._case("encode", {"value": shown}, expect, (), suffix=":encode")
         yield self._case("size", {"value": shown}, Measures(len(data)), (), suffix=":size")
 
@@ -192,10 +192,10 @@ class _Maker:
 
     def _complete(self, stated: Any, data: bytes) -> Any:
         """The whole value by the reference, held against what the vector states."""
-        read = codec.decode(self.vector.type, data)
+        read = codec.decode(self.vector.wire, data)
         if not read.ok:
             raise self.vector.error(f"the bytes have no value: {read.violations[0]}")
-        path = next(codec.wire(self.vector.type).notation.mismatches(stated, read.value), None)
+        path = next(self.vector.wire.notation.mismatches(stated, read.value), None)
         if path:
             raise self.vector.error(f"value: the bytes say otherwise at {path}")
         return read.value
@@ -210,7 +210,7 @@ class _Maker:
             return ("consumed",)
         if not is_structured(self.vector.type):
             return ()
-        return tuple(dict.fromkeys(_leaves(codec.wire(self.vector.type).notation, stated)))
+        return tuple(dict.fromkeys(_leaves(self.vector.wire.notation, stated)))
 
     def _case(
         self, op: Op, request: dict[str, Any], expect: Expectation, about: tuple[str, ...], *, suffix: str = ""
@@ -220,10 +220,10 @@ class _Maker:
         return Case(
             id=vector.id + suffix,
             op=op,
-            type=vector.type,
+            wire=vector.wire,
             requirement=self.requirement.id,
             level=self.requirement.level,
-            request={"op": op, **({} if op in WHOLE_LOG else typed(vector.type)), **self._definition(), **request},
+            request={"op": op, **({} if op in WHOLE_LOG else typed(vector.wire)), **self._definition(), **request},
             expect=expect,
             data=vector.data,
             about=about,
@@ -245,19 +245,18 @@ def is_structured(name: str) -> bool:
     return name in STRUCTURED or name.startswith("MESSAGE<")
 
 
-def typed(name: str) -> dict[str, Any]:
+def typed(wire: codec.Wire) -> dict[str, Any]:
     """How a request names a type."""
-    message = codec.message_of(name)
-    return {"type": name} if message is None else {"type": "MESSAGE", "message": message[0].name, "version": message[1]}
+    if isinstance(wire, codec.MessageWire):
+        return {"type": "MESSAGE", "message": wire.message.name, "version": wire.version}
+    return {"type": wire.name}
 
 
-def is_free(name: str) -> bool:
+def is_free(wire: codec.Wire) -> bool:
     """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
-    found = codec.message_of(name)
-    if found is None:
+    if not isinstance(wire, codec.MessageWire):
         return False
-    message, version = found
-    return any(version in member.tagged for members in message.structures.values() for member in members)
+    return any(wire.version in member.tagged for members in wire.message.structures.values() for member in members)
 
 
 def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:

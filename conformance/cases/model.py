@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from conformance.codec import Wire
 from conformance.semantics.visibility import View
 
 WHOLE_LOG = ("read", "convert", "sequence")
@@ -115,7 +116,10 @@ class Case:
 
     id: str
     op: Op
-    type: str
+    wire: Wire = field(repr=False, compare=False)
+    """The type of what is decoded or encoded, or of the bytes that an operation on whole logs is about."""
+    type: str = field(init=False)
+    """The name of that type."""
     requirement: str
     level: str
     request: dict[str, Any]
@@ -148,6 +152,9 @@ class Case:
     def comment(self) -> str:
         """What reports say beside the case: the note of its vector, or its mutation."""
         return self.note or (f"mutation: {self.mutation}" if self.mutation else "")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", self.wire.name)
 
 
 # --- what a target did --------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,17 @@ class Vector:
     """One vector as it stands in a file, with its place."""
 
     id: str
-    type: str
+    wire: codec.Wire = field(repr=False, compare=False)
     row: Row
     path: Path
     data: bytes | None
     definition: dict[str, Any] | None = None
     """That of the message which the vector is about."""
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return self.wire.name
 
     def error(self, problem: str) -> FileError:
         """An error that names the vector and its line."""
@@ -100,8 +105,8 @@ _ID = re.compile(r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+
 """Ids of vectors. Generated (`gen/`), ad hoc (`bytes/TYPE/digest`) and probing cases have names of their own."""
 
 
-def read_vectors(path: Path) -> Iterator[Vector]:
-    """The vectors in a file, shape checked. Raises FileError with the line."""
+def read_vectors(path: Path, types: codec.Types = codec.BUILT_IN) -> Iterator[Vector]:
+    """The vectors in a file, shape checked, beside the types known so far. Raises FileError with the line."""
     document = load(path)
     common = Row()
     if isinstance(document, Row):
@@ -113,10 +118,10 @@ def read_vectors(path: Path) -> Iterator[Vector]:
     if not isinstance(document, list):
         raise FileError(path, "a list of vectors is expected, or a mapping with `vectors:`")
     for row in document:
-        yield _vector(path, row, common)
+        yield _vector(path, row, common, types)
 
 
-def _vector(path: Path, row: Any, common: Row) -> Vector:
+def _vector(path: Path, row: Any, common: Row, types: codec.Types) -> Vector:
     if not isinstance(row, Row):
         raise FileError(path, f"a vector is a mapping, found {row!r:.40}", common.line)
     for key in ("type", "source", "since"):
@@ -126,12 +131,12 @@ def _vector(path: Path, row: Any, common: Row) -> Vector:
     _check_keys(path, row)
     kind, definition = row["type"], None
     if kind == "MESSAGE":
-        kind, definition = _message(path, row, common)
-    vector = Vector(name, kind, row, path, _bytes(path, row), definition)
+        kind, definition, types = _message(path, row, common, types)
+    data = _bytes(path, row)
     try:
-        codec.wire(vector.type)
+        vector = Vector(name, types.wire(kind), row, path, data, definition)
     except codec.UnknownType as error:
-        raise vector.error(str(error)) from None
+        raise FileError(path, f"{name}: {error}", row.line) from None
     if "op" in row:
         _check_log_keys(vector)
         return vector
@@ -143,8 +148,8 @@ def _vector(path: Path, row: Any, common: Row) -> Vector:
     return vector
 
 
-def _message(path: Path, row: Row, common: Row) -> tuple[str, dict[str, Any]]:
-    """The type of a vector of a message, and its definition, which stands under `definitions` of the file."""
+def _message(path: Path, row: Row, common: Row, types: codec.Types) -> tuple[str, dict[str, Any], codec.Types]:
+    """The type of a vector of a message, its definition (under `definitions` of the file), and the types with it."""
     defined = common.get("definitions", {})
     name, version = row.get("message"), row.get("version")
     if not isinstance(defined, dict) or not isinstance(name, str) or not isinstance(defined.get(name), dict):
@@ -157,10 +162,9 @@ def _message(path: Path, row: Row, common: Row) -> tuple[str, dict[str, Any]]:
         problem = f"{findings[0].path}: {findings[0].problem}".lstrip(": ")
         raise FileError(path, f"the definition of {name}: {problem}", common.line)
     try:
-        codec.know([message])
+        return type_name(name, version), definition, types.adding([message])
     except ValueError as error:
         raise FileError(path, str(error), common.line) from None
-    return type_name(name, version), definition
 
 
 _OF_LOGS = {

@@ -49,7 +49,7 @@ def _agrees(vector: Vector, case: Case) -> Iterator[FileError]:
     """Hold a decode case against what the reference makes of its bytes."""
     if case.op != "decode" or case.data is None:
         return
-    read = codec.decode(case.type, case.data)
+    read = codec.decode(case.wire, case.data)
     match case.expect:
         case Reads(value, consumed):
             yield from _agrees_on_value(vector, read, value, consumed)
@@ -68,7 +68,7 @@ def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Any, consumed: 
         yield vector.error(f"the reference refuses these bytes: {read.violations[0]}")
     elif read.remarks:
         yield vector.error(f"the documents leave this open, use `either`: {read.remarks[0]}")
-    elif not codec.wire(vector.type).notation.same(value, read.value):
+    elif not vector.wire.notation.same(value, read.value):
         yield vector.error("the reference reads another value")
     elif consumed != read.consumed:
         yield vector.error(f"the reference consumes {read.consumed} bytes")
@@ -77,7 +77,7 @@ def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Any, consumed: 
 def _is_reading(case: Case, reading: Reads | Refuses, read: codec.Decoded) -> bool:
     if isinstance(reading, Refuses):
         return False
-    return codec.wire(case.type).notation.same(reading.value, read.value) and reading.consumed in (None, read.consumed)
+    return case.wire.notation.same(reading.value, read.value) and reading.consumed in (None, read.consumed)
 
 
 def _stale(vector: Vector) -> Iterator[FileError]:

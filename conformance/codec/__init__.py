@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import copyreg
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Openness, Span, Unencodable, Violation
 from conformance.codec.log import LOG, Entry, entries
 from conformance.codec.message_set import MESSAGE_SET, encode_set
-from conformance.codec.messages import Message, wire_of
+from conformance.codec.messages import Message, MessageWire, wire_of
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire, array_of
 from conformance.codec.record_batch import CONTROL_RECORD, RECORD, RECORD_BATCH, encode_built
 from conformance.errors import UserError
 
 __all__ = [
+    "BUILT_IN",
     "TYPES",
     "Decoded",
     "Entry",
     "Limits",
+    "MessageWire",
     "Openness",
     "Span",
+    "Types",
     "Unencodable",
     "UnknownType",
     "Violation",
@@ -30,8 +34,6 @@ __all__ = [
     "decode",
     "encode",
     "entries",
-    "know",
-    "message_of",
     "wire",
 ]
 
@@ -65,43 +67,54 @@ class Decoded:
         return not self.violations
 
 
-_MESSAGES: dict[str, Message] = {}
-"""Messages whose definitions were read, by name: with them grows what `wire` knows, and nothing else does."""
+# --- types by name ------------------------------------------------------------------------------------
+
 _MESSAGE = re.compile(r"MESSAGE<([A-Za-z][A-Za-z0-9]*),([0-9]{1,5})>\Z")
-
-
-def know(messages: Iterable[Message]) -> None:
-    """Make messages known as types, `MESSAGE<name,version>`. Raises ValueError where a name has another definition."""
-    for message in messages:
-        if _MESSAGES.setdefault(message.name, message).digest != message.digest:
-            raise ValueError(f"there is another definition of {message.name} already")
-
-
-def message_of(name: str) -> tuple[Message, int] | None:
-    """The message and version of a type `MESSAGE<name,version>`; None for other types. Raises UnknownType."""
-    match = _MESSAGE.match(name)
-    if match is None:
-        return None
-    if match[1] not in _MESSAGES:
-        raise UnknownType(f"there is no definition of the message {match[1]} (see --definitions)")
-    return _MESSAGES[match[1]], int(match[2])
-
-
 _PARAMETRISED = re.compile(r"([A-Z_]+)<(.{1,200})>\Z")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Types:
+    """The types that there are: the built-in ones, arrays of any of them, and these messages in their versions."""
+
+    messages: Mapping[str, Message] = field(default_factory=dict)
+
+    def adding(self, messages: Iterable[Message]) -> Types:
+        """These types and those of more messages. Raises ValueError where a name has another definition."""
+        known = dict(self.messages)
+        for message in messages:
+            if known.setdefault(message.name, message).digest != message.digest:
+                raise ValueError(f"there is another definition of {message.name} already")
+        return Types(known)
+
+    def wire(self, name: str) -> Wire:
+        """The type called `name`: `INT32`, `ARRAY<INT32>`, `MESSAGE<FetchRequest,12>`. Raises UnknownType."""
+        return _resolved(self, name)
+
+
+BUILT_IN = Types()
+"""The types that need no definition."""
+
+
+def wire(given: Wire | str) -> Wire:
+    """The built-in type of a name, arrays of any element included (`ARRAY<INT32>`), or the type that is given.
+
+    Raises UnknownType. Messages are types of the `Types` that know their definitions.
+    """
+    return BUILT_IN.wire(given) if isinstance(given, str) else given
+
+
 @lru_cache(maxsize=512)
-def wire(name: str) -> Wire:
-    """The type called `name`, arrays of any element included (`ARRAY<INT32>`), messages too. Raises UnknownType."""
-    found = TYPES.get(name)
-    if found is not None:
-        return found
-    message = message_of(name)
-    if message is not None:
-        return _message_wire(*message)
+def _resolved(types: Types, name: str) -> Wire:
+    built_in = TYPES.get(name)
+    if built_in is not None:
+        return built_in
+    match = _MESSAGE.match(name)
+    if match is not None:
+        return _message_wire(types, match[1], int(match[2]))
     match = _PARAMETRISED.match(name)
     if match and match[1] in ARRAYS:
-        element = wire(match[2])
+        element = types.wire(match[2])
         if element.smallest:
             return array_of(match[1], element)
         raise UnknownType(f"{element.name} takes all bytes there are, so there is no array of it")
@@ -109,22 +122,34 @@ def wire(name: str) -> Wire:
     raise UnknownType(f"there is no type {name!r}; there are {known}")
 
 
-def _message_wire(message: Message, version: int) -> Wire:
+def _message_wire(types: Types, name: str, version: int) -> MessageWire:
+    if name not in types.messages:
+        raise UnknownType(f"there is no definition of the message {name} (see --definitions)")
     try:
-        return wire_of(message, version)
+        return wire_of(types.messages[name], version)
     except Unencodable as error:
         raise UnknownType(str(error)) from None
 
 
-def decode(name: str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> Decoded:
-    """Decode one value of type `name` from the front of `data`; with `trail`, spans are kept. Raises UnknownType."""
+def _pickled(type_: Wire) -> tuple[Callable[[str], Wire], tuple[str]]:
+    return wire, (type_.name,)
+
+
+copyreg.pickle(Wire, _pickled)  # a type without a definition is known by its name wherever it arrives
+
+# --- bytes and values ---------------------------------------------------------------------------------
+
+
+def decode(type_: Wire | str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> Decoded:
+    """Decode one value of a type from the front of `data`; with `trail`, spans are kept. Raises UnknownType."""
+    row = wire(type_)
     findings = Findings(spans=[] if trail else None, limits=limits or Limits())
     cursor = Cursor(data, findings)
     value: Any = None
     try:
-        value = wire(name).decode(cursor)
+        value = row.decode(cursor)
         if trail and not findings.spans:
-            cursor.span("", 0, value, name)
+            cursor.span("", 0, value, row.name)
     except Malformed as stop:
         findings.violations.append(stop.violation)
     if findings.violations:
@@ -140,14 +165,15 @@ def decode(name: str, data: bytes, *, trail: bool = False, limits: Limits | None
     )
 
 
-def encode(name: str, value: Any, *, magic: int | None = None, compression: int = 0) -> bytes:
+def encode(type_: Wire | str, value: Any, *, magic: int | None = None, compression: int = 0) -> bytes:
     """Encode a wire value. A RECORD_BATCH is made from an application's choices (see record_batch.build).
 
     A MESSAGE_SET is told its magic and codec besides. Raises UnknownType, or Unencodable for a value that has no
     encoding.
     """
-    if name == "RECORD_BATCH":
+    row = wire(type_)
+    if row is RECORD_BATCH:
         return encode_built(value)
-    if name == "MESSAGE_SET" and magic is not None:
+    if row is MESSAGE_SET and magic is not None:
         return encode_set(value, magic, compression)
-    return wire(name).encode(value)
+    return row.encode(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Any
 
-from conformance.codec import Decoded, Violation, decode
+from conformance.codec import Decoded, Violation, Wire, decode
 from conformance.codec.cursor import Span
 from conformance.codec.record_batch import HEADER_SIZE
 
@@ -39,12 +39,12 @@ class Line:
         return shown + (f" … {len(self.data)} bytes" if len(self.data) > _ROW else "")
 
 
-def annotate(name: str, data: bytes) -> tuple[Decoded, list[Line]]:
+def annotate(type_: Wire | str, data: bytes) -> tuple[Decoded, list[Line]]:
     """Decode with a trail and lay the bytes out line by line, every violation and remark at its place.
 
     Bytes that no field covers (after a stop, or after the value) stand in lines of their own.
     """
-    read = decode(name, data, trail=True)
+    read = decode(type_, data, trail=True)
     layers = [data, *read.layers]
     lines: list[Line] = []
     for number, layer in enumerate(layers):

@@ -7,7 +7,7 @@ on everything is flexible: compact types, and a section of tagged fields at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -174,7 +174,18 @@ def type_name(message: str, version: int) -> str:
     return f"MESSAGE<{message},{version}>"
 
 
-def wire_of(message: Message, version: int) -> Wire:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageWire(Wire):
+    """A message in a version as a type: it knows both. Pickled as these, and made anew from them."""
+
+    message: Message
+    version: int
+
+    def __reduce__(self) -> tuple[Callable[[Message, int], MessageWire], tuple[Message, int]]:
+        return wire_of, (self.message, self.version)
+
+
+def wire_of(message: Message, version: int) -> MessageWire:
     """A message in a version as a type. Raises Unencodable for a version that it does not have."""
     if version not in message.valid:
         raise Unencodable("definitions.valid-versions", f"{message.name} has versions {message.valid}, not {version}")
@@ -182,8 +193,10 @@ def wire_of(message: Message, version: int) -> Wire:
 
 
 @lru_cache(maxsize=1 << 13)
-def _made(message: Message, version: int) -> Wire:
-    return replace(_Compiler(message, version).structure(message.name), name=type_name(message.name, version))
+def _made(message: Message, version: int) -> MessageWire:
+    one = _Compiler(message, version).structure(message.name)
+    name = type_name(message.name, version)
+    return MessageWire(name, one.decode, one.encode, one.notation, one.smallest, message=message, version=version)
 
 
 def notation_of(message: Message, name: str) -> n.Fields:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from conformance.codec import BUILT_IN
 from conformance.codec.dump import annotate
 from conformance.commands import options as shared
 from conformance.reports.console import open_console
@@ -21,8 +22,8 @@ from conformance.reports.text import dump
 @shared.definitions
 def command(name: str, given: str, definitions: Path | None) -> None:
     """Annotate any bytes by the reference codec, with every violation and remark."""
-    shared.read_messages(definitions)
-    decoded, lines = annotate(name, _bytes(given))
+    types = BUILT_IN.adding(shared.read_messages(definitions))
+    decoded, lines = annotate(types.wire(name), _bytes(given))
     console = open_console()
     console.print(dump(lines))
     if decoded.ok:

@@ -34,21 +34,21 @@ def own_case(given: OwnCase, catalog: Catalog) -> Case:
     name, colon, rest = given.text.partition(":")
     if not colon:
         raise UsageError("--case", f"expected TYPE:HEX or TYPE:@FILE, found {given.text[:60]!r}")
-    codec.wire(name)
+    wire = catalog.types.wire(name)
     path = rest[1:] if rest.startswith("@") else ""
     if given.op == "decode":
         data = Path(path).read_bytes() if path else bytes_of(rest, "--case")
-        return ad_hoc_case("decode", name, {"hex": data.hex()}, catalog, origin=path)
+        return ad_hoc_case("decode", wire, {"hex": data.hex()}, catalog, origin=path)
     if given.op in WHOLE_LOG and name != "LOG":
         raise UsageError("--case", f"{given.op} is asked of a LOG, not of {name}")
-    return _from_json(given.op, name, Path(path).read_bytes() if path else rest.encode(), catalog, path)
+    return _from_json(given.op, wire, Path(path).read_bytes() if path else rest.encode(), catalog, path)
 
 
-def _from_json(op: Op, name: str, text: bytes, catalog: Catalog, path: str) -> Case:
+def _from_json(op: Op, wire: codec.Wire, text: bytes, catalog: Catalog, path: str) -> Case:
     try:
         asked = msgspec.json.decode(text)
-        parts = asked if op in WHOLE_LOG or name == "MESSAGE_SET" else {"value": asked}
-        return ad_hoc_case(op, name, parts, catalog, origin=path)
+        parts = asked if op in WHOLE_LOG or wire.name == "MESSAGE_SET" else {"value": asked}
+        return ad_hoc_case(op, wire, parts, catalog, origin=path)
     except (msgspec.DecodeError, NotationError) as error:
-        what = f"a {op} request" if op in WHOLE_LOG else f"a value of {name}"
+        what = f"a {op} request" if op in WHOLE_LOG else f"a value of {wire.name}"
         raise UsageError("--case", f"not {what}: {error}") from None

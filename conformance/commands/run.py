@@ -144,7 +144,7 @@ def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
 
 def run(options: RunOptions, console: Console, errors: Console) -> ExitStatus:
     """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
-    catalog = read_catalog(options.vectors)
+    catalog = read_catalog(options.vectors, options.selection.messages)
     cases = _cases(options, catalog)
     check_writable(options.files)
     runs: list[TargetRun] = []

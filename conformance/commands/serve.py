@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from conformance.codec import BUILT_IN
 from conformance.commands import options as shared
 from conformance.targets.resolve import UnknownTarget, resolve
 from conformance.targets.serving import serve_reference
@@ -20,8 +21,8 @@ from conformance.targets.serving import serve_reference
 def command(target: str, python: str | None, definitions: Path | None) -> None:
     """Speak the target protocol on standard input and output for the reference or a Python module."""
     if target == "reference":
-        shared.read_messages(definitions)
-        serve_reference(sys.stdin.buffer, sys.stdout.buffer)
+        types = BUILT_IN.adding(shared.read_messages(definitions))
+        serve_reference(sys.stdin.buffer, sys.stdout.buffer, types)
         return
     launch = resolve(target, python)
     if target.startswith("command:"):

@@ -24,6 +24,6 @@ def command(case_id: str, vectors: tuple[Path, ...]) -> None:
     if case_id not in catalog.cases:
         raise UserError(f"no case matches {case_id!r} (see `conformance list`)")
     case = catalog.cases[case_id]
-    lines = annotate(case.type, case.data)[1] if case.data is not None else []
+    lines = annotate(case.wire, case.data)[1] if case.data is not None else []
     requirement = catalog.requirements[case.requirement]
     open_console().print(case_report(case, requirement, lines, expected_text(case)))

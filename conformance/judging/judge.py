@@ -98,7 +98,7 @@ def _accepted(case: Case, answer: dict[str, Any]) -> Verdict:
         case Writes() as writes:
             return _compare_bytes(case, writes, _written(answer))
         case WritesAs(value, name):
-            return _compare_meaning(replace(case, type=name or case.type), value, _written(answer))
+            return _compare_meaning(replace(case, wire=codec.wire(name or case.wire)), value, _written(answer))
         case Measures(size):
             found = _count(answer, "size")
             return PASSED if found == size else Verdict(Kind.FAIL, f"size {found} instead of {size}")
@@ -120,7 +120,7 @@ def _shown(case: Case, answer: dict[str, Any]) -> tuple[Any, int | None]:
     """The value and the bytes consumed as the answer shows them; raises NotationError."""
     if case.op != "decode":
         return UNSHOWN, None
-    value = codec.wire(case.type).notation.parse(answer["value"]) if "value" in answer else UNSHOWN
+    value = case.wire.notation.parse(answer["value"]) if "value" in answer else UNSHOWN
     return value, _count(answer, "consumed") if "consumed" in answer else None
 
 
@@ -150,7 +150,7 @@ def _compare(case: Case, reading: Reads, answer: dict[str, Any]) -> Verdict:
     about = [path for path in case.about if _touches(path, unobserved)]
     if about:
         return Verdict(Kind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
-    notation = codec.wire(case.type).notation
+    notation = case.wire.notation
     # A message without fields in its version is shown by an empty object.
     if not case.about and not notation.observed(value) and not value == reading.value == {}:
         return Verdict(Kind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
@@ -176,7 +176,7 @@ def _value_difference(case: Case, expected: Any, actual: Any) -> Verdict | None:
 
     Another field's difference is a fault all the same, but against the requirement that says what that field is.
     """
-    notation = codec.wire(case.type).notation
+    notation = case.wire.notation
     paths = list(islice(notation.mismatches(expected, actual), _MOST))
     if not paths:
         return None
@@ -207,7 +207,7 @@ def _unobserved(case: Case, reading: Reads, value: Any, consumed: int | None) ->
         return ("value", *missing)
     if reading.value is UNSHOWN:
         return tuple(missing)
-    return (*unshown_paths(codec.wire(case.type).notation, reading.value, value), *missing)
+    return (*unshown_paths(case.wire.notation, reading.value, value), *missing)
 
 
 def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
@@ -237,7 +237,7 @@ def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: dict[str, 
 
 
 def _short(case: Case, value: Any) -> str:
-    shown = str(codec.wire(case.type).notation.render(value))
+    shown = str(case.wire.notation.render(value))
     return shown if len(shown) < 80 else shown[:77] + "..."
 
 
@@ -246,11 +246,11 @@ def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
     if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
         return PASSED
     if case.type in _STRUCTURED:
-        meant = _compare_meaning(case, codec.decode(case.type, writes.data).value, written)
+        meant = _compare_meaning(case, codec.decode(case.wire, writes.data).value, written)
         if meant.kind is not Kind.PASS:
             return meant
     at = _first_difference(writes, written)
-    read = codec.decode(case.type, written)
+    read = codec.decode(case.wire, written)
     unreadable = "" if read.ok and read.consumed == len(written) else ", and they cannot be read"
     return Verdict(Kind.FAIL, f"the bytes differ from byte {at}{unreadable}", path=f"@{at}")
 
@@ -269,7 +269,7 @@ _FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
 
 def _compare_meaning(case: Case, value: dict[str, Any], written: bytes) -> Verdict:
     """What was written, as the reference reads it, held against what should have been."""
-    read = codec.decode(case.type, written)
+    read = codec.decode(case.wire, written)
     if not read.ok:
         broken = read.violations[0]
         return Verdict(Kind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)

@@ -61,5 +61,5 @@ class Selection:
         """Cases that need every claim on which a selected case or property rests."""
         asked = [(op, name) for name in self.properties if name not in QUESTIONS for op in ("decode", "encode")]
         asked += [(op, "LOG") for name, (op, _) in QUESTIONS.items() if name in self.properties]
-        probes = [probe_case(op, name) for op, name in asked]
+        probes = [probe_case(op, self.catalog.types.wire(name)) for op, name in asked]
         return [*self.cases, *(case for case in probes if case is not None)]

@@ -86,7 +86,7 @@ def _claims(described: Description, ask: Any) -> Iterator[Finding]:
     for op, names in described.supports.items():
         for name in sorted(names):
             example = _example(described, op, name)
-            case = probe_case(op, example) if example else None
+            case = probe_case(op, codec.wire(example)) if example else None
             if case is not None:
                 yield _claim(case, ask(case.request))
 
@@ -115,7 +115,7 @@ def _claim(case: Case, outcome: Outcome) -> Finding:
 def _remarks(case: Case, outcome: Outcome) -> list[str]:
     if not isinstance(outcome, Accepted) or case.op != "decode":
         return []
-    unknown = unknown_fields(codec.wire(case.type).notation, outcome.answer.get("value"))
+    unknown = unknown_fields(case.wire.notation, outcome.answer.get("value"))
     remarks = [f"shows fields that nothing is judged by: {', '.join(unknown)}"] if unknown else []
     if "value" not in outcome.answer:
         remarks.append("shows no value, so values go unjudged")
@@ -135,7 +135,7 @@ def _habits(described: Description, session: Session) -> Iterator[Finding]:
         return
     yield _answers(session, {"op": "decode", "type": name, "hex": ""}, f"empty input is answered ({name})")
     yield _answers(session, {"op": "decode", "type": name, "hex": "ff" * 100_000}, f"a long line is answered ({name})")
-    case = probe_case("decode", name)
+    case = probe_case("decode", codec.wire(name))
     assert case is not None
     outcomes = list(session.ask([protocol.body(case.request)] * _MANY))
     broken = [outcome for outcome in outcomes if isinstance(outcome, Broke)]

@@ -153,10 +153,12 @@ class Examiner:
 
     def _asked(self, case: Case) -> Case:
         """The case as it is put: to a codec without messages of its own, with the definition."""
-        found = codec.message_of(case.type)
-        if found is None or "definition" in case.request or self.describe().messages is not None:
+        wire = case.wire
+        if not isinstance(wire, codec.MessageWire) or "definition" in case.request:
             return case
-        return replace(case, request={**case.request, "definition": found[0].source})
+        if self.describe().messages is not None:
+            return case
+        return replace(case, request={**case.request, "definition": wire.message.source})
 
     def _why_not(self, description: protocol.Description, case: Case) -> str:
         if _claimed(case) in self.refuted:
@@ -177,7 +179,7 @@ def _probes(description: protocol.Description, cases: Sequence[Case]) -> Iterato
     seen: set[tuple[str, str]] = set()
     for case in cases:
         if _claimed(case) not in seen and description.claims(case.op, case.type) and description.has(case):
-            probe = probe_case(case.op, "LOG" if case.op in WHOLE_LOG else case.type)
+            probe = probe_case(case.op, case.wire)
             if probe is not None:
                 seen.add(_claimed(case))
                 yield probe
@@ -193,18 +195,18 @@ def _claim(case: Case, outcome: Outcome) -> Verdict:
     return verdict if verdict.kind is Kind.PROTOCOL else Verdict(Kind.PASS)
 
 
-def probe_case(op: str, name: str) -> Case | None:
+def probe_case(op: str, wire: codec.Wire) -> Case | None:
     """A question about a plain value of a type, to which any right-minded target has an answer."""
     if op in WHOLE_LOG:
         return _log_probe(op)
-    wire = codec.wire(name)
-    written = "RECORD_BATCH" if name == "LOG" else name
+    name = wire.name
+    written = codec.wire("RECORD_BATCH") if name == "LOG" else wire
     parameters = _PARAMETERS.get(name, {})
     try:
         data = codec.encode(written, _plain_value(written), **parameters)
     except codec.Unencodable:
         return None  # a message whose defaults this version cannot write
-    value = codec.decode(name, data).value
+    value = codec.decode(wire, data).value
     expect: Expectation
     if op == "decode":
         request: dict[str, Any] = {"hex": data.hex()}
@@ -219,10 +221,10 @@ def probe_case(op: str, name: str) -> Case | None:
     return Case(
         f"probe/{name}:{op}",
         cast("Op", op),
-        name,
+        wire,
         GENERAL,
         "must",
-        {"op": op, **typed(name), **request},
+        {"op": op, **typed(wire), **request},
         expect,
         data,
         kind=CaseKind.PROBE,
@@ -231,19 +233,21 @@ def probe_case(op: str, name: str) -> Case | None:
 
 def _log_probe(op: str) -> Case | None:
     """A log of one plain batch to read, or the first batch of a producer; none for a conversion, as each is a claim."""
-    data = codec.encode("RECORD_BATCH", _plain_value("RECORD_BATCH"))
+    data = codec.encode("RECORD_BATCH", _plain_value(codec.wire("RECORD_BATCH")))
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     if op == "convert":
         return None
     request, expect = read_question(data) if op == "read" else sequence_question([plain])
     given = {"op": op, **request}
-    return Case(f"probe/{op}", cast("Op", op), "LOG", GENERAL, "must", given, expect, data, kind=CaseKind.PROBE)
+    return Case(
+        f"probe/{op}", cast("Op", op), codec.wire("LOG"), GENERAL, "must", given, expect, data, kind=CaseKind.PROBE
+    )
 
 
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 
 
-def _plain_value(name: str) -> object:
+def _plain_value(wire: codec.Wire) -> object:
     record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
     batch = {
         **{"baseOffset": 0, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0, "isTransactional": False},
@@ -253,9 +257,9 @@ def _plain_value(name: str) -> object:
     message = {"offset": 0, "timestamp": 1000, "key": b"k", "value": b"v"}
     plain = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
     plain["MESSAGE_SET"] = (message,)
-    if name in plain or name.startswith("MESSAGE<"):
-        return plain.get(name, {})
-    edges = codec.wire(name).edges
+    if wire.name in plain or isinstance(wire, codec.MessageWire):
+        return plain.get(wire.name, {})
+    edges = wire.edges
     return next((edge for edge in edges if type(edge) is int and edge == 1), edges[0])
 
 

@@ -73,7 +73,7 @@ def _vectors(catalog: Catalog) -> Iterator[Fixture]:
             continue
         match case.expect:
             case Reads(value):
-                shown = codec.wire(case.type).notation.render(value)
+                shown = case.wire.notation.render(value)
                 yield Fixture(case.id, case.type, case.data, shown, case.requirement, valid=True)
             case Refuses():
                 yield Fixture(case.id, case.type, case.data, None, case.requirement, valid=False)

@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 
-from conformance import codec
 from conformance.cases.from_reference import ad_hoc_id, parts_of
 from conformance.cases.model import (
     AnyOf,
@@ -120,7 +119,7 @@ def _expected(case: Case, path: str) -> dict[str, Any]:
             return {"reject": said}
         case Reads(value, consumed):
             about = [re.sub(r"\[\d+\]", "", path)] if path and path not in ("value", "consumed") else []
-            stated = {"value": codec.wire(case.type).notation.render(value), "canonical": False, "about": about}
+            stated = {"value": case.wire.notation.render(value), "canonical": False, "about": about}
             assert case.data is not None
             return stated if consumed == len(case.data) else {**stated, "consumed": consumed}
         case AnyOf(readings):
@@ -132,5 +131,5 @@ def _expected(case: Case, path: str) -> dict[str, Any]:
 def _reading(case: Case, reading: Expectation) -> Any:
     if not isinstance(reading, Reads):
         return "reject"
-    shown = {} if reading.value is UNSHOWN else {"value": codec.wire(case.type).notation.render(reading.value)}
+    shown = {} if reading.value is UNSHOWN else {"value": case.wire.notation.render(reading.value)}
     return shown if reading.consumed is None else {**shown, "consumed": reading.consumed}

@@ -81,11 +81,11 @@ def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalo
             made = with_part(candidate)
             return made is not None and signature(_again(made, examiner)) == wanted
 
-        start = case.data if part == "hex" else case.request[part]
+        start: Any = case.data if part == "hex" else case.request[part]
         if case is smallest.case and not shows(start):
             return Shrunk(smallest, count, smallest.case.id, flaky=True)
-        smaller: Callable[..., Any] = shrink_bytes if part == "hex" else shrink_value
-        case = with_part(smaller(case.type, start, shows, budget)) or case
+        shrunk = shrink_bytes(case.wire, start, shows, budget) if part == "hex" else shrink_value(start, shows, budget)
+        case = with_part(shrunk) or case
     return Shrunk(_again(case, examiner), count, smallest.case.id)
 
 
@@ -111,6 +111,6 @@ def _case(case: Case, part: str, candidate: Any, catalog: Catalog) -> Case | Non
     """The case with another part in its request; None for a value that is none of the type, or is never asked for."""
     given = candidate.hex() if part == "hex" else candidate
     try:
-        return ad_hoc_case(case.op, case.type, {**parts_of(case), part: given}, catalog, kind=CaseKind.SHRUNK)
+        return ad_hoc_case(case.op, case.wire, {**parts_of(case), part: given}, catalog, kind=CaseKind.SHRUNK)
     except NotationError:
         return None

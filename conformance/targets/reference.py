@@ -45,15 +45,20 @@ def describe() -> dict[str, Any]:
     }
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a request, without its id. Never raises, whatever the request holds."""
+def answer(request: dict[str, Any], types: codec.Types = codec.BUILT_IN) -> dict[str, Any]:
+    """The answer to a request, without its id. Never raises, whatever the request holds.
+
+    A request about a message brings its definition, unless the message is one of `types`.
+    """
     op = request.get("op")
     if op == "describe":
         return describe()
-    if not isinstance(op, str) or op not in _OPS:
+    if not isinstance(op, str) or op not in _TYPED | _WHOLE_LOG:
         return {"unsupported": f"no operation {op!r}"}
     try:
-        return _OPS[op](request)
+        if op in _WHOLE_LOG:
+            return _WHOLE_LOG[op](request)
+        return _TYPED[op](request, types)
     except codec.UnknownType as error:
         return {"unsupported": str(error)}
     except (codec.Unencodable, NotationError) as error:
@@ -62,36 +67,35 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"ok": False, "error": _class(error.violation), "message": str(error)}
 
 
-def _type(request: dict[str, Any]) -> str:
+def _type(request: dict[str, Any], types: codec.Types) -> codec.Wire:
     name = request.get("type")
     if not isinstance(name, str):
         raise codec.UnknownType("a request names a type")
     if name != "MESSAGE":
-        return name
+        return types.wire(name)
     if isinstance(request.get("definition"), dict):
-        _learn(json.dumps(request["definition"]))
+        types = _with_definition(types, json.dumps(request["definition"]))
     version = request.get("version")
     if type(version) is not int:
         raise NotationError("version: expected a number")
-    return type_name(str(request.get("message")), version)
+    return types.wire(type_name(str(request.get("message")), version))
 
 
 @lru_cache(maxsize=1 << 12)
-def _learn(definition: str) -> None:
-    """Know the message of a definition that came with a request."""
+def _with_definition(types: codec.Types, definition: str) -> codec.Types:
+    """The types with the message of a definition that came with a request."""
     message, findings = parse_definition(json.loads(definition))
     if message is None:
         raise NotationError(f"definition: {findings[0].path}: {findings[0].problem}")
     try:
-        codec.know([message])
+        return types.adding([message])
     except ValueError as error:
         raise NotationError(f"definition: {error}") from None
 
 
-def _decode(request: dict[str, Any]) -> dict[str, Any]:
-    name, data = _type(request), _bytes(request)
-    wire = codec.wire(name)
-    read = codec.decode(name, data)
+def _decode(request: dict[str, Any], types: codec.Types) -> dict[str, Any]:
+    wire, data = _type(request, types), _bytes(request)
+    read = codec.decode(wire, data)
     if read.ok:
         return {"ok": True, "value": wire.notation.render(read.value), "consumed": read.consumed}
     first = read.violations[0]
@@ -111,28 +115,29 @@ def _class(violation: codec.Violation) -> str:
     return "unsupported-codec" if violation.requirement == "codec.unassigned-values" else "malformed"
 
 
-def _written(request: dict[str, Any]) -> bytes:
-    name = _type(request)
+def _written(request: dict[str, Any], types: codec.Types) -> bytes:
+    wire = _type(request, types)
+    name = wire.name
     if name in _NO_ENCODING:
         raise codec.UnknownType(f"{name} is not encoded")
     if "value" not in request:
         raise NotationError("value is missing")
-    notation = codec.wire(name).notation
-    if name.startswith("MESSAGE<") and unknown_fields(notation, request["value"]):
+    notation = wire.notation
+    if isinstance(wire, codec.MessageWire) and unknown_fields(notation, request["value"]):
         raise NotationError(f"{unknown_fields(notation, request['value'])[0]} is no field of the message")
     value = notation.parse(request["value"])
     if name != "MESSAGE_SET":
-        return codec.encode(name, value)
+        return codec.encode(wire, value)
     magic, compression = NUMBER.parse(request.get("magic")), CODEC.parse(request.get("compression", "none"))
-    return codec.encode(name, value, magic=magic, compression=compression)
+    return codec.encode(wire, value, magic=magic, compression=compression)
 
 
-def _encode(request: dict[str, Any]) -> dict[str, Any]:
-    return {"ok": True, "hex": _written(request).hex()}
+def _encode(request: dict[str, Any], types: codec.Types) -> dict[str, Any]:
+    return {"ok": True, "hex": _written(request, types).hex()}
 
 
-def _size(request: dict[str, Any]) -> dict[str, Any]:
-    return {"ok": True, "size": len(_written(request))}
+def _size(request: dict[str, Any], types: codec.Types) -> dict[str, Any]:
+    return {"ok": True, "size": len(_written(request, types))}
 
 
 # --- whole logs ---------------------------------------------------------------------------------------
@@ -170,11 +175,5 @@ def _sequence(request: dict[str, Any]) -> dict[str, Any]:
     return {"ok": True, "value": [min(found) if len(found) == 1 else "out-of-order" for found in answers]}
 
 
-_OPS = {
-    "decode": _decode,
-    "encode": _encode,
-    "size": _size,
-    "read": _read,
-    "convert": _convert,
-    "sequence": _sequence,
-}
+_TYPED = {"decode": _decode, "encode": _encode, "size": _size}
+_WHOLE_LOG = {"read": _read, "convert": _convert, "sequence": _sequence}

@@ -7,12 +7,13 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from conformance.codec import BUILT_IN, Types
 from conformance.targets.reference import answer
 
 
-def serve_reference(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer every line of `source` on `sink` with the reference codec until the input ends."""
-    serve(iter(source.readline, b""), sink, answer)
+def serve_reference(source: BinaryIO, sink: BinaryIO, types: Types = BUILT_IN) -> None:
+    """Answer every line of `source` on `sink` with the reference codec, which knows `types`, until the input ends."""
+    serve(iter(source.readline, b""), sink, lambda request: answer(request, types))
 
 
 def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

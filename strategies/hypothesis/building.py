@@ -102,11 +102,11 @@ def strategy_given(argument: str, given: object) -> SearchStrategy[Any]:
     return given
 
 
-def row_given(name: object) -> Wire:
-    """The row of a type by a name as given. Raises TypeError, or UnknownType."""
-    if not isinstance(name, str):
-        raise TypeError(f"name must be that of a type, not {name!r}")
-    return wire(name)
+def row_given(type_: object) -> Wire:
+    """The type that is given, or the built-in one of a name. Raises TypeError, or UnknownType."""
+    if not isinstance(type_, (str, Wire)):
+        raise TypeError(f"a type, or the name of one, is expected, not {type_!r}")
+    return wire(type_)
 
 
 def codec_given(codec: str | None) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from conformance.codec import message_of, wire
+from conformance.codec import MessageWire, Wire, wire
 from conformance.codec import notation as n
 from conformance.strategies.hypothesis.batches import (
     control_batches,
@@ -107,16 +107,16 @@ __all__ = [
 # --- any type -----------------------------------------------------------------------------------------
 
 
-def from_type(name: str) -> SearchStrategy[Any]:
-    """The strategy of the type called `name`, arrays included (`ARRAY<INT32>`); its repr shows which it is.
+def from_type(type_: Wire | str) -> SearchStrategy[Any]:
+    """The strategy of a type, or of the built-in one of a name (`ARRAY<INT32>`); its repr shows which it is.
 
-    Arrays of anything but numbers and sized contents are kept short. A message that `codec.know` was told of is
-    `MESSAGE<name,version>`. Raises UnknownType, a ValueError.
+    Arrays of anything but numbers and sized contents are kept short. A message in a version is a type of
+    `codec.Types(…)`. Raises UnknownType, a ValueError.
     """
-    row_given(name)
-    message = message_of(name)
-    if message is not None:
-        return from_message(*message)
+    row = row_given(type_)
+    if isinstance(row, MessageWire):
+        return from_message(row.message, row.version)
+    name = row.name
     form, _, rest = name.partition("<")
     if not rest:
         return FOR_TYPE[name]()
@@ -124,10 +124,10 @@ def from_type(name: str) -> SearchStrategy[Any]:
     return FOR_TYPE[form](from_type(rest[:-1]), max_size=None if flat else 8)
 
 
-def encoded(name: str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
+def encoded(type_: Wire | str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
     """Values of a type (or of a strategy for it) beside their bytes, gaps kept. They shrink as the values do."""
-    row, given = row_given(name), from_type(name) if values is None else strategy_given("values", values)
-    return named("encoded", given.map(lambda value: (value, row.encode(value))), name, values=values)
+    row, given = row_given(type_), from_type(type_) if values is None else strategy_given("values", values)
+    return named("encoded", given.map(lambda value: (value, row.encode(value))), row.name, values=values)
 
 
 class _Drawn(Dice):
@@ -144,17 +144,18 @@ class _Drawn(Dice):
 
 
 @st.composite
-def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], name: str) -> bytes:
+def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], row: Wire) -> bytes:
     data, dice = draw(pairs)[1], _Drawn(draw)
     for _ in range(draw(st.integers(1, 2))):
-        data = mutate(name, data, dice)[0]
+        data = mutate(row, data, dice)[0]
     return data
 
 
-def hostile(name: str, *, values: SearchStrategy[Any] | None = None) -> SearchStrategy[bytes]:
+def hostile(type_: Wire | str, *, values: SearchStrategy[Any] | None = None) -> SearchStrategy[bytes]:
     """Bytes near valid ones of a type: one or two mutations of `conformance.strategies.seeded.mutations`.
 
     Overlong varints, lengths and counts that lie, nulls where there are none, cuts, doubles, flipped bits, with the
     lengths and checksums around them made right or not. Some of them are valid still, or open: the reference says.
     """
-    return named("hostile", _damaged(encoded(name, values=values), name), name, values=values)
+    row = row_given(type_)
+    return named("hostile", _damaged(encoded(row, values=values), row), row.name, values=values)

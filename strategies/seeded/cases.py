@@ -85,7 +85,7 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
     match = _ID.match(identity)
     if not match or int(match[1]) != VERSION:
         return []
-    codec.wire(type_of(match[2]))
+    catalog.types.wire(type_of(match[2]))
     return [case for case in cases_at(match[2], int(match[3]), int(match[4]), catalog) if case.id == identity]
 
 
@@ -100,24 +100,25 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     if name in QUESTIONS:
         yield from _questions(identity, *QUESTIONS[name], dice, catalog)
         return
-    found = drawn(name, dice)
+    wire = catalog.types.wire(name)
+    found = drawn(wire, dice)
     fate = dice.below(100)
     if fate < _MUTATED:
-        data, mutation = mutate(name, found.data, dice)
-        yield replace(decode_case(identity, name, data, catalog), mutation=mutation)
+        data, mutation = mutate(wire, found.data, dice)
+        yield replace(decode_case(identity, wire, data, catalog), mutation=mutation)
         return
-    yield decode_case(identity, name, found.data, catalog)
-    wrong = unencodable(name, dice) if fate < _MUTATED + _UNENCODABLE else ...
+    yield decode_case(identity, wire, found.data, catalog)
+    wrong = unencodable(wire, dice) if fate < _MUTATED + _UNENCODABLE else ...
     if wrong is not ...:
-        yield encode_case(f"{identity}:encode", name, codec.wire(name).notation.render(wrong), catalog)
+        yield encode_case(f"{identity}:encode", wire, wire.notation.render(wrong), catalog)
     elif name == "MESSAGE_SET":
         yield from _set_cases(f"{identity}:encode", found.value, found.data, catalog)
     elif name != "LOG":
-        yield from _encode_cases(f"{identity}:encode", name, found.value, catalog)
-    other = skewed(name, dice)
+        yield from _encode_cases(f"{identity}:encode", wire, found.value, catalog)
+    other = skewed(wire, dice)
     if other is not ...:
-        shown = codec.wire(name).notation.render(other)
-        asked = encode_case(f"{identity}:skewed", name, shown, catalog)
+        shown = wire.notation.render(other)
+        asked = encode_case(f"{identity}:skewed", wire, shown, catalog)
         yield replace(asked, note="a value of another version")
 
 
@@ -136,22 +137,23 @@ def _set_cases(identity: str, messages: tuple[Any, ...], data: bytes, catalog: C
     if len(kinds) != 1 or (len(entries) > 1 and entries[0]["compression"]):
         return
     magic, number = kinds.pop()
-    shown = codec.wire("MESSAGE_SET").notation.render(messages)
+    wire = codec.wire("MESSAGE_SET")
+    shown = wire.notation.render(messages)
     asked = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
     with suppress(NotAsked):
         # The bytes that the value was drawn with: a compressor's would not be the same everywhere.
-        yield replace(encode_case(identity, "MESSAGE_SET", asked, catalog), data=data)
+        yield replace(encode_case(identity, wire, asked, catalog), data=data)
 
 
-def _encode_cases(identity: str, name: str, value: Any, catalog: Catalog) -> Iterator[Case]:
+def _encode_cases(identity: str, wire: codec.Wire, value: Any, catalog: Catalog) -> Iterator[Case]:
     """What an encoder is asked for a value; nothing for a batch that the request cannot say."""
-    if name == "RECORD_BATCH":
+    if wire.name == "RECORD_BATCH":
         if not value["records"] or value["timestampType"] or value["lastOffsetDelta"] != len(value["records"]) - 1:
             return
         if value["compression"]:
             return
         # Offsets, keys and so on as the application gave them; attributes and deltas are the encoder's.
-        shown = encode_request(codec.decode(name, codec.encode(name, value)).value)
+        shown = encode_request(codec.decode(wire, codec.encode(wire, value)).value)
     else:
-        shown = codec.wire(name).notation.render(value)
-    yield encode_case(identity, name, shown, catalog)
+        shown = wire.notation.render(value)
+    yield encode_case(identity, wire, shown, catalog)

@@ -20,7 +20,7 @@ from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
 from conformance.strategies.seeded import legacy
 from conformance.strategies.seeded.choices import Dice
-from conformance.strategies.seeded.messages import message_value, skewed_message, unencodable_message, with_unknown_tags
+from conformance.strategies.seeded.messages import draw_message, skewed_message, unencodable_message, with_unknown_tags
 
 VERSION = 2
 """Of the generator: it goes up whenever an id comes to mean other bytes."""
@@ -34,18 +34,18 @@ def dice_of(name: str, seed: int, index: int) -> Dice:
     return Dice(f"gen/{VERSION}/{name}/{seed}/{index}")
 
 
-def value(name: str, dice: Dice) -> Any:
+def value(type_: codec.Wire | str, dice: Dice) -> Any:
     """A wire value of any type that has an encoding. Raises codec.UnknownType."""
-    special = _SPECIAL.get(name)
+    wire = codec.wire(type_)
+    special = _SPECIAL.get(wire.name)
     if special is not None:
         return special(dice)
-    form, _, rest = name.partition("<")
-    if form == "MESSAGE":
-        drawn = message_value(name, dice, value)
-        return with_unknown_tags(drawn, name, dice) if dice.chance(10) else drawn
+    if isinstance(wire, codec.MessageWire):
+        drawn = draw_message(wire.message, wire.version, dice, value)
+        return with_unknown_tags(drawn, wire.message, wire.version, dice) if dice.chance(10) else drawn
+    form, _, rest = wire.name.partition("<")
     if rest:
         return _array(form, rest[:-1], dice)
-    wire = codec.wire(name)
     return _BY_NOTATION[wire.notation.describes](wire, dice)
 
 
@@ -57,9 +57,10 @@ class Drawn:
     data: bytes
 
 
-def drawn(name: str, dice: Dice) -> Drawn:
+def drawn(type_: codec.Wire | str, dice: Dice) -> Drawn:
     """A value of a type, and the bytes it has on the wire."""
-    found = value(name, dice)
+    wire = codec.wire(type_)
+    found, name = value(wire, dice), wire.name
     if name == "RECORD_BATCH":
         return Drawn(found, batch_bytes(found))
     if name == "LOG":
@@ -67,7 +68,7 @@ def drawn(name: str, dice: Dice) -> Drawn:
     if name == "MESSAGE_SET":
         messages = tuple(message for entry in found["entries"] for message in entry["messages"])
         return Drawn(messages, legacy.set_bytes(found))
-    return Drawn(found, codec.encode(name, found))
+    return Drawn(found, codec.encode(wire, found))
 
 
 def entry_bytes(entry: dict[str, Any]) -> bytes:
@@ -82,31 +83,32 @@ def batch_bytes(batch: dict[str, Any]) -> bytes:
     return write(PACKED_LAYOUT, {**batch, "payload": payload})
 
 
-def unencodable(name: str, dice: Dice) -> Any:
+def unencodable(type_: codec.Wire | str, dice: Dice) -> Any:
     """A value in the notation of a type that has no encoding, close to its range; Ellipsis where we know of none.
 
     Raises codec.UnknownType.
     """
-    form, _, element = name.partition("<")
-    if form == "MESSAGE":
-        return unencodable_message(name, dice)
+    wire = codec.wire(type_)
+    if isinstance(wire, codec.MessageWire):
+        return unencodable_message(wire.message, wire.version, dice)
+    form, _, element = wire.name.partition("<")
     if element:
         wrong = unencodable(element[:-1], dice)
         whole = list(_array(form, element[:-1], dice) or ())
         whole.insert(dice.below(len(whole) + 1), wrong)
         return ... if wrong is ... else tuple(whole)
-    if name == "TAGGED_FIELDS":
+    if wire.name == "TAGGED_FIELDS":
         return _disordered(dice)
-    wire = codec.wire(name)
     numbers = [edge for edge in wire.edges if type(edge) is int]
     if numbers and wire.notation in (n.NUMBER, n.DECIMAL):
         return max(numbers) + dice.pick((1, 1, 2, 1 << 31)) if dice.chance(50) else min(numbers) - dice.pick((1, 1, 2))
     return None if wire.notation in (n.TEXT, n.HEX) and None not in wire.edges else ...
 
 
-def skewed(name: str, dice: Dice) -> Any:
+def skewed(type_: codec.Wire | str, dice: Dice) -> Any:
     """A value of another version of a message than the type's, in wire values; Ellipsis for any other type."""
-    return skewed_message(name, dice, value) if name.startswith("MESSAGE<") else ...
+    wire = codec.wire(type_)
+    return skewed_message(wire.message, wire.version, dice, value) if isinstance(wire, codec.MessageWire) else ...
 
 
 def _disordered(dice: Dice) -> tuple[dict[str, Any], ...]:

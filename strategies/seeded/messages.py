@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance import codec
 from conformance.codec.messages import FIXED, SIZED, UNKNOWN, Member, Message, default_of
 from conformance.codec.notation import is_nan
 
@@ -20,15 +19,8 @@ _MANY = (127, 128)
 _CANONICAL_NAN = 0x7FF8_0000_0000_0000
 
 
-def message_value(name: str, dice: Dice, scalar: Callable[[str, Dice], Any]) -> dict[str, Any]:
-    """A wire value of the type `MESSAGE<name,version>`; `scalar` draws a value of a primitive type."""
-    found = codec.message_of(name)
-    assert found is not None
-    return draw_message(*found, dice, scalar)
-
-
 def draw_message(message: Message, version: int, dice: Dice, scalar: Callable[[str, Dice], Any]) -> dict[str, Any]:
-    """A wire value of a message in a version."""
+    """A wire value of a message in a version; `scalar` draws a value of a primitive type."""
     return _Drawer(message, version, dice, scalar).structure(message.name, depth=0)
 
 
@@ -74,11 +66,8 @@ class _Drawer:
         return self.structure(member.type, depth + 1)
 
 
-def with_unknown_tags(value: dict[str, Any], name: str, dice: Dice) -> dict[str, Any]:
+def with_unknown_tags(value: dict[str, Any], message: Message, version: int, dice: Dice) -> dict[str, Any]:
     """The value with tagged fields that the definition does not know, where the version has such sections."""
-    found = codec.message_of(name)
-    assert found is not None
-    message, version = found
     if version not in message.flexible:
         return value
     known = [member.tag for member in message.members if member.tag is not None]
@@ -87,15 +76,12 @@ def with_unknown_tags(value: dict[str, Any], name: str, dice: Dice) -> dict[str,
     return {**value, UNKNOWN: tuple({"tag": tag, "data": dice.octets(dice.pick((0, 1, 5, 127)))} for tag in tags)}
 
 
-def skewed_message(name: str, dice: Dice, scalar: Callable[[str, Dice], Any]) -> Any:
-    """A value of another version of a message, near or far, to be written in the version of the type.
+def skewed_message(message: Message, version: int, dice: Dice, scalar: Callable[[str, Dice], Any]) -> Any:
+    """A value of another version of a message, near or far, to be written in this one.
 
-    What the type's version lacks is to be dropped or refused, what the other lacks is written at its default. Ellipsis
+    What this version lacks is to be dropped or refused, what the other lacks is written at its default. Ellipsis
     where the message has no other version.
     """
-    found = codec.message_of(name)
-    assert found is not None
-    message, version = found
     others = [other for other in message.valid if other != version]
     if not others:
         return ...
@@ -122,14 +108,11 @@ def spared(message: Message, version: int, value: dict[str, Any], name: str = ""
     return found
 
 
-def unencodable_message(name: str, dice: Dice) -> Any:
+def unencodable_message(message: Message, version: int, dice: Dice) -> Any:
     """A value of a message that this version cannot write; Ellipsis where the definition allows none.
 
     A field is null that cannot be, or is set although the version lacks it and it may not be dropped.
     """
-    found = codec.message_of(name)
-    assert found is not None
-    message, version = found
     choices: list[dict[str, Any]] = []
     for member in message.members:
         there = version in member.versions

@@ -174,9 +174,9 @@ MUTATIONS: dict[str, Row] = {
 """A row each: name to damage. Adding one is adding it here."""
 
 
-def mutate(name: str, data: bytes, dice: Dice) -> tuple[bytes, str]:
+def mutate(type_: codec.Wire | str, data: bytes, dice: Dice) -> tuple[bytes, str]:
     """Damaged bytes and the name of the mutation; rows that have nothing to work on are passed over."""
-    subject = lay_out(name, data)
+    subject = lay_out(type_, data)
     for _ in range(8):
         row = dice.pick(tuple(MUTATIONS))
         damage = MUTATIONS[row](subject, dice)

@@ -57,10 +57,11 @@ class Damage:
     seal: bool = True
 
 
-def lay_out(name: str, data: bytes) -> Subject:
+def lay_out(type_: codec.Wire | str, data: bytes) -> Subject:
     """The subject that some bytes are, as far as the reference reads them."""
-    read = codec.decode(name, data, trail=True)
-    return Subject(name, (data, *read.layers), read.spans)
+    wire = codec.wire(type_)
+    read = codec.decode(wire, data, trail=True)
+    return Subject(wire.name, (data, *read.layers), read.spans)
 
 
 _NUMBERS = {row.name for row in codec.TYPES.values() if all(type(edge) is int for edge in row.edges) and row.edges}

@@ -32,15 +32,16 @@ class Budget:
         return self._left >= 0 and time.monotonic() < self._until
 
 
-def shrink_bytes(name: str, data: bytes, shows: Callable[[bytes], bool], budget: Budget | None = None) -> bytes:
+def shrink_bytes(
+    type_: codec.Wire | str, data: bytes, shows: Callable[[bytes], bool], budget: Budget | None = None
+) -> bytes:
     """The smallest bytes found for which `shows` still holds."""
-    found: bytes = _shrink(data, lambda best: _smaller_bytes(name, best), shows, budget or Budget(), _weight_of_bytes)
+    found: bytes = _shrink(data, lambda best: _smaller_bytes(type_, best), shows, budget or Budget(), _weight_of_bytes)
     return found
 
 
-def shrink_value(name: str, shown: Any, shows: Callable[[Any], bool], budget: Budget | None = None) -> Any:
+def shrink_value(shown: Any, shows: Callable[[Any], bool], budget: Budget | None = None) -> Any:
     """The smallest value (in notation) found for which `shows` still holds."""
-    del name
     return _shrink(shown, _smaller_values, shows, budget or Budget(), _weight_of_value)
 
 
@@ -92,9 +93,9 @@ def _shrink(
 # --- bytes --------------------------------------------------------------------------------------------
 
 
-def _smaller_bytes(name: str, data: bytes) -> Iterator[bytes]:
+def _smaller_bytes(type_: codec.Wire | str, data: bytes) -> Iterator[bytes]:
     """Smaller neighbours, the boldest first."""
-    subject = lay_out(name, data)
+    subject = lay_out(type_, data)
     pieces = sorted(subject.pieces(), key=lambda span: span.start - span.stop)
     for layer in range(len(subject.layers)):
         yield from _chunks_dropped(subject, layer)

@@ -511,15 +511,15 @@ def test_every_case_is_well_formed(catalog):
 
 def test_what_has_a_value_is_read_by_the_reference_without_a_remark(catalog):
     for case in decodes(catalog, Reads):
-        read = codec.decode(case.type, case.data)
+        read = codec.decode(case.wire, case.data)
         assert (read.ok, read.remarks) == (True, ()), case.id
         assert read.consumed == case.expect.consumed, case.id
-        assert codec.wire(case.type).notation.same(read.value, case.expect.value), case.id
+        assert case.wire.notation.same(read.value, case.expect.value), case.id
 
 
 def test_what_must_be_refused_is_refused_by_the_reference_for_certain_and_by_its_class(catalog):
     for case in decodes(catalog, Refuses):
-        read = codec.decode(case.type, case.data)
+        read = codec.decode(case.wire, case.data)
         assert any(not violation.open for violation in read.violations), case.id
         assert not any(violation.open for violation in read.violations[:1]), case.id
 
@@ -540,7 +540,7 @@ UNSEEN = {
 def test_what_is_open_is_open_to_the_reference_too(catalog):
     unseen = set()
     for case in decodes(catalog, AnyOf):
-        read = codec.decode(case.type, case.data)
+        read = codec.decode(case.wire, case.data)
         if not read.remarks and not any(violation.open for violation in read.violations):
             unseen.add(case.id)
     assert {name for name in unseen if not name.startswith("robustness/")} == set(UNSEEN)

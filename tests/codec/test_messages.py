@@ -1,5 +1,6 @@
 """Messages from their definitions: what each version writes and reads, tagged sections, defaults, nulls."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -55,12 +56,12 @@ def written(message, version, found):
 
 @pytest.fixture(scope="module")
 def every(catalog):
-    """Types of all messages that the vectors define, in every version but one.
+    """All messages that the vectors define, in every version but one.
 
     Elements without fields have no bytes, and no more elements are read than there are bytes.
     """
     found = {case.type for case in catalog.cases.values() if case.type.startswith("MESSAGE<")}
-    return sorted(found - {"MESSAGE<SuiteHollow,0>"})
+    return [catalog.types.wire(name) for name in sorted(found - {"MESSAGE<SuiteHollow,0>"})]
 
 
 # --- values -------------------------------------------------------------------------------------------
@@ -69,33 +70,33 @@ def every(catalog):
 @given(seed=st.text(max_size=8))
 def test_what_is_written_is_read_again(every, seed):
     dice = Dice(seed)
-    name = dice.pick(tuple(every))
-    found = value(name, dice)
-    data = codec.encode(name, found)
-    again = codec.decode(name, data, trail=True)
+    type_ = dice.pick(tuple(every))
+    found = value(type_, dice)
+    data = codec.encode(type_, found)
+    again = codec.decode(type_, data, trail=True)
     assert (again.ok, again.consumed, again.remarks) == (True, len(data), ())
-    assert codec.wire(name).notation.same(found, again.value)
+    assert type_.notation.same(found, again.value)
     assert all(0 <= span.start <= span.stop <= len(data) for span in again.spans)
 
 
 @given(seed=st.text(max_size=8))
 def test_a_message_that_is_cut_is_refused_and_nothing_else(every, seed):
     dice = Dice(seed)
-    name = dice.pick(tuple(every))
-    data = codec.encode(name, value(name, dice))
+    type_ = dice.pick(tuple(every))
+    data = codec.encode(type_, value(type_, dice))
     for stop in range(len(data)):
-        assert not codec.decode(name, data[:stop]).ok
+        assert not codec.decode(type_, data[:stop]).ok
 
 
 @given(seed=st.text(max_size=8), flips=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 7)), max_size=3))
 def test_damaged_bytes_end_in_a_value_or_a_violation(every, seed, flips):
     dice = Dice(seed)
-    name = dice.pick(tuple(every))
-    data = bytearray(codec.encode(name, value(name, dice)))
+    type_ = dice.pick(tuple(every))
+    data = bytearray(codec.encode(type_, value(type_, dice)))
     for at, bit in flips:
         if data:
             data[at % len(data)] ^= 1 << bit
-    again = codec.decode(name, bytes(data), trail=True)
+    again = codec.decode(type_, bytes(data), trail=True)
     assert again.ok or again.violations
 
 
@@ -105,17 +106,32 @@ def test_a_type_that_nobody_defined_is_unknown():
 
 
 def test_a_version_that_a_message_does_not_have_is_unknown():
-    codec.know([defined(field("A", "int8"), name="KnownInTests")])
-    assert codec.wire("MESSAGE<KnownInTests,3>").name == type_name("KnownInTests", 3)
+    types = codec.BUILT_IN.adding([defined(field("A", "int8"), name="Known")])
+    assert types.wire("MESSAGE<Known,3>").name == type_name("Known", 3)
     with pytest.raises(codec.UnknownType, match="versions 0-3, not 4"):
-        codec.wire("MESSAGE<KnownInTests,4>")
+        types.wire("MESSAGE<Known,4>")
 
 
 def test_one_name_has_one_definition():
-    codec.know([defined(field("A", "int8"), name="OnceInTests")])
-    codec.know([defined(field("A", "int8"), name="OnceInTests")])
-    with pytest.raises(ValueError, match="another definition of OnceInTests"):
-        codec.know([defined(field("A", "int16"), name="OnceInTests")])
+    types = codec.BUILT_IN.adding([defined(field("A", "int8"), name="Once")])
+    types = types.adding([defined(field("A", "int8"), name="Once")])
+    with pytest.raises(ValueError, match="another definition of Once already"):
+        types.adding([defined(field("A", "int16"), name="Once")])
+
+
+def test_types_that_others_made_do_not_know_a_message_that_is_added_here():
+    codec.BUILT_IN.adding([defined(field("A", "int8"), name="Here")]).wire("MESSAGE<Here,0>")
+    with pytest.raises(codec.UnknownType, match="no definition of the message Here"):
+        codec.wire("MESSAGE<Here,0>")
+
+
+@pytest.mark.parametrize("name", ["INT8", "RECORDS", "ARRAY<ARRAY<INT32>>", "MESSAGE<Sent,2>"])
+def test_a_type_is_pickled_as_what_it_is_made_of(name):
+    types = codec.BUILT_IN.adding([defined(field("A", "int8"), name="Sent")])
+    again = pickle.loads(pickle.dumps(types.wire(name)))
+    assert again.name == name
+    plain = types.wire(name).decode(Cursor(bytes(100), Findings()))
+    assert again.decode(Cursor(bytes(100), Findings())) == plain
 
 
 # --- versions and defaults ----------------------------------------------------------------------------

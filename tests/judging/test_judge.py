@@ -39,7 +39,7 @@ FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
 def case(expect, *, type="VARINT", op=None, level="must", about=(), requirement="varint.examples", data=b"\x7e"):
     if op is None:
         op = {Writes: "encode", WritesAs: "encode", Measures: "size"}.get(expect.__class__, "decode")
-    return Case("x/y", op, type, requirement, level, {"op": op, "type": type}, expect, data, about=about)
+    return Case("x/y", op, codec.wire(type), requirement, level, {"op": op, "type": type}, expect, data, about=about)
 
 
 def told(verdict):

@@ -29,7 +29,7 @@ COMMITTED = {"isolation": "read_committed", "aborted": [{"producerId": 7, "first
 def asked(data, **how):
     """A case that reads a log."""
     request, expect = read_question(data, **how)
-    return Case("x/y", "read", "LOG", "x.y", "must", {"op": "read", **request}, expect, data)
+    return Case("x/y", "read", codec.wire("LOG"), "x.y", "must", {"op": "read", **request}, expect, data)
 
 
 def seen(offset, **fields):
@@ -342,7 +342,7 @@ def test_the_first_offset_of_a_log_is_where_a_fetch_begins_by_default():
 
 def conversion(data, magic, base=None):
     expect = conversion_of(codec.decode("LOG", data).value["batches"], magic, base)
-    return Case("x/y", "convert", "LOG", "x.y", "must", {"op": "convert"}, expect, data)
+    return Case("x/y", "convert", codec.wire("LOG"), "x.y", "must", {"op": "convert"}, expect, data)
 
 
 OLD = message(0) + message(3, 0)
@@ -399,7 +399,7 @@ def test_an_answer_to_convert_without_bytes_is_a_protocol_fault():
 
 ROWS = [{"producerId": 7, "producerEpoch": 0, "baseSequence": base, "recordCount": 3} for base in (0, 3, 3, 9, 1)]
 """Accepted, accepted, a repeat, a gap, an overlap."""
-FATE = Case("x/y", "sequence", "LOG", "x.y", "must", {"op": "sequence"}, sequence_question(ROWS)[1])
+FATE = Case("x/y", "sequence", codec.wire("LOG"), "x.y", "must", {"op": "sequence"}, sequence_question(ROWS)[1])
 ANSWER = ["accept", "accept", "duplicate", "out-of-order"]
 
 
@@ -425,7 +425,7 @@ def test_an_answer_of_another_length_or_with_other_words_is_a_protocol_fault(val
 
 
 def test_only_right_answers_pass_and_a_refusal_does_not():
-    case = Case("x/y", "sequence", "LOG", "x.y", "must", {}, sequence_question(ROWS[:2])[1])
+    case = Case("x/y", "sequence", codec.wire("LOG"), "x.y", "must", {}, sequence_question(ROWS[:2])[1])
     assert judge(case, Accepted({"value": ["accept", "accept"]})).kind is Kind.PASS
     assert judge(case, Refused("other")).kind is Kind.FAIL
     assert question_of({"op": "sequence", "batches": ROWS[:1], "value": ["accept"]}, None)[1].answers

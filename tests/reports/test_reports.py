@@ -57,7 +57,7 @@ DESCRIBED = {
 def case(expect=None, *, id="varint/sixty-three", op="decode", type="VARINT", data=b"\x7e", **rest):
     request = {"op": op, "type": type, **({"hex": data.hex()} if op == "decode" else {"value": 63})}
     given = {"requirement": "varint.examples", "level": "must", **rest}
-    return Case(id, op, type, request=request, expect=expect or Reads(63, 1), data=data, **given)
+    return Case(id, op, codec.wire(type), request=request, expect=expect or Reads(63, 1), data=data, **given)
 
 
 def result(one, outcome, *, target="t", known=False, counts=None, level=""):

@@ -59,12 +59,13 @@ def test_the_manifest_is_true_of_the_files(written, manifest):
         assert list(entry) == ["path", "type", "sha256", "size", "value", "requirement", "valid"]
 
 
-def test_the_reference_keeps_both_promises(written, manifest):
+def test_the_reference_keeps_both_promises(written, manifest, catalog):
     for entry in manifest["fixtures"]:
-        read = codec.decode(entry["type"], (written / entry["path"]).read_bytes())
+        wire = catalog.types.wire(entry["type"])
+        read = codec.decode(wire, (written / entry["path"]).read_bytes())
         assert read.ok == entry["valid"], entry["path"]
         if entry["valid"]:
-            notation = codec.wire(entry["type"]).notation
+            notation = wire.notation
             assert not read.remarks, entry["path"]
             assert notation.same(notation.parse(entry["value"]), read.value), entry["path"]
         else:

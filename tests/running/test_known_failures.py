@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from conformance import codec
 from conformance.cases.model import Accepted, Case, Kind, Reads, Verdict
 from conformance.errors import FileError
 from conformance.running.known_failures import Known, read_known, stale, updated, write_known
@@ -13,7 +14,7 @@ from conformance.running.results import Result
 
 
 def result(id="a/b", kind=Kind.FAIL, *, target="t", known=False, counts=True, flaky=False):
-    case = Case(id, "decode", "INT8", "int8.layout", "must", {}, Reads(0, 1), b"\0")
+    case = Case(id, "decode", codec.wire("INT8"), "int8.layout", "must", {}, Reads(0, 1), b"\0")
     verdict = Verdict(kind, "the value differs", flaky=flaky)
     return Result(target, case, Accepted({}), verdict, "must", known=known, counts=counts)
 

@@ -18,7 +18,7 @@ import conformance
 from conformance import codec, strategies
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.messages import UNKNOWN
+from conformance.codec.messages import UNKNOWN, wire_of
 from conformance.codec.primitives import ARRAYS, PRIMITIVES
 from conformance.definitions.files import parse_definition
 from conformance.semantics.visibility import Aborted, view
@@ -317,20 +317,19 @@ MESSAGE, _ = parse_definition(
     },
     "of-strategies",
 )
-codec.know([MESSAGE])
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("unknown", [False, True])
 def test_a_message_of_a_version_is_read_back_with_every_field_that_it_has(version, unknown):
-    name = f"MESSAGE<OfStrategies,{version}>"
+    type_ = wire_of(MESSAGE, version)
     fields = {member.name for member in MESSAGE.members if version in member.versions}
 
     def hold(pair):
-        check_whole(name, *pair)
+        check_whole(type_, *pair)
         assert pair[0].keys() - {UNKNOWN} == fields
 
-    always(encoded(name, values=from_message(MESSAGE, version, unknown_tags=unknown)), hold)
+    always(encoded(type_, values=from_message(MESSAGE, version, unknown_tags=unknown)), hold)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +366,7 @@ def test_the_smallest_message():
 
 
 def test_a_message_shows_the_call_that_makes_it_and_from_type_makes_it():
-    assert repr(from_type("MESSAGE<OfStrategies,2>")) == "from_message(OfStrategies, 2)"
+    assert repr(from_type(wire_of(MESSAGE, 2))) == "from_message(OfStrategies, 2)"
     assert repr(version_skews(MESSAGE, 2)) == "version_skews(OfStrategies, 2)"
 
 
@@ -375,11 +374,11 @@ def test_damage_to_messages_ends_in_a_value_or_a_violation_and_often_in_one():
     refused = []
 
     def hold(data):
-        read = codec.decode("MESSAGE<OfStrategies,3>", data)
+        read = codec.decode(wire_of(MESSAGE, 3), data)
         assert read.ok or read.violations
         refused.append(not read.ok)
 
-    settings(QUIET, max_examples=200)(given(hostile("MESSAGE<OfStrategies,3>"))(hold))()
+    settings(QUIET, max_examples=200)(given(hostile(wire_of(MESSAGE, 3)))(hold))()
     assert 40 < sum(refused) < 200
 
 
@@ -700,11 +699,11 @@ def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
         (lambda: fetches(min_size=0), ValueError, "there is something to fetch"),
         (lambda: from_type("INT7"), codec.UnknownType, "there is no type 'INT7'"),
         (lambda: from_type("ARRAY<LOG>"), codec.UnknownType, "no array of it"),
-        (lambda: from_type(8), TypeError, "name must be that of a type, not 8"),
+        (lambda: from_type(8), TypeError, "a type, or the name of one, is expected, not 8"),
         (lambda: encoded("INT7"), codec.UnknownType, "INT7"),
         (lambda: encoded("INT8", values=[1]), TypeError, "values must be a strategy"),
         (lambda: hostile("ARRAY<X>"), codec.UnknownType, "X"),
-        (lambda: hostile(st.integers()), TypeError, "name must be that of a type"),
+        (lambda: hostile(st.integers()), TypeError, "a type, or the name of one, is expected"),
     ],
 )
 def test_a_wrong_argument_is_refused_at_once(call, error, words):

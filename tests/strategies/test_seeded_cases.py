@@ -84,7 +84,7 @@ def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_refer
     ],
 )
 def test_what_may_lie_behind_a_disputed_place_of_a_message_is_disputed_too(data, disputed, catalog):
-    case = decode_case("own", "MESSAGE<SuiteUntagged,1>", bytes.fromhex(data), catalog)
+    case = decode_case("own", catalog.types.wire("MESSAGE<SuiteUntagged,1>"), bytes.fromhex(data), catalog)
     assert isinstance(case.expect, Refuses)
     assert case.disputed == disputed
 
@@ -93,8 +93,8 @@ def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog
     cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]
     assert cases
     assert all(case_of(case.id, catalog) == [case] for case in cases)
-    (message, version) = codec.message_of("MESSAGE<SuiteDropped,0>")
-    there = {member.name for member in message.members if version in member.versions}
+    message = catalog.types.messages["SuiteDropped"]
+    there = {member.name for member in message.members if 0 in member.versions}
     assert all(case.op == "encode" and case.note == "a value of another version" for case in cases)
     assert all(case.request["value"].keys() - there for case in cases)
     assert {type(case.expect) for case in cases} >= {Refuses, Writes}
@@ -231,7 +231,7 @@ def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
         payload = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + blocks + b"\xff" * 4
         header = struct.pack(">HiqqqhiI", 2, 0, 0, 0, -1, -1, -1, 1)
         data = sealed(bytes(16) + b"\x02" + bytes(4) + header + payload)
-        assert expectation("RECORD_BATCH", data)[1] == "robustness.snappy-block-length"
+        assert expectation(codec.wire("RECORD_BATCH"), data)[1] == "robustness.snappy-block-length"
 
 
 def test_message_sets_are_asked_for_of_encoders_plain_and_in_every_codec(catalog):

@@ -37,7 +37,7 @@ def run_campaign(options: CampaignOptions, console: Console, errors: Console) ->
     Raises UsageError, FileError, UnknownTarget, NoJava, NoSpark or OSError before anything is judged.
     """
     files = options.files or {}
-    catalog = read_catalog()
+    catalog = read_catalog(messages=options.messages)
     campaign = _campaign(options, catalog)
     check_writable(files)
     store = Store(options.out.absolute())  # executors have a working folder of their own
@@ -94,7 +94,7 @@ def _corpus(folders: Sequence[Path], catalog: Catalog) -> tuple[Case, ...]:
     """The cases of folders of vectors. Raises FileError."""
     if not folders:
         return ()
-    cases = read_catalog(folders).cases
+    cases = read_catalog(folders, catalog.types.messages.values()).cases
     return tuple(case for identity, case in cases.items() if identity not in catalog.cases)
 
 
@@ -109,7 +109,8 @@ def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
     claims += [(op, "LOG") for op in ("read", "sequence")]
     try:
         run.description = examiner.describe()
-        run.results += examiner.disproved([probe for op, name in claims if (probe := probe_case(op, name))])
+        probes = [probe_case(op, catalog.types.wire(name)) for op, name in claims]
+        run.results += examiner.disproved([probe for probe in probes if probe is not None])
         work.refuted[run.name] = examiner.refuted
     except CannotStart as error:
         run.problem = str(error)

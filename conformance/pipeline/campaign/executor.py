@@ -36,8 +36,7 @@ class Task:
         """Judge and commit slices; yields the number of each that is done. Raises CannotStart or OSError."""
         # Spark's daemon sends SIGHUP to its workers when their executor dies: targets must not outlive them.
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(1))
-        codec.know(self.campaign.messages)
-        catalog = Catalog(self.requirements, (), {})
+        catalog = Catalog(self.requirements, (), {}, codec.BUILT_IN.adding(self.campaign.messages))
         with ExitStack() as stack:
             examiners = []
             for target in self.campaign.targets:
