@@ -2,6 +2,7 @@
 
 import pytest
 
+from conformance import codec
 from conformance.cases.model import Accepted, Case, CaseKind, Kind, Reads, Verdict
 from conformance.reports.grouping import Section, grouped, section_of
 from conformance.running.results import Result, Shrunk, TargetRun
@@ -9,7 +10,7 @@ from conformance.running.results import Result, Shrunk, TargetRun
 
 def result(id="a/b", kind=Kind.FAIL, *, requirement="int8.layout", level="must", generated=False, **fields):
     origin = CaseKind.GENERATED if generated else CaseKind.VECTOR
-    case = Case(id, "decode", "INT8", requirement, level, {}, Reads(0, 1), b"\0", kind=origin)
+    case = Case(id, "decode", codec.wire("INT8"), requirement, level, {}, Reads(0, 1), b"\0", kind=origin)
     return Result("t", case, Accepted({}), Verdict(kind, "the value differs"), level, **fields)
 
 
