@@ -1,6 +1,6 @@
 """How the payload of each codec is opened, in bounds, and how one is written.
 
-What each framing may hold, and which oddities are open, follows decisions (Compression); the libraries do the rest.
+What each framing may hold, and which oddities are open, follows decisions#compression; the libraries do the rest.
 """
 
 from __future__ import annotations

@@ -112,4 +112,4 @@ ZSTD: tuple[Callable[[bytes], bytes], ...] = (
     lambda data: b"\x5a\x2a\x4d\x18\x03\0\0\0abc" + zstd(data),
     _zstd_sized,
 )
-"""Of each codec its plainest form first, then others that Apache Kafka reads (decisions, Compression)."""
+"""Of each codec its plainest form first, then others that Apache Kafka reads (decisions#compression)."""
