@@ -156,7 +156,7 @@ _FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt")
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
 _NAMED = {
-    **dict.fromkeys(("_integer", "_fixed", "_zigzag", "sized", "array", "Wire", "Layout", "Field", "Bits"), 0),
+    **dict.fromkeys(("integer", "fixed", "zigzag", "sized", "array", "Wire", "Layout", "Field", "Bits"), 0),
     **dict.fromkeys(("Checksum", "Codec", "Notation"), 0),
     "take": 2,
 }
@@ -177,7 +177,7 @@ _ASIDE = _names(
 _UNSEEN = _names(
     # findings, trails, and what only remarks and the choice of requirements go by
     "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation Stream._violation hint",
-    "rule_of _rule_of _RULES MESSAGE_RULES Layout.rules_by_name _null_rule _is_append_time _around _unordered",
+    "rule_of _RULES MESSAGE_RULES Layout.rules_by_name _is_append_time _around _unordered",
     "CODEC_AT count_at after_key codec/record_batch.py:_at",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",

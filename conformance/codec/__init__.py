@@ -13,8 +13,9 @@ from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Openne
 from conformance.codec.log import LOG, Entry, entries
 from conformance.codec.message_set import MESSAGE_SET, encode_set
 from conformance.codec.messages import Message, MessageWire, wire_of
-from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire, array_of
+from conformance.codec.primitives import ARRAYS, PRIMITIVES, array_of
 from conformance.codec.record_batch import CONTROL_RECORD, RECORD, RECORD_BATCH, encode_built
+from conformance.codec.wire import Wire
 from conformance.errors import UserError
 
 __all__ = [

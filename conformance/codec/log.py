@@ -16,7 +16,6 @@ from conformance.codec.message_set import (
     is_cut_off,
     read_entry,
 )
-from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import (
     BATCH_LAYOUT,
     HEADER_LAYOUT,
@@ -27,6 +26,7 @@ from conformance.codec.record_batch import (
     stored_magic,
     stored_size,
 )
+from conformance.codec.wire import Wire
 
 _MAGICS = (*LAYOUTS, 2)
 

@@ -19,7 +19,8 @@ from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Openness, Unencodable
-from conformance.codec.primitives import INT8, INT32, INT64, OCTETS, UINT32, Prefix, Wire, sized
+from conformance.codec.lengths import OCTETS, Prefix, sized
+from conformance.codec.primitives import INT8, INT32, INT64, UINT32
 from conformance.codec.record_batch import (
     BATCH_LAYOUT,
     MAGIC_AT,
@@ -41,6 +42,7 @@ from conformance.codec.structure import (
     smallest,
     write,
 )
+from conformance.codec.wire import Wire
 
 _BATCH = 2
 """The magic of record batches."""

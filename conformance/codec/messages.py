@@ -13,18 +13,10 @@ from typing import Any
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Malformed, Unencodable
-from conformance.codec.primitives import (
-    INT8,
-    INT32,
-    PRIMITIVES,
-    TAGGED_FIELDS,
-    UNSIGNED_VARINT,
-    Prefix,
-    Wire,
-    array,
-    read_tagged,
-)
+from conformance.codec.lengths import Prefix, array
+from conformance.codec.primitives import INT8, INT32, PRIMITIVES, TAGGED_FIELDS, UNSIGNED_VARINT, read_tagged
 from conformance.codec.structure import Field, Layout, Values, read, write
+from conformance.codec.wire import Wire
 
 # --- what a definition says ---------------------------------------------------------------------------
 

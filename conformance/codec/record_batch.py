@@ -18,21 +18,8 @@ from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
-from conformance.codec.primitives import (
-    CHARACTERS,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    OCTETS,
-    UINT32,
-    VARINT,
-    VARLONG,
-    Prefix,
-    Wire,
-    array,
-    sized,
-)
+from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized
+from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32, VARINT, VARLONG
 from conformance.codec.structure import (
     Bits,
     ByteLength,
@@ -45,6 +32,7 @@ from conformance.codec.structure import (
     smallest,
     wire_of,
 )
+from conformance.codec.wire import Wire
 
 _INT64_MAX = (1 << 63) - 1
 

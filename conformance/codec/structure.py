@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from conformance.codec import notation as n
 from conformance.codec.checksums import Checksum
 from conformance.codec.cursor import Cursor, Unencodable
-from conformance.codec.primitives import Wire
+from conformance.codec.wire import Wire
 
 Values = dict[str, Any]
 

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.primitives import (
-    INT16,
-    INT32,
-    INT64,
-    VARINT,
-    VARLONG,
-    Wire,
-)
+from conformance.codec.primitives import INT16, INT32, INT64, VARINT, VARLONG
 from conformance.codec.record_batch import (
     BATCH_LAYOUT,
     CONTROL_RECORD,
@@ -28,6 +21,7 @@ from conformance.codec.record_batch import (
     build,
 )
 from conformance.codec.structure import Values
+from conformance.codec.wire import Wire
 from conformance.strategies.hypothesis.building import (
     LONGEST,
     SMALL,

@@ -154,9 +154,9 @@ def test_survivors_that_are_explained_exist(sweeping, mutants):
 # --- who is killed ------------------------------------------------------------------------------------
 
 DEADLY = [
-    ("codec/primitives.py", "if at - start == self.limit:", "== -> !="),
-    ("codec/primitives.py", '_32 = _Groups(32, 5, "varint', "5 -> 6"),
-    ("codec/primitives.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
+    ("codec/wire.py", "if at - start == self.limit:", "== -> !="),
+    ("codec/primitives.py", '_32 = Groups(32, 5, "varint', "5 -> 6"),
+    ("codec/wire.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
     ("codec/structure.py", "if computed != found:", "!= -> =="),
     ("codec/structure.py", "self.checksum.name", "blame -> pass"),
     ("codec/structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
@@ -191,7 +191,7 @@ def test_a_mutant_that_cannot_be_imported_is_killed(workshop, sweeping):
 
 def test_a_mutant_that_answers_no_more_is_killed(workshop, mutants):
     """The loop over the groups of a number never ends; a second fault is not waited for."""
-    fate = workshop.fate(the(mutants, "codec/primitives.py", "raw >>= 7", ">> -> <<"))
+    fate = workshop.fate(the(mutants, "codec/wire.py", "raw >>= 7", ">> -> <<"))
     assert fate.vectors.startswith(("timeout: ", "fail: ", "crash: "))
 
 
@@ -207,7 +207,7 @@ def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweepin
     cases = list(generated_cases(["VARINT"], 20, 0, catalog))
     with sweeping.impatience():
         workshop = sweeping.Workshop(tmp_path, catalog, cases, alone=True)
-        fate = workshop.fate(the(mutants, "codec/primitives.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
+        fate = workshop.fate(the(mutants, "codec/wire.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
     assert fate.vectors
     assert fate.generated.startswith("fail: gen/"), fate
 

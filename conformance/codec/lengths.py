@@ -1,0 +1,169 @@
+"""Types behind a length or count: how the prefix stands, what it is a length of, and the types made of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ctypes import c_int32
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.cursor import Cursor, Openness, Unencodable
+from conformance.codec.wire import Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """How a length or count stands before its content: in which type, how much is added, whether null exists."""
+
+    wire: Wire
+    plus: int = 0
+    """1 in the compact forms, where the number on the wire is one higher and 0 stands for null."""
+    nullable: bool = False
+    null_rule: str = ""
+    """Broken by null where there is none; where there is one, the requirement that gives it, if that is disputed."""
+    long_rule: str = ""
+    """The requirement that allows more than a signed 16-bit length, if that is disputed."""
+    negative_rule: str = ""
+    """Broken by a number below the null form, or open where the type is nullable."""
+    negative_open: bool = False
+    """Apache Kafka takes such a number for null; where it does not (nullable compact arrays), it is open still."""
+
+    def read(self, cursor: Cursor) -> int | None:
+        """The length in bytes or elements, or None for null."""
+        start = cursor.pos
+        number: int = self.wire.decode(cursor) - self.plus
+        # A compact one beyond 31 bits is negative to Java, which has no unsigned numbers.
+        if (c_int32(number).value if self.nullable else number) < -1:
+            if not self.negative_open:
+                cursor.fail(self.negative_rule, f"length or count {number}", at=start, open=self.nullable)
+            cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
+            return None
+        if number < 0:
+            if not self.nullable:
+                cursor.fail(self.null_rule, "null where the type has none", at=start)
+            if self.null_rule:
+                cursor.findings.rests_on.append(self.null_rule)
+            return None
+        if number > 32767 and self.long_rule:
+            cursor.findings.rests_on.append(self.long_rule)
+        return number
+
+    def write(self, number: int | None) -> bytes:
+        """The bytes of a length or count; raises Unencodable for what the type cannot say."""
+        if number is None:
+            if not self.nullable:
+                raise Unencodable(self.null_rule, "null has no encoding in this type")
+            return self.wire.encode(-1 + self.plus)
+        return self.wire.encode(number + self.plus)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a length-prefixed type holds: bytes to value and back."""
+
+    notation: n.Notation
+    read: Callable[[Cursor, bytes], Any]
+    write: Callable[[Any], bytes]
+
+
+def _read_text(cursor: Cursor, raw: bytes) -> str:
+    text = raw.decode("utf-8", "surrogateescape")
+    _note_ill_formed(cursor, raw, text)
+    return text
+
+
+def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
+    if text.isascii():
+        return
+    lone = n.LONE.search(text)
+    if lone:
+        at = cursor.pos - len(raw) + len(text[: lone.start()].encode())
+        cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, openness=Openness.ANY_VALUE)
+
+
+def _write_text(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise Unencodable("utf8.encoded-valid", f"{value!r:.60} is no string")
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Unencodable("utf8.encoded-valid", "a lone surrogate has no UTF-8 form") from None
+
+
+def _same_bytes(_: Cursor, raw: bytes) -> bytes:
+    return raw
+
+
+def write_bytes(value: Any) -> bytes:
+    """Bytes as they are. Raises Unencodable for anything else."""
+    if not isinstance(value, bytes):
+        raise Unencodable("general.exact-encoding", f"{value!r:.60} are no bytes")
+    return value
+
+
+CHARACTERS = Content(n.TEXT, _read_text, _write_text)
+OCTETS = Content(n.HEX, _same_bytes, write_bytes)
+
+
+def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
+    """A type made of a length and as many bytes; `truncated` is broken when they are not all there."""
+
+    def decode(cursor: Cursor) -> Any:
+        start = cursor.pos
+        length = prefix.read(cursor)
+        if cursor.tracing:
+            cursor.span("#length", start, length, prefix.wire.name)
+        if length is None:
+            return None
+        found = content.read(cursor, cursor.take(length, truncated, name, at=start))
+        if cursor.tracing:
+            cursor.span("", cursor.pos - length, found)
+        return found
+
+    def encode(value: Any) -> bytes:
+        if value is None:
+            return prefix.write(None)
+        raw = content.write(value)
+        return prefix.write(len(raw)) + raw
+
+    smallest = prefix.wire.smallest
+    empty: Any = "" if content is CHARACTERS else b""
+    return Wire(name, decode, encode, content.notation, smallest, (empty, None) if prefix.nullable else (empty,))
+
+
+def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
+    """A count and as many elements; the count is held against the bytes left before anything is made of it."""
+
+    def decode(cursor: Cursor) -> Any:
+        start = cursor.pos
+        count = prefix.read(cursor)
+        cursor.span("#count", start, count, prefix.wire.name)
+        if count is None:
+            return None
+        if count * element.smallest > cursor.left:
+            cursor.fail(truncated, f"count {count}, but {cursor.left} bytes are left", at=start)
+        cursor.count(count)
+        return tuple(_elements(cursor, element, count))
+
+    def encode(value: Any) -> bytes:
+        if value is None:
+            return prefix.write(None)
+        if not isinstance(value, (list, tuple)):
+            raise Unencodable("general.exact-encoding", f"{value!r:.60} is no list")
+        return prefix.write(len(value)) + b"".join(map(element.encode, value))
+
+    edges: tuple[Any, ...] = ((), None) if prefix.nullable else ((),)
+    return Wire(name, decode, encode, n.ListOf(element.notation, prefix.nullable), prefix.wire.smallest, edges)
+
+
+def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
+    if not cursor.tracing:
+        return [element.decode(cursor) for _ in range(count)]
+    base, out = cursor.path, []
+    for index in range(count):
+        cursor.path, start = f"{base}[{index}]", cursor.pos
+        out.append(element.decode(cursor))
+        cursor.span("", start, out[-1])
+    cursor.path = base
+    return out

@@ -1,0 +1,146 @@
+"""A type on the wire, and how those of fixed and of variable width are made; `primitives` holds the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.cursor import Cursor, Openness, Unencodable
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A type on the wire.
+
+    `decode` reads one value (raising Malformed inside the codec), `encode` writes one or raises Unencodable,
+    `notation` is its JSON form, `smallest` its least size in bytes, `edges` the values at which its encoding changes
+    (of a number the least first), `fixed` whether all values have the least size.
+    """
+
+    name: str
+    decode: Callable[[Cursor], Any]
+    encode: Callable[[Any], bytes]
+    notation: Any
+    smallest: int
+    edges: tuple[Any, ...] = ()
+    fixed: bool = False
+
+
+# --- fixed width ----------------------------------------------------------------------------------------
+
+
+def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMBER) -> Wire:
+    """A big-endian integer of `size` bytes (primitive-types#fixed-width-signed-integers and -unsigned-integers)."""
+    low, high = (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1) if signed else (0, (1 << 8 * size) - 1)
+
+    def decode(cursor: Cursor) -> int:
+        return int.from_bytes(cursor.take(size, "int.truncated-rejected", name), "big", signed=signed)
+
+    def encode(value: Any) -> bytes:
+        if type(value) is not int or not low <= value <= high:
+            raise Unencodable("int.out-of-range-unencodable", f"{value!r} is no {name} ({low} to {high})")
+        return value.to_bytes(size, "big", signed=signed)
+
+    edges = (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high)
+    return Wire(name, decode, encode, notation, size, edges, fixed=True)
+
+
+def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> Wire:
+    """Raw bytes of a fixed size with a pair of conversions (bytes to value, value to bytes)."""
+    read, write = convert
+
+    def decode(cursor: Cursor) -> Any:
+        return read(cursor.take(size, rule, name))
+
+    return Wire(name, decode, write, notation, size, edges, fixed=True)
+
+
+def write_boolean(value: Any) -> bytes:
+    """One byte, 1 or 0. Raises Unencodable."""
+    if not isinstance(value, bool):
+        raise Unencodable("boolean.size", f"{value!r} is neither true nor false")
+    return b"\1" if value else b"\0"
+
+
+def write_uuid(value: Any) -> bytes:
+    """The 16 bytes as they are. Raises Unencodable."""
+    if not isinstance(value, bytes):
+        raise Unencodable("uuid.layout", f"{value!r} are no bytes")
+    return value
+
+
+_UINT64 = integer("UINT64", 8, signed=False)
+
+
+def write_float(bits: Any) -> bytes:
+    """The 8 bytes of a float given as its bits, every NaN as the same one. Raises Unencodable."""
+    raw = _UINT64.encode(bits)
+    return b"\x7f\xf8\0\0\0\0\0\0" if n.is_nan(bits) else raw
+
+
+# --- variable width -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Numbers in 7-bit groups, low group first: width in bits, bytes at most, and the requirements at each edge."""
+
+    bits: int
+    limit: int
+    too_long: str
+    excess: str
+    padded: str
+
+    def read(self, cursor: Cursor) -> int:
+        """The number at the cursor, without a sign."""
+        data, start, end = cursor.data, cursor.pos, cursor.end
+        raw = shift = 0
+        at = start
+        while True:
+            if at >= end:
+                cursor.fail("varint.truncated-rejected", "the bytes end before the number does", at=at)
+            byte = data[at]
+            at += 1
+            raw |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            if at - start == self.limit:
+                cursor.fail(self.too_long, f"byte {self.limit} has its continuation bit set", at=at - 1)
+            shift += 7
+        if raw >> self.bits:
+            cursor.remark(
+                self.excess, f"bits beyond {self.bits} in byte {self.limit}", at=at - 1, openness=Openness.ELSEWHERE
+            )
+        elif byte == 0 and at - start > 1:
+            cursor.remark(self.padded, "not the shortest form", at=at - 1)
+        cursor.pos = at
+        return raw % (1 << self.bits)
+
+    @staticmethod
+    def write(raw: int) -> bytes:
+        """The shortest form of a number."""
+        out = bytearray()
+        while raw > 0x7F:
+            out.append(raw & 0x7F | 0x80)
+            raw >>= 7
+        out.append(raw)
+        return bytes(out)
+
+
+def zigzag(name: str, groups: Groups, rule: str, notation: n.Notation) -> Wire:
+    """A signed number, zig-zag mapped and then written in groups (primitive-types#varint, #varlong)."""
+    low, high = -(1 << groups.bits - 1), (1 << groups.bits - 1) - 1
+
+    def decode(cursor: Cursor) -> int:
+        raw = groups.read(cursor)
+        return raw >> 1 ^ -(raw & 1)
+
+    def encode(value: Any) -> bytes:
+        if type(value) is not int or not low <= value <= high:
+            raise Unencodable(rule, f"{value!r} is no {name} ({low} to {high})")
+        return groups.write(value << 1 ^ -(value < 0))
+
+    steps = [sign * (1 << 7 * k - 1) + nudge for k in range(1, groups.limit) for sign in (1, -1) for nudge in (-1, 0)]
+    return Wire(name, decode, encode, notation, 1, (0, -1, 1, *steps, low, high))
