@@ -32,16 +32,16 @@ def as_json(report: Report) -> dict[str, object]:
 
 def _target(run: TargetRun) -> dict[str, object]:
     described = run.description.raw if run.description else None
-    status = (
-        "not started"
-        if described is None
-        else "stopped early"
-        if run.problem
-        else "judged"
-        if run.judged
-        else "not judged"
-    )
-    return {"target": run.name, "describe": described, "status": status, "problem": run.problem}
+    return {"target": run.name, "describe": described, "status": _status(run), "problem": run.problem}
+
+
+def _status(run: TargetRun) -> str:
+    """How far a target came."""
+    if run.description is None:
+        return "not started"
+    if run.problem:
+        return "stopped early"
+    return "judged" if run.judged else "not judged"
 
 
 def summary(numbers: Tally) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from conformance.cases.model import Kind
@@ -15,30 +17,37 @@ def render(report: Report) -> str:
     """The text of the file."""
     xml = JUnitXml("kafka-conformance")
     for run in report.runs:
-        for kind in dict.fromkeys(result.case.type for result in run.results):
-            suite = TestSuite(clean(f"{run.name}: {kind}"))
-            for result in run.results:
-                if result.case.type == kind:
-                    suite.add_testcase(_case(result))
-            xml.add_testsuite(suite)
+        by_type: dict[str, list[TestCase]] = {}
+        for result in run.results:
+            by_type.setdefault(result.case.type, []).append(_case(result))
+        for name, cases in by_type.items():
+            xml.add_testsuite(_suite(f"{run.name}: {name}", cases))
         if run.problem or not run.judged:
-            xml.add_testsuite(_broken(run))
+            xml.add_testsuite(_suite(f"{run.name}: target", [_not_judged(run)]))
     if report.stale:
-        suite = TestSuite("known failures")
-        for name, reason in report.stale:
-            case = TestCase(clean(name), "known failures")
-            case.result = [Failure(clean(f"stale: {reason}"), "stale")]
-            suite.add_testcase(case)
-        xml.add_testsuite(suite)
+        xml.add_testsuite(_suite("known failures", [_stale(name, reason) for name, reason in report.stale]))
     return bytes(xml.tostring()).decode("utf-8")  # type: ignore[no-untyped-call]
 
 
-def _broken(run: TargetRun) -> TestSuite:
-    suite = TestSuite(clean(f"{run.name}: target"))
+def _suite(name: str, cases: Sequence[TestCase]) -> TestSuite:
+    suite = TestSuite(clean(name))
+    for case in cases:
+        suite.add_testcase(case)
+    return suite
+
+
+def _not_judged(run: TargetRun) -> TestCase:
+    """The error of a target that did not start, was not judged to the end, or was judged on no case."""
     case = TestCase("start", clean(run.name))
     case.result = [Error(clean(run.problem or "judged on no case"), "target")]
-    suite.add_testcase(case)
-    return suite
+    return case
+
+
+def _stale(name: str, reason: str) -> TestCase:
+    """The failure of a known failure that is stale."""
+    case = TestCase(clean(name), "known failures")
+    case.result = [Failure(clean(f"stale: {reason}"), "stale")]
+    return case
 
 
 def _case(result: Result) -> TestCase:

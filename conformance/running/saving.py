@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -41,29 +40,29 @@ def save_all(runs: Sequence[TargetRun], folder: Path) -> list[Path]:
         for shrunk in run.shrunk:
             vector = as_vector(shrunk)
             if vector is not None:
-                path = folder / _file_name(shrunk.result.case, vector["id"])
+                path = folder / _file_name(shrunk.result.case)
                 path.write_text(_text(vector, shrunk, run.name), encoding="utf-8")
                 paths.append(path)
     return paths
 
 
-def _file_name(case: Case, identity: str) -> str:
+def _file_name(case: Case) -> str:
     """Type, operation and the digest in the id of the vector: letters, digits and dashes only."""
-    parts = (case.type[:_LONGEST_TYPE], case.op, identity.rpartition("/")[2])
+    parts = (case.type[:_LONGEST_TYPE], case.op, _identity(case).rpartition("/")[2])
     return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(parts)) + ".yaml"
 
 
-def _text(vector: dict[str, Any], shrunk: Shrunk, target: str) -> str:
+def _text(vector: dict[str, object], shrunk: Shrunk, target: str) -> str:
     """The text of a file. The name of a target may hold anything, and stays within the comment."""
     name = ascii(target)[1:-1]
     comment = f"# {shrunk.count} generated cases fail like this for {name}; from {shrunk.origin}\n"
     return comment + yaml.safe_dump([vector], sort_keys=False, allow_unicode=False, width=1000, default_style=None)
 
 
-def as_vector(shrunk: Shrunk) -> dict[str, Any] | None:
+def as_vector(shrunk: Shrunk) -> dict[str, object] | None:
     """The vector of a shrunk failure; None where a vector cannot state its expectation."""
     case = shrunk.result.case
-    vector: dict[str, Any] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}
+    vector: dict[str, object] = {"id": _identity(case), "type": case.type, "requirement": case.requirement}
     match case.op:
         case "encode":
             stated = _encoded(case)
@@ -82,7 +81,7 @@ def _identity(case: Case) -> str:
     return ad_hoc_id(case.op, case.type, parts_of(case)) if case.kind is CaseKind.GENERATED else case.id
 
 
-def _encoded(case: Case) -> dict[str, Any]:
+def _encoded(case: Case) -> dict[str, object]:
     """The value to encode and the bytes expected; empty where a compressor decides on the bytes."""
     value = {"value": case.request["value"]}
     if isinstance(case.expect, Refuses):
@@ -93,7 +92,7 @@ def _encoded(case: Case) -> dict[str, Any]:
     return {**value, "hex": case.data.hex()} if case.type == "MESSAGE_SET" and case.data else {}
 
 
-def _of_log(expect: Expectation) -> dict[str, Any]:
+def _of_log(expect: Expectation) -> dict[str, object]:
     """The answer of a vector for a whole log."""
     match expect:
         case Delivers(view, _, is_open):
@@ -113,7 +112,7 @@ def _of_log(expect: Expectation) -> dict[str, Any]:
             return {"either": "any"}
 
 
-def _expected(case: Case, path: str) -> dict[str, Any]:
+def _expected(case: Case, path: str) -> dict[str, object]:
     match case.expect:
         case Refuses(_, said):
             return {"reject": said}
@@ -128,7 +127,7 @@ def _expected(case: Case, path: str) -> dict[str, Any]:
             raise Defect("a decode case expects a reading or a refusal")
 
 
-def _reading(case: Case, reading: Expectation) -> Any:
+def _reading(case: Case, reading: Expectation) -> object:
     if not isinstance(reading, Reads):
         return "reject"
     shown = {} if reading.value is UNSHOWN else {"value": case.wire.notation.render(reading.value)}
