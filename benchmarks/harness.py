@@ -16,12 +16,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import Case, Outcome
 from conformance.judging.judge import judge
-from conformance.running.examiner import Plan, run_target
+from conformance.running.executor import judge_target
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import Result, TargetRun
 from conformance.targets import protocol
 from conformance.targets.process import Launch
+from conformance.targets.target import TargetSpec
 
 TRIVIAL = """
 import os, re, sys
@@ -58,6 +61,13 @@ def rates(label: str, cases: Sequence[Case], work: Callable[[], Iterator[object]
     return middle
 
 
+def judged(spec: TargetSpec, cases: Sequence[Case], catalog: Catalog) -> Iterator[Result]:
+    """The results of a target on cases."""
+    run = TargetRun(spec.name)
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
+    return iter(run.results)
+
+
 def main() -> None:
     """Print the table."""
     catalog = read_catalog()
@@ -75,12 +85,8 @@ def main() -> None:
         }
         for jobs in (1, 2):
             for label, launch in targets.items():
-                plan = Plan(jobs=jobs)
-                rates(
-                    f"{label}, {jobs} job(s)",
-                    cases,
-                    lambda launch=launch, plan=plan: run_target("t", launch, cases, catalog, plan)[1],
-                )
+                spec = TargetSpec("t", launch, jobs=jobs)
+                rates(f"{label}, {jobs} job(s)", cases, lambda spec=spec: judged(spec, cases, catalog))
     print()
     refused: Outcome = protocol.outcome({"ok": False, "error": "malformed"})
     rates("of which: judging alone", cases, lambda: (judge(case, refused) for case in cases))

@@ -68,7 +68,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from unittest.mock import patch
 
@@ -80,18 +80,20 @@ from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import Case, Kind
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
-from conformance.running.examiner import Plan, run_target
+from conformance.running.examiner import Examiner
+from conformance.running.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets import session
 from conformance.targets.process import Launch
-from conformance.targets.session import Terms
+from conformance.targets.session import Allowance, CannotStart
+from conformance.targets.target import TargetSpec
 
 PACKAGE = Path(conformance.__file__).parent
 FOLDERS = ("codec", "semantics")
 EXEMPT_FILES = ("codec/dump.py", "codec/stored.py", "semantics/compaction.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
-TERMS = Terms(timeout=6.0, startup=20.0, memory=512 * 2**20)
+ALLOWANCE = Allowance(timeout=6.0, startup=20.0, memory=512 * 2**20)
 JOBS = 2
 _FIRST = 400
 """Cases put to a mutant before the others."""
@@ -616,17 +618,19 @@ class Workshop:
         return "", sights
 
     def _put(self, mutant: Mutant, launch: Launch, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
-        plan = Plan(jobs=1, terms=TERMS, fail_on="should", strict=True)
-        record, results = run_target(mutant.id, launch, cases, self._catalog, plan)
-        with contextlib.closing(results):  # type: ignore[type-var]
-            for result in results:
-                verdict = result.verdict
-                sights[result.case.id] = (verdict.kind, verdict.detail, verdict.path, verdict.unobserved)
-                if result.counts or verdict.kind is Kind.PROTOCOL:
-                    return f"{verdict.kind}: {result.case.id} {result.requirement}"
-        if record.problem or not record.judged:
-            return f"not started: {record.problem or 'no case was judged'}"
-        return ""
+        spec, policy = TargetSpec(mutant.id, launch, ALLOWANCE), FailurePolicy("should", strict=True)
+        judged = False
+        with contextlib.closing(Examiner(spec, self._catalog.requirements, policy)) as examiner:
+            try:
+                for result in chain(examiner.disprove_claims(cases), examiner.results(cases)):
+                    verdict = result.verdict
+                    sights[result.case.id] = (verdict.kind, verdict.detail, verdict.path, verdict.unobserved)
+                    if result.counts or verdict.kind is Kind.PROTOCOL:
+                        return f"{verdict.kind}: {result.case.id} {result.requirement}"
+                    judged |= verdict.kind is not Kind.SKIP
+            except CannotStart as error:
+                return f"not started: {error}"
+        return "" if judged else "not started: no case was judged"
 
 
 NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")

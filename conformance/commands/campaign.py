@@ -11,9 +11,9 @@ from conformance.commands import options as shared
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.options import CampaignOptions, SparkOptions
 from conformance.reports.console import open_console
-from conformance.running.examiner import Plan
 from conformance.running.known_failures import read_known
-from conformance.targets.session import Terms
+from conformance.running.policy import FailurePolicy
+from conformance.targets.session import Allowance
 
 
 @click.command("campaign")
@@ -61,12 +61,12 @@ def command(**given: Any) -> ExitStatus:
 def _options(given: dict[str, Any]) -> CampaignOptions:
     """The options from click's parameters. Raises UsageError or FileError."""
     path: Path | None = given["known_failures"]
-    terms = Terms(timeout=given["timeout"], memory=given["memory"])
     return CampaignOptions(
         given["targets"],
         given["cases"],
         given["out"],
-        Plan(1, terms, given["fail_on"], given["strict"], read_known(path) if path is not None else ()),
+        Allowance(timeout=given["timeout"], memory=given["memory"]),
+        FailurePolicy(given["fail_on"], given["strict"], read_known(path) if path is not None else ()),
         given["seed"],
         SparkOptions(given["master"], given["conf"]),
         given["select"],

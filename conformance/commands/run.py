@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.progress import Progress, TaskID
 
 from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import Case
@@ -20,29 +22,29 @@ from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
-from conformance.running.examiner import Plan, run_target
+from conformance.running.executor import judge_target
 from conformance.running.known_failures import Known, read_known, stale, updated, write_known
+from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.running.saving import save_all
 from conformance.running.selection import Selection, selected_cases
 from conformance.running.shrinking import shrink_all
 from conformance.running.status import status_of
-from conformance.targets.process import Launch
-from conformance.targets.resolve import resolve
-from conformance.targets.session import Terms
+from conformance.targets.resolve import target_spec
+from conformance.targets.session import Allowance
+from conformance.targets.target import TargetSpec
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """What `conformance run` is asked for."""
 
-    launches: Mapping[str, Launch | None]
-    """How each target is started, by its name (None: the reference)."""
+    targets: tuple[TargetSpec, ...]
     vectors: tuple[Path, ...]
     selection: Selection
     own_case: OwnCase | None
     """A case of the user's own, instead of the selection."""
-    plan: Plan
+    policy: FailurePolicy
     known_failures: Path | None
     update_known_failures: bool
     save_failures: Path | None
@@ -99,19 +101,18 @@ def command(**given: Any) -> ExitStatus:
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
     shared.interrupt_on_sigterm()
-    return run(_options(given), open_console(), open_console(err=True))
+    return run_targets(_options(given), open_console(), open_console(err=True))
 
 
 def _options(given: dict[str, Any]) -> RunOptions:
     """The options from click's parameters. Raises UsageError, FileError or UnknownTarget."""
     # What is quickly found wrong comes first: cases take seconds to make.
-    launches = {
-        target: None if target == "reference" else resolve(target, given["python"]) for target in given["targets"]
-    }
-    terms = Terms(timeout=given["timeout"], memory=given["memory"])
+    allowance = Allowance(timeout=given["timeout"], memory=given["memory"])
+    names = dict.fromkeys(given["targets"])
+    targets = tuple(target_spec(name, given["python"], allowance, given["jobs"]) for name in names)
     known = _known(given["known_failures"], update=given["update_known_failures"])
     return RunOptions(
-        launches,
+        targets,
         given["vectors"],
         Selection(
             given["select"],
@@ -121,7 +122,7 @@ def _options(given: dict[str, Any]) -> RunOptions:
             shared.read_messages(given["definitions"]),
         ),
         None if given["case"] is None else OwnCase(given["case"], given["op"]),
-        Plan(given["jobs"], terms, given["fail_on"], given["strict"], known),
+        FailurePolicy(given["fail_on"], given["strict"], known),
         given["known_failures"],
         given["update_known_failures"],
         given["save_failures"],
@@ -142,7 +143,7 @@ def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
 # --- judging ------------------------------------------------------------------------------------------
 
 
-def run(options: RunOptions, console: Console, errors: Console) -> ExitStatus:
+def run_targets(options: RunOptions, console: Console, errors: Console) -> ExitStatus:
     """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
     catalog = read_catalog(options.vectors, options.selection.messages)
     cases = _cases(options, catalog)
@@ -151,7 +152,7 @@ def run(options: RunOptions, console: Console, errors: Console) -> ExitStatus:
     interrupted = _judge(options, cases, catalog, runs, errors)
     if options.save_failures is not None:
         save_all(runs, options.save_failures)
-    known = options.plan.known
+    known = options.policy.known
     old = stale(known, catalog.cases, [result for run in runs for result in run.results])
     if options.update_known_failures and options.known_failures is not None:
         _update_known(options.known_failures, known, runs, [entry for entry, _ in old])
@@ -183,21 +184,21 @@ def _judge(
     """Judge target by target into `runs`; whether it was interrupted."""
     try:
         with progress_bar(errors) as progress:
-            for target, launch in options.launches.items():
-                task = progress.add_task(target, total=len(cases))
-                record, results = run_target(target, launch, cases, catalog, options.plan)
-                runs.append(record)
-                try:
-                    for count, _ in enumerate(results):
-                        if count % 16 == 0:
-                            progress.update(task, completed=count)
-                finally:
-                    results.close()  # type: ignore[attr-defined]
-                progress.update(task, description=f"{target}: shrinking", completed=len(cases))
-                record.shrunk += shrink_all(record, launch, catalog, options.plan)
+            for target in options.targets:
+                bar = progress.add_task(target.name, total=len(cases))
+                shown = partial(_show, progress, bar)
+                run = TargetRun(target.name)
+                runs.append(run)
+                judge_target(target, run, cases, catalog.requirements, options.policy, progress=shown)
+                progress.update(bar, description=f"{target.name}: shrinking", completed=len(cases))
+                run.shrunk += shrink_all(target, run, catalog, options.policy)
     except KeyboardInterrupt:
         return True
     return False
+
+
+def _show(progress: Progress, bar: TaskID, count: int) -> None:
+    progress.update(bar, completed=count)
 
 
 def _update_known(path: Path, known: Sequence[Known], runs: Sequence[TargetRun], gone: Sequence[Known]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.codec.messages import Message
-from conformance.running.examiner import Plan
+from conformance.running.policy import FailurePolicy
+from conformance.targets.session import Allowance
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class CampaignOptions:
     cases: int
     """Generated cases, over all types."""
     out: Path
-    plan: Plan
+    allowance: Allowance = field(default_factory=Allowance)
+    policy: FailurePolicy = field(default_factory=FailurePolicy)
     seed: int = 0
     spark: SparkOptions = SparkOptions()
     select: tuple[str, ...] = ()

@@ -161,7 +161,7 @@ def _raise_outcome(
         pytest.fail(describe(bad), pytrace=False)
     known = [result for result in results if section_of(result) is Section.KNOWN]
     if known:
-        entry = next(entry for entry in selection.plan.known if entry.excuses(known[0]))
+        entry = next(entry for entry in selection.policy.known if entry.excuses(known[0]))
         pytest.xfail(f"{entry.reason} ({verdict(known[0])})")
         # With --runxfail, xfail does nothing.
         if any(result.counts for result in known):

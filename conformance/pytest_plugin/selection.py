@@ -10,15 +10,16 @@ import pytest
 from conformance.cases.catalog import read_catalog, select
 from conformance.cases.model import Case
 from conformance.errors import UsageError
-from conformance.running.examiner import Plan, probe_case
 from conformance.running.known_failures import Known, read_known
+from conformance.running.policy import FailurePolicy
+from conformance.running.probes import probe_case
 from conformance.strategies.seeded.cases import case_of, generated_cases, types_for
 from conformance.strategies.seeded.log_questions import QUESTIONS
-from conformance.targets.session import Terms
+from conformance.targets.session import Allowance
 
 
 class Selection:
-    """The cases and properties that the options select, and the plan by which every target is judged.
+    """The cases and properties that the options select, what a target is allowed, and which failures count.
 
     Raises FileError for a file that cannot be read, and UsageError where nothing is selected.
     """
@@ -27,8 +28,8 @@ class Selection:
         option = config.getoption
         self.catalog = read_catalog([Path(path) for path in option("kafka_vectors") or ()])
         known = read_known(Path(option("kafka_known_failures"))) if option("kafka_known_failures") else ()
-        terms = Terms(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
-        self.plan = Plan(1, terms, option("kafka_fail_on"), option("kafka_strict"), known)
+        self.allowance = Allowance(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
+        self.policy = FailurePolicy(option("kafka_fail_on"), option("kafka_strict"), known)
         self.known_of_one_case = {entry for entry in known if self._is_of_one_case(entry, option("kafka_target"))}
         self._patterns: list[str] = option("kafka_select") or []
         self._count, self._seed = option("kafka_generated"), option("kafka_seed")

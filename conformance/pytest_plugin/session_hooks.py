@@ -16,7 +16,7 @@ from conformance.pytest_plugin.selection import Selection
 from conformance.pytest_plugin.target import Target
 from conformance.running.known_failures import stale
 from conformance.running.results import Result
-from conformance.targets.resolve import resolve
+from conformance.targets.resolve import target_spec
 
 
 class SessionHooks:
@@ -127,8 +127,9 @@ def _targets(config: pytest.Config, selection: Selection) -> list[Target]:
     here = str(config.invocation_params.dir)
     targets = []
     for name in dict.fromkeys(config.getoption("kafka_target")):
-        launch = None if name == "reference" else resolve(name, config.getoption("kafka_python"))
-        targets.append(Target(name, launch and replace(launch, cwd=launch.cwd or here), selection))
+        spec = target_spec(name, config.getoption("kafka_python"), selection.allowance)
+        launch = spec.launch and replace(spec.launch, cwd=spec.launch.cwd or here)
+        targets.append(Target(replace(spec, launch=launch), selection))
     return targets
 
 
@@ -150,5 +151,5 @@ def _stale(selection: Selection, seen: Iterable[tuple[str, str, str]]) -> list[s
     ]
     return [
         f"stale known failure {entry.id} (line {entry.line}): {why}"
-        for entry, why in stale(selection.plan.known, cases, results)
+        for entry, why in stale(selection.policy.known, cases, results)
     ]

@@ -10,19 +10,19 @@ from conformance.pytest_plugin.selection import Selection
 from conformance.running.examiner import Examiner
 from conformance.running.results import Result, Shrunk
 from conformance.running.shrinking import PATIENCE, shrink
-from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart
+from conformance.targets.target import TargetSpec
 
 
 class Target:
     """A target of this pytest process. It is started when first needed, and that one process gets all cases."""
 
-    def __init__(self, name: str, launch: Launch | None, selection: Selection) -> None:
-        self.name = name
+    def __init__(self, spec: TargetSpec, selection: Selection) -> None:
+        self.name = spec.name
         self.selection = selection
         self.problem = ""
         """Why no further case can be put to it; empty while it answers."""
-        self._launch = launch
+        self._spec = spec
         self._examiner: Examiner | None = None
         self._version = ""
         self._disproved: list[Result] | None = None
@@ -36,7 +36,7 @@ class Target:
     def start(self) -> Examiner:
         """Start it, if it does not run. Raises CannotStart."""
         if self._examiner is None:
-            self._examiner = Examiner(self.name, self._launch, self.selection.catalog, self.selection.plan)
+            self._examiner = Examiner(self._spec, self.selection.catalog.requirements, self.selection.policy)
         self._version = self._examiner.describe().version
         return self._examiner
 
@@ -49,7 +49,7 @@ class Target:
     def disproved(self) -> list[Result]:
         """Its claims that do not hold, asked once. Raises CannotStart."""
         if self._disproved is None:
-            self._disproved = self.start().disproved(self.selection.one_per_claim())
+            self._disproved = self.start().disprove_claims(self.selection.one_per_claim())
         return self._disproved
 
     def judge(self, cases: Sequence[Case]) -> list[Result]:

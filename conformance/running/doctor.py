@@ -11,11 +11,11 @@ from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Unsupp
 from conformance.codec.notation import unknown_fields
 from conformance.codec.primitives import ARRAYS
 from conformance.judging.judge import judge
-from conformance.running.examiner import probe_case
+from conformance.running.probes import probe_case
 from conformance.targets import protocol, reference
 from conformance.targets.process import Launch
 from conformance.targets.protocol import Description
-from conformance.targets.session import CannotStart, Session, Terms
+from conformance.targets.session import Allowance, CannotStart, Session
 
 _MANY = 200
 """Requests sent without waiting, to see that answers come in order and are flushed."""
@@ -39,7 +39,7 @@ def examine(launch: Launch | None) -> Iterator[Finding]:
         yield from _claims(protocol.description(reference.describe()), _reference_outcome)
         return
     try:
-        with Session(launch, Terms()) as session:
+        with Session(launch, Allowance()) as session:
             described = session.describe()
             yield Finding(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _description(described)

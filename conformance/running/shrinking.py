@@ -10,11 +10,12 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case, parts_of
 from conformance.cases.model import Case, CaseKind
 from conformance.codec.notation import NotationError
-from conformance.running.examiner import Examiner, Plan
+from conformance.running.examiner import Examiner
+from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
-from conformance.targets.process import Launch
 from conformance.targets.session import CannotStart
+from conformance.targets.target import TargetSpec
 
 DISTINCT = 60
 """Distinct failures that are shown for one target."""
@@ -29,7 +30,7 @@ def signature(result: Result) -> tuple[str, ...]:
     return (result.case.type, result.case.op, result.requirement, str(result.verdict.kind))
 
 
-def distinct(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
+def failures_by_signature(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
     """Failing generated results by signature, in order."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
@@ -38,11 +39,11 @@ def distinct(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
     return groups
 
 
-def shrink_all(record: TargetRun, launch: Launch | None, catalog: Catalog, plan: Plan) -> Iterator[Shrunk]:
+def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: FailurePolicy) -> Iterator[Shrunk]:
     """Shrink what failed in a run; the target is started anew for it."""
-    if record.problem or not distinct(record.results):
+    if record.problem or not failures_by_signature(record.results):
         return
-    examiner = Examiner(record.name, launch, catalog, plan)
+    examiner = Examiner(spec, catalog.requirements, policy)
     try:
         yield from shrink(record.results, examiner, catalog)
     except CannotStart as error:
@@ -56,7 +57,7 @@ def shrink(
 ) -> Iterator[Shrunk]:
     """Shrink the smallest failure of each kind, for so many seconds in all. Raises CannotStart."""
     until = time.monotonic() + patience
-    for group in list(distinct(results).values())[:DISTINCT]:
+    for group in list(failures_by_signature(results).values())[:DISTINCT]:
         smallest = _smallest(group)
         if time.monotonic() < until:
             yield shrink_one(smallest, len(group), examiner, catalog)

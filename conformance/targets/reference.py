@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from conformance import __version__, codec
+from conformance.cases.model import Case, Outcome
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.messages import type_name
@@ -16,7 +18,7 @@ from conformance.definitions.files import parse_definition
 from conformance.semantics.conversion import Unconvertible, convert
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, VIEW, Aborted, view
-from conformance.targets.protocol import PROTOCOL
+from conformance.targets.protocol import PROTOCOL, Description, description, outcome
 
 _NO_ENCODING = ("LOG",)
 CODEC = Names(CODEC_NAMES)
@@ -177,3 +179,21 @@ def _sequence(request: dict[str, Any]) -> dict[str, Any]:
 
 _TYPED = {"decode": _decode, "encode": _encode, "size": _size}
 _WHOLE_LOG = {"read": _read, "convert": _convert, "sequence": _sequence}
+
+
+class ReferenceTarget:
+    """The reference as a target, in this process."""
+
+    def describe(self) -> Description:
+        """What it says of itself."""
+        return description(describe())
+
+    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
+        """The outcomes of cases, in their order."""
+        return (outcome(answer(case.request)) for case in cases)
+
+    def forget_faults(self) -> None:
+        """It has no faults that are counted."""
+
+    def close(self) -> None:
+        """Nothing runs."""

@@ -20,6 +20,8 @@ from conformance import __version__
 from conformance.cases.yaml_files import load
 from conformance.errors import FileError, UserError
 from conformance.targets.process import Launch
+from conformance.targets.session import Allowance
+from conformance.targets.target import TargetSpec
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"
 """The bundled adapters: a folder each, with target.yaml."""
@@ -168,6 +170,12 @@ def _alone(home: Path) -> Iterator[bool]:
             yield True
         else:
             yield False
+
+
+def target_spec(name: str, python: str | None, allowance: Allowance, jobs: int = 1) -> TargetSpec:
+    """A target of the command line, ready to be opened. Raises UnknownTarget with what to mend."""
+    launch = None if name == "reference" else resolve(name, python)
+    return TargetSpec(name, launch, allowance, jobs)
 
 
 def resolve(target: str, python: str | None = None) -> Launch:

@@ -35,7 +35,7 @@ class CannotStart(TargetError):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class Allowance:
     """What a target is allowed: seconds per answer and for the start, bytes of memory."""
 
     timeout: float = 5.0
@@ -48,7 +48,7 @@ class Session:
     """A conversation with one target over as many processes as it takes."""
 
     launch: Launch
-    terms: Terms = field(default_factory=Terms)
+    allowance: Allowance = field(default_factory=Allowance)
     _process: TargetProcess | None = None
     _description: Description | None = None
     _number: int = 0
@@ -83,8 +83,8 @@ class Session:
             except (Gone, Silent, Flood, ProtocolError) as fault:
                 yield from self._settle(window, fault)
 
-    def forgive(self) -> None:
-        """Forget the faults so far, and ask on where the target was given up."""
+    def forget_faults(self) -> None:
+        """Start counting faults anew, and ask on where the target was given up."""
         self._faults.clear()
         self.gave_up = ""
 
@@ -117,7 +117,7 @@ class Session:
             if self._aborted:
                 raise CannotStart(f"{self.launch.name}: stopped")
             try:
-                self._process = TargetProcess(self.launch, self.terms.memory)
+                self._process = TargetProcess(self.launch, self.allowance.memory)
             except OSError as error:
                 raise CannotStart(f"{self.launch.name}: {self.launch.command[0]}: {error.strerror}") from None
             if self._aborted:
@@ -131,7 +131,7 @@ class Session:
             except Gone as gone:
                 problem = gone.detail
             except Silent:
-                problem = f"no answer to describe within {self.terms.startup:g} s"
+                problem = f"no answer to describe within {self.allowance.startup:g} s"
             except Flood as flood:
                 problem = f"describe: {flood}"
             else:
@@ -143,7 +143,7 @@ class Session:
         assert self._process is not None
         self._number += 1
         self._process.send(protocol.with_id(self._number, protocol.body(request)))
-        line = self._process.line(time.monotonic() + self.terms.startup)
+        line = self._process.line(time.monotonic() + self.allowance.startup)
         return protocol.fields(line, self._number)
 
     def _end(self, *, kindly: bool = False) -> None:
@@ -167,7 +167,7 @@ class Session:
                 numbers.append(self._number)
                 process.send(protocol.with_id(self._number, request))
             asked = time.monotonic()
-            line = process.line(asked + self.terms.timeout)
+            line = process.line(asked + self.allowance.timeout)
             took = time.monotonic() - asked
             found = protocol.outcome(protocol.fields(line, numbers.popleft()))
             request = window.pop(0)
@@ -180,7 +180,7 @@ class Session:
         if took <= allowed or self._aborted or self._faults["slow"] >= _PATIENCE["slow"]:
             return None
         self._faults["slow"] += 1
-        with Session(self.launch, self.terms) as other:
+        with Session(self.launch, self.allowance) as other:
             other._faults["slow"] = _PATIENCE["slow"]  # it does not ask for another opinion
             if any(isinstance(found, Broke) for found in other.ask([request])):
                 return None
@@ -230,7 +230,7 @@ class Session:
         return False
 
     def _blame(self, fault: Exception, *, last: bool = False, again: bool = True) -> Broke:
-        broke = _as_outcome(fault, self.terms)
+        broke = _as_outcome(fault, self.allowance)
         self._faults[broke.how] += 1
         if self._faults[broke.how] >= _PATIENCE[broke.how]:
             self.gave_up = f"not asked: the target was given up after {self._faults[broke.how]} faults ({broke.how})"
@@ -241,11 +241,11 @@ class Session:
         return replace(broke, detail=broke.detail + remark, flaky=not again)
 
 
-def _as_outcome(fault: Exception, terms: Terms) -> Broke:
+def _as_outcome(fault: Exception, allowance: Allowance) -> Broke:
     match fault:
         case Gone(detail=detail, memory=memory):
             return Broke("memory" if memory else "crash", detail)
         case Silent():
-            return Broke("timeout", f"no answer within {terms.timeout:g} s")
+            return Broke("timeout", f"no answer within {allowance.timeout:g} s")
         case _:
             return Broke("protocol", str(fault))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -17,9 +18,10 @@ from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.notation import NotationError
 from conformance.judging.judge import judge
-from conformance.running import examiner as run
 from conformance.running import shrinking
-from conformance.running.examiner import Asker, Plan, run_target
+from conformance.running.examiner import Examiner
+from conformance.running.executor import judge_target
+from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.running.saving import as_vector, save_all
 from conformance.strategies.seeded.cases import generated_cases
@@ -47,7 +49,7 @@ PLANTED = {
 """Liar: the type it is wrong about, and the smallest bytes that show it: an empty batch has 61, a record 7."""
 
 
-class Lying(Asker):
+class Lying:
     """A liar, in process."""
 
     def __init__(self, liar):
@@ -64,19 +66,18 @@ class Lying(Asker):
         pass
 
 
-def judged(name, catalog, monkeypatch, kind=""):
+def judged(name, catalog, kind=""):
     liar = LIARS[name]
-    monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(liar))
+    spec, record = SimpleNamespace(name=name, open=lambda: Lying(liar)), TargetRun(name)
     cases = list(generated_cases((kind or PLANTED[name][0],), 150, 0, catalog))
-    record, results = run_target(name, None, cases, catalog, Plan())
-    list(results)
-    record.shrunk += shrinking.shrink_all(record, None, catalog, Plan())
+    judge_target(spec, record, cases, catalog.requirements, FailurePolicy())
+    record.shrunk += shrinking.shrink_all(spec, record, catalog, FailurePolicy())
     return record
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_it(name, catalog, monkeypatch, tmp_path):
-    record = judged(name, catalog, monkeypatch)
+def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_it(name, catalog, tmp_path):
+    record = judged(name, catalog)
     sizes = [len(found.result.case.data) for found in record.shrunk if found.result.case.op == "decode"]
     assert sizes
     assert min(sizes) <= 2 * PLANTED[name][1]
@@ -88,20 +89,20 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
         assert len(list(read_vectors(path))) == 1
 
 
-def failing(catalog, monkeypatch):
+def failing(catalog):
     """Failures of several kinds, and somebody to ask about them again."""
-    monkeypatch.setattr(run, "_asker_for", lambda *_: Lying(LIARS["varint-without-limit"]))
+    spec = SimpleNamespace(name="t", open=lambda: Lying(LIARS["varint-without-limit"]))
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
-    examiner = run.Examiner("t", None, catalog, Plan())
+    examiner = Examiner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(cases))
-    assert len(shrinking.distinct(results)) > 1
+    assert len(shrinking.failures_by_signature(results)) > 1
     return results, examiner
 
 
-def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog, monkeypatch):
-    results, examiner = failing(catalog, monkeypatch)
+def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
+    results, examiner = failing(catalog)
     found = list(shrinking.shrink(results, examiner, catalog, 0))
-    groups = list(shrinking.distinct(results).values())
+    groups = list(shrinking.failures_by_signature(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
         assert each.result in group
@@ -110,7 +111,7 @@ def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_fou
 
 
 def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
-    results, examiner = failing(catalog, monkeypatch)
+    results, examiner = failing(catalog)
     monkeypatch.setattr(shrinking, "DISTINCT", 1)
     (found,) = shrinking.shrink(results, examiner, catalog)
     assert found.result.case.id.startswith("bytes/")
@@ -129,11 +130,9 @@ PLANTED_IN_LOGS = {
 
 
 @pytest.mark.parametrize("name", PLANTED_IN_LOGS)
-def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_shows_it_again(
-    name, catalog, monkeypatch, tmp_path
-):
+def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_shows_it_again(name, catalog, tmp_path):
     kind, smallest = PLANTED_IN_LOGS[name]
-    record = judged(name, catalog, monkeypatch, kind)
+    record = judged(name, catalog, kind)
     cases = [found.result.case for found in record.shrunk]
     assert cases
     assert {case.op for case in cases} == {kind.lower()}

@@ -11,11 +11,14 @@ import pytest
 
 from conformance.cases.catalog import select
 from conformance.cases.model import WHOLE_LOG, Kind
-from conformance.running.examiner import Plan, run_target
+from conformance.running.executor import judge_target
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import TargetRun
 from conformance.targets import lies
 from conformance.targets.liars import LIARS, LOGS, Catch, Liar
 from conformance.targets.process import Launch
-from conformance.targets.session import Terms
+from conformance.targets.session import Allowance
+from conformance.targets.target import TargetSpec
 
 ROOT = Path(__file__).parent.parent.parent
 BAD = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT, Kind.PROTOCOL)
@@ -26,10 +29,14 @@ def judged(liar, cases, catalog, env, jobs=1):
     """The record of a run of a liar over cases."""
     launch = Launch(liar.name, (sys.executable, "-m", "conformance.targets.liars", liar.name), env, str(ROOT))
     startup = liar.seconds if liar.problem else 30
-    terms = Terms(liar.seconds, startup, memory=(400 if liar.once else 1024) << 20)
-    record, results = run_target(liar.name, launch, cases, catalog, Plan(jobs, terms))
-    assert len(list(results)) == len(record.results)
-    return record
+    allowance = Allowance(liar.seconds, startup, memory=(400 if liar.once else 1024) << 20)
+    return run_of(TargetSpec(liar.name, launch, allowance, jobs), cases, catalog)
+
+
+def run_of(spec, cases, catalog):
+    run = TargetRun(spec.name)
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
+    return run
 
 
 def cases_for(liar, catalog):
@@ -84,8 +91,8 @@ def test_an_honest_target_is_caught_by_nothing(catalog, traces):
     honest = Liar("honest", "says what the reference says", lies.nothing)
     launch = Launch("honest", (sys.executable, "-m", "conformance", "serve", "reference"), traces.env, str(ROOT))
     for way in (launch, None):
-        record, results = run_target("honest", way, list(catalog.cases.values()), catalog, Plan())
-        assert [result.case.id for result in results if result.verdict.kind in BAD] == []
+        record = run_of(TargetSpec("honest", way, jobs=2), list(catalog.cases.values()), catalog)
+        assert [result.case.id for result in record.results if result.verdict.kind in BAD] == []
         assert escapes(honest, record) == []
 
 

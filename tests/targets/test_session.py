@@ -16,7 +16,7 @@ from conformance.targets import protocol
 from conformance.targets.process import Launch, Silent, TargetProcess
 from conformance.targets.protocol import ProtocolError
 from conformance.targets.session import _PATIENCE as PATIENCE
-from conformance.targets.session import WINDOW, CannotStart, Session, Terms
+from conformance.targets.session import WINDOW, Allowance, CannotStart, Session
 
 
 def question(number):
@@ -34,7 +34,7 @@ def session(python_target, traces):
 
     def start(body, **terms):
         launch = Launch("t", python_target(body), traces.env)
-        running.append(Session(launch, Terms(**{"timeout": 20, "startup": 20, **terms})))
+        running.append(Session(launch, Allowance(**{"timeout": 20, "startup": 20, **terms})))
         return running[-1]
 
     yield start

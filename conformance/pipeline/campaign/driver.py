@@ -23,7 +23,7 @@ from conformance.pipeline.campaign.summary import Summary
 from conformance.pipeline.options import CampaignOptions
 from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
-from conformance.running.examiner import probe_case
+from conformance.running.probes import probe_case
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import DISTINCT
 from conformance.running.status import status_of
@@ -47,7 +47,7 @@ def run_campaign(options: CampaignOptions, console: Console, errors: Console) ->
         for run in runs:
             _meet(run, work, catalog)
         is_startable = not any(run.problem for run in runs)
-        is_whole = not is_startable or _fill(runs, Summary(work, catalog, options.plan), options, errors)
+        is_whole = not is_startable or _fill(runs, Summary(work, catalog, options.policy), options, errors)
     write_files(files, Report(runs, campaign.seed))
     for run in runs:
         _print(run, console, catalog, quiet=options.quiet)
@@ -83,7 +83,7 @@ def _campaign(options: CampaignOptions, catalog: Catalog) -> Campaign:
         names=tuple(names),
         cases=options.cases,
         seed=options.seed,
-        terms=options.plan.terms,
+        terms=options.allowance,
         python=options.python,
         messages=options.messages,
         corpus=_corpus(options.corpus, catalog),
@@ -110,8 +110,8 @@ def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
     try:
         run.description = examiner.describe()
         probes = [probe_case(op, catalog.types.wire(name)) for op, name in claims]
-        run.results += examiner.disproved([probe for probe in probes if probe is not None])
-        work.refuted[run.name] = examiner.refuted
+        run.results += examiner.disprove_claims([probe for probe in probes if probe is not None])
+        work.disproved[run.name] = examiner.disproved
     except CannotStart as error:
         run.problem = str(error)
     finally:

@@ -16,11 +16,13 @@ from conformance.pipeline.campaign.rows import SliceRows
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import commit
-from conformance.running.examiner import Examiner, Plan
-from conformance.targets.resolve import resolve
+from conformance.running.examiner import Examiner
+from conformance.running.policy import FailurePolicy
+from conformance.running.probes import Claim
+from conformance.targets.resolve import target_spec
 
-Refuted: TypeAlias = dict[str, set[tuple[str, str]]]
-"""For each target the claims that were disproved: an operation and a type each."""
+Disproved: TypeAlias = dict[str, set[Claim]]
+"""For each target the claims that were disproved."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Task:
     campaign: Campaign
     store: Store
     requirements: dict[str, Requirement]
-    refuted: Refuted
+    disproved: Disproved
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[int]:
         """Judge and commit slices; yields the number of each that is done. Raises CannotStart or OSError."""
@@ -52,9 +54,9 @@ class Task:
 
     def examiner(self, target: str, catalog: Catalog) -> Examiner:
         """The examiner of a target. Raises UnknownTarget."""
-        launch = None if target == "reference" else resolve(target, self.campaign.python)
-        examiner = Examiner(target, launch, catalog, Plan(jobs=1, terms=self.campaign.terms))
-        examiner.refuted |= self.refuted.get(target, set())
+        spec = target_spec(target, self.campaign.python, self.campaign.terms)
+        examiner = Examiner(spec, catalog.requirements, FailurePolicy())
+        examiner.disproved |= self.disproved.get(target, set())
         return examiner
 
     def _judged(self, number: int, examiners: Sequence[Examiner], catalog: Catalog) -> SliceRows:
@@ -62,7 +64,7 @@ class Task:
         cases = list(self.campaign.cases_of(number, catalog))
         for examiner in examiners:
             # The results of a slice must not depend on the slices that were judged before it.
-            examiner.forgive()
+            examiner.forget_faults()
             for result in examiner.results(cases):
                 rows.add(result)
         return rows

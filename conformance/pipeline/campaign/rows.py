@@ -13,7 +13,7 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.explain import actual_json, expected_json
-from conformance.running.examiner import FAIL_ON, Plan
+from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.strategies.seeded.cases import case_of
 
@@ -97,7 +97,7 @@ class Rebuilder:
 
     campaign: Campaign
     catalog: Catalog
-    plan: Plan
+    policy: FailurePolicy
 
     def results(self, rows: Iterable[Row]) -> list[Result]:
         """The results that the rows were made of."""
@@ -108,8 +108,8 @@ class Rebuilder:
             Kind(row["verdict"]), row["detail"], row["field"], row["requirement"], row["level"], flaky=row["flaky"]
         )
         result = Result(row["target"], self._case(row["id"]), _outcome(row), verdict, row["level"])
-        counts = result.failed and row["level"] in FAIL_ON[self.plan.fail_on]
-        return replace(result, disputed=row["disputed"], counts=counts and (self.plan.strict or not row["disputed"]))
+        counts = result.failed and self.policy.counts(row["level"], disputed=row["disputed"])
+        return replace(result, disputed=row["disputed"], counts=counts)
 
     def _case(self, identity: str) -> Case:
         of_corpus = (case for case in self.campaign.corpus if case.id == identity)

@@ -12,7 +12,7 @@ from conformance.cases.model import Case
 from conformance.codec.messages import Message
 from conformance.strategies.seeded.cases import cases_at
 from conformance.strategies.seeded.generator import VERSION
-from conformance.targets.session import Terms
+from conformance.targets.session import Allowance
 
 SLICE = 1000
 """Generated cases of a slice. An undamaged case is decoded and encoded, and counts once."""
@@ -27,7 +27,7 @@ class Campaign:
     """The types that cases are generated for, in turn."""
     cases: int
     seed: int = 0
-    terms: Terms = field(default_factory=Terms)
+    terms: Allowance = field(default_factory=Allowance)
     python: str | None = None
     messages: tuple[Message, ...] = ()
     corpus: tuple[Case, ...] = ()

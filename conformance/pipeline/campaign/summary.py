@@ -21,7 +21,7 @@ from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.console import progress_bar
-from conformance.running.examiner import Plan
+from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 from conformance.running.saving import save_all
 from conformance.targets.session import CannotStart
@@ -33,7 +33,7 @@ class Summary:
 
     work: Task
     catalog: Catalog
-    plan: Plan
+    policy: FailurePolicy
 
     def of_unfinished(self, runs: Sequence[TargetRun]) -> None:
         """Give the runs what the slices that are done show; nothing is shrunk. Raises OSError."""
@@ -63,9 +63,9 @@ class Summary:
 
     def _fill(self, store: Store, runs: Sequence[TargetRun]) -> Clusters:
         """Give each run its numbers and the smallest failure of each cluster; returns the clusters."""
-        failures = clusters(rows_of(store.failures, COLUMNS), self.plan.known)
+        failures = clusters(rows_of(store.failures, COLUMNS), self.policy.known)
         numbers = tallies(rows_of(store.counts))
-        rebuilder = Rebuilder(self.work.campaign, self.catalog, self.plan)
+        rebuilder = Rebuilder(self.work.campaign, self.catalog, self.policy)
         for run in runs:
             run.counted = _with_claims(numbers.get(run.name, Tally()), run.results)
             known = {level: count for (target, level), count in failures.known.items() if target == run.name}

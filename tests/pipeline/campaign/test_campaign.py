@@ -22,12 +22,14 @@ from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import failures_of, rows_of
-from conformance.running.examiner import Examiner, Plan
+from conformance.running.examiner import Examiner
 from conformance.running.known_failures import Known
+from conformance.running.policy import FailurePolicy
 from conformance.running.results import tally
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.targets import session
-from conformance.targets.session import Terms
+from conformance.targets.session import Allowance
+from conformance.targets.target import TargetSpec
 
 INTEGERS = ("INT8", "VARINT", "BOOLEAN")
 
@@ -136,7 +138,7 @@ def test_a_target_that_dies_hangs_or_floods_costs_its_case_a_verdict_and_no_othe
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     target = f"command:{sys.executable} {program}"
-    campaign = Campaign((target,), ("INT8", "INT16"), 200, terms=Terms(timeout=0.5))
+    campaign = Campaign((target,), ("INT8", "INT16"), 200, terms=Allowance(timeout=0.5))
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
     expected = {}
@@ -152,7 +154,7 @@ def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_
     monkeypatch.setitem(session._PATIENCE, "timeout", 1)
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
-    campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=Terms(timeout=0.2))
+    campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=Allowance(timeout=0.2))
     both = judged(tmp_path / "both", campaign, catalog)
     alone = judged(tmp_path / "alone", campaign, catalog, [1])
     assert both.path_of(1).read_bytes() == alone.path_of(1).read_bytes()
@@ -168,7 +170,7 @@ def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_
 def smallest(store, campaign, catalog, target):
     """The smallest failure of each cluster of a target, rebuilt from its row."""
     ids = [cluster.smallest.id for cluster in clusters(rows_of(store.failures), ()).of(target)]
-    return Rebuilder(campaign, catalog, Plan()).results(failures_of(store.failures, target, ids))
+    return Rebuilder(campaign, catalog, FailurePolicy()).results(failures_of(store.failures, target, ids))
 
 
 def test_failures_are_clustered_by_requirement_layout_field_mutation_and_verdict(tmp_path, catalog):
@@ -203,7 +205,7 @@ def test_a_row_becomes_the_result_again_that_it_was_made_of(tmp_path, catalog):
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     for target in (OFF_BY_ONE, f"command:{sys.executable} {program}"):
-        campaign = Campaign((target,), ("VARINT", "INT8"), 100, terms=Terms(timeout=0.5))
+        campaign = Campaign((target,), ("VARINT", "INT8"), 100, terms=Allowance(timeout=0.5))
         store = judged(tmp_path / str(len(target)), campaign, catalog)
         store.finish()
         examiner = Task(campaign, store, catalog.requirements, {}).examiner(target, catalog)
@@ -225,7 +227,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked(tmp_path, ca
     results = smallest(store, campaign, catalog, OFF_BY_ONE)
     pairs = [(result, 1) for result in results]
     liar = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
-    honest = Examiner(OFF_BY_ONE, None, catalog, Plan())
+    honest = Examiner(TargetSpec(OFF_BY_ONE), catalog.requirements, FailurePolicy())
     try:
         small = merged(list(shrunk(pairs, liar, catalog)))
         flaky = list(shrunk(pairs, honest, catalog))
@@ -247,7 +249,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked(tmp_path, ca
         ({"cases": 200}, "cases was 100, and is 200 now"),
         ({"targets": ("reference", "t")}, 'targets was ["t"], and is ["reference", "t"] now'),
         ({"names": ("INT8",)}, "types was"),
-        ({"terms": Terms(timeout=1)}, "timeout was 5.0, and is 1 now"),
+        ({"terms": Allowance(timeout=1)}, "timeout was 5.0, and is 1 now"),
     ],
 )
 def test_another_campaign_is_not_continued(tmp_path, other, said):
@@ -370,7 +372,7 @@ def test_a_claim_that_does_not_hold_is_a_fault_and_is_rested_on_nowhere(tmp_path
     run = TargetRun(target)
     _meet(run, work, catalog)
     assert {one.verdict.kind for one in run.results} == {"protocol"}
-    assert ("decode", "INT8") in work.refuted[target]
+    assert ("decode", "INT8") in work.disproved[target]
 
 
 def test_a_saved_corpus_is_read_with_its_vectors_and_without_the_bundled_ones(tmp_path):

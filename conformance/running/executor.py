@@ -1,0 +1,43 @@
+"""Judges one target on the cases of a run, into the record of that target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from conformance.cases.model import Case
+from conformance.cases.vector_files import Requirement
+from conformance.running.examiner import Examiner
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import TargetRun
+from conformance.targets.session import CannotStart
+from conformance.targets.target import TargetSpec
+
+_PROGRESS = 16
+"""Results from one report of the progress to the next."""
+
+
+def judge_target(
+    spec: TargetSpec,
+    run: TargetRun,
+    cases: Sequence[Case],
+    requirements: Mapping[str, Requirement],
+    policy: FailurePolicy,
+    *,
+    progress: Callable[[int], object] = lambda _: None,
+) -> None:
+    """Judge a target; whatever comes of it is in `run` at once, so that an interrupt loses nothing.
+
+    `progress` is told now and then how many results there are. A target that cannot be started is the run's problem.
+    """
+    examiner = Examiner(spec, requirements, policy)
+    try:
+        run.description = examiner.describe()
+        run.results += examiner.disprove_claims(cases)
+        for count, result in enumerate(examiner.results(cases)):
+            run.results.append(result)
+            if count % _PROGRESS == 0:
+                progress(count)
+    except CannotStart as error:
+        run.problem = str(error)
+    finally:
+        examiner.close()

@@ -1,0 +1,42 @@
+"""Which failures count: from which level on, whether disputed ones do, and which are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from conformance.cases.model import Case, Outcome, Verdict
+from conformance.cases.vector_files import Requirement
+from conformance.running.known_failures import Known
+from conformance.running.results import Result
+
+_COUNTED_LEVELS = {"must": ("must",), "should": ("must", "should")}
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """What --fail-on, --strict and --known-failures say."""
+
+    fail_on: str = "must"
+    """The lowest level that counts: must or should."""
+    strict: bool = False
+    """Whether disputed failures count too."""
+    known: tuple[Known, ...] = ()
+
+    def counts(self, level: str, *, disputed: bool) -> bool:
+        """Whether a failure at this level counts, known or not."""
+        return level in _COUNTED_LEVELS[self.fail_on] and (self.strict or not disputed)
+
+    def result(
+        self, target: str, case: Case, outcome: Outcome, verdict: Verdict, requirements: Mapping[str, Requirement]
+    ) -> Result:
+        """The result of a verdict: its level, whether it is disputed, whether it counts, whether it is known."""
+        level, disputed = verdict.level or case.level, case.disputed
+        broken = requirements.get(verdict.requirement)
+        if broken is not None:
+            level, disputed = verdict.level or broken.level, broken.disputed(case.op)
+        result = Result(target, case, outcome, verdict, level, disputed=verdict.kind in disputed)
+        if not result.failed:
+            return result
+        known = any(entry.excuses(result) for entry in self.known)
+        return replace(result, counts=self.counts(level, disputed=result.disputed), known=known)

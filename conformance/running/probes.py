@@ -1,0 +1,126 @@
+"""Probes: one plain value per type and operation that a target claims, asked before the cases that rest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias, cast
+
+from conformance import codec
+from conformance.cases.from_vectors import LEADER_EPOCH, encode_request, typed
+from conformance.cases.log_questions import read_question, sequence_question
+from conformance.cases.model import (
+    WHOLE_LOG,
+    Case,
+    CaseKind,
+    Expectation,
+    Kind,
+    Measures,
+    Op,
+    Outcome,
+    Reads,
+    Unsupported,
+    Verdict,
+    Writes,
+)
+from conformance.judging.judge import judge
+from conformance.targets.protocol import Description
+
+GENERAL = "general.exact-encoding"
+"""The requirement of a probe."""
+
+Claim: TypeAlias = tuple[str, str]
+"""What a target says it can do: an operation, and a type where the operation has one."""
+
+
+def claim_of(case: Case) -> Claim:
+    """The claim that a case rests on; arrays of any element are one claim, and operations on whole logs have no type."""
+    return case.op, "" if case.op in WHOLE_LOG else case.type.partition("<")[0]
+
+
+def probes_for(description: Description, cases: Sequence[Case]) -> Iterator[Case]:
+    """One plain value per claimed type and operation that the cases need."""
+    seen: set[Claim] = set()
+    for case in cases:
+        if claim_of(case) not in seen and description.claims(case.op, case.type) and description.has(case):
+            probe = probe_case(case.op, case.wire)
+            if probe is not None:
+                seen.add(claim_of(case))
+                yield probe
+
+
+def claim_verdict(case: Case, outcome: Outcome) -> Verdict:
+    """PROTOCOL where a claim is disproved, which only `unsupported` and an answer of the wrong shape do; else PASS."""
+    if isinstance(outcome, Unsupported):
+        return Verdict(
+            Kind.PROTOCOL, f"{case.op} of {case.type} is claimed, but answered: unsupported ({outcome.reason})"
+        )
+    verdict = judge(case, outcome)
+    return verdict if verdict.kind is Kind.PROTOCOL else Verdict(Kind.PASS)
+
+
+def probe_case(op: str, wire: codec.Wire) -> Case | None:
+    """A case about a plain value of a type; None where there is none, or where the operation is not probed."""
+    if op in WHOLE_LOG:
+        return _log_probe(op)
+    name = wire.name
+    written = codec.wire("RECORD_BATCH") if name == "LOG" else wire
+    parameters = _PARAMETERS.get(name, {})
+    try:
+        data = codec.encode(written, _plain_value(written), **parameters)
+    except codec.Unencodable:
+        return None  # a message whose defaults this version cannot write
+    value = codec.decode(wire, data).value
+    expect: Expectation
+    if op == "decode":
+        request: dict[str, Any] = {"hex": data.hex()}
+        expect = Reads(value, None)
+    elif name == "LOG":
+        return None
+    else:
+        request = {"value": encode_request(value) if name == "RECORD_BATCH" else wire.notation.render(value)}
+        request |= {"magic": 1, "compression": "none"} if name == "MESSAGE_SET" else {}
+        ignoring = LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0)
+        expect = Writes(data, ignoring) if op == "encode" else Measures(len(data))
+    return Case(
+        f"probe/{name}:{op}",
+        cast("Op", op),
+        wire,
+        GENERAL,
+        "must",
+        {"op": op, **typed(wire), **request},
+        expect,
+        data,
+        kind=CaseKind.PROBE,
+    )
+
+
+def _log_probe(op: str) -> Case | None:
+    """A log of one plain batch to read, or the first batch of a producer; `convert` is not probed."""
+    data = codec.encode("RECORD_BATCH", _plain_value(codec.wire("RECORD_BATCH")))
+    plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
+    if op == "convert":
+        return None
+    request, expect = read_question(data) if op == "read" else sequence_question([plain])
+    given = {"op": op, **request}
+    return Case(
+        f"probe/{op}", cast("Op", op), codec.wire("LOG"), GENERAL, "must", given, expect, data, kind=CaseKind.PROBE
+    )
+
+
+_PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
+
+
+def _plain_value(wire: codec.Wire) -> object:
+    record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
+    batch = {
+        **{"baseOffset": 0, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0, "isTransactional": False},
+        **{"isControlBatch": False, "producerId": -1, "producerEpoch": -1, "baseSequence": -1},
+        "records": ({**record, "offset": 0, "timestamp": 1000},),
+    }
+    message = {"offset": 0, "timestamp": 1000, "key": b"k", "value": b"v"}
+    plain = {"RECORD": record, "RECORD_BATCH": batch, "CONTROL_RECORD": {"version": 0, "type": 1}}
+    plain["MESSAGE_SET"] = (message,)
+    if wire.name in plain or isinstance(wire, codec.MessageWire):
+        return plain.get(wire.name, {})
+    edges = wire.edges
+    return next((edge for edge in edges if type(edge) is int and edge == 1), edges[0])

@@ -1,0 +1,50 @@
+"""Whatever is judged, behind one door: it describes itself, and answers cases with outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from conformance.cases.model import Case, Outcome
+from conformance.targets.process import Launch
+from conformance.targets.processes import ProcessTarget
+from conformance.targets.protocol import Description
+from conformance.targets.reference import ReferenceTarget
+from conformance.targets.session import Allowance
+
+
+class Target(Protocol):
+    """A target that cases are put to. `close` it, however the work on it ended."""
+
+    def describe(self) -> Description:
+        """What the target says of itself. Raises CannotStart."""
+        ...
+
+    def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
+        """The outcomes of cases, in their order. Raises CannotStart."""
+        ...
+
+    def forget_faults(self) -> None:
+        """Start counting faults anew: only the cases still to come decide when the target is given up."""
+        ...
+
+    def close(self) -> None:
+        """End whatever runs of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSpec:
+    """A target that is not started yet: what it is called, how it is started, and on which conditions it runs."""
+
+    name: str
+    launch: Launch | None = None
+    """How its process is started; None: the reference, which answers in this process."""
+    allowance: Allowance = field(default_factory=Allowance)
+    jobs: int = 1
+    """How many processes of it may run at once."""
+
+    def open(self) -> Target:
+        """The target, ready to be asked; its processes start when they are needed."""
+        return ReferenceTarget() if self.launch is None else ProcessTarget(self.launch, self.allowance, self.jobs)
