@@ -33,7 +33,7 @@ Claim: TypeAlias = tuple[str, str]
 
 
 def claim_of(case: Case) -> Claim:
-    """The claim that a case rests on; arrays of any element are one claim, and operations on whole logs have no type."""
+    """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type."""
     return case.op, "" if case.op in WHOLE_LOG else case.type.partition("<")[0]
 
 
