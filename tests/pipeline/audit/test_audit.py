@@ -1,12 +1,17 @@
 """Audits of stored segments: what is planted is found where it is, and nothing else is."""
 
+import re
 import struct
+from io import StringIO
+from itertools import chain
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="audits need the extra spark")
 
 from log_bytes import COMMIT, batch, marker, message, part, record, wrapper
+from rich.console import Console
 from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
 
 from conformance import codec
@@ -15,6 +20,7 @@ from conformance.pipeline.audit import boundaries
 from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.indexes import INDEXES
 from conformance.pipeline.audit.segments import NoSegments, find_segments
+from conformance.pipeline.audit.summary import SUITE, as_text, exit_status
 from conformance.strategies.seeded.generator import dice_of, drawn
 from conformance.strategies.seeded.mutations import mutate
 
@@ -453,3 +459,45 @@ def test_a_file_that_cannot_be_read_is_said_to_be_unread(tmp_path):
 
     found, _ = audit_part(Part(segment, 0, segment.size), {})
     assert [(one.path, one.level) for one in found] == [(segment.path, "unread")]
+
+
+# --- the report ---------------------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[3] / "docs" / "scan.md"
+
+
+def test_the_report_in_the_docs_is_what_a_scan_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = hit(LOG, 1, [changed(LOG[1][1], 35, ">q", 5000)])
+    place = written(tmp_path, log, "orders-3")
+    (finding,) = audit(place)
+    whose = {"topic": "orders", "partition": 3}
+    counts = {"segments": 3, "bytes": sum(map(len, chain(*log))), "batches": 12, "records": 12 * RECORDS}
+    kind = {"requirement": finding.requirement, "level": finding.level}
+    report = {
+        "suite": SUITE,
+        "partitions": [{**whose, "directory": str(place), **counts}],
+        "summary": [{**whose, **kind, "findings": 1}],
+        "first": [{**whose, **finding._asdict(), "path": str(Path(finding.path).relative_to(tmp_path))}],
+    }
+    console = Console(file=StringIO(), width=140)
+    console.print(as_text(report, "audit", quiet=False), crop=False)
+    printed = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    example = re.search(r"<!-- example: a finding -->\n```text\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert printed == example[1].splitlines()
+
+
+@pytest.mark.parametrize(
+    "levels, fail_on, status",
+    [
+        ([], "must", 0),
+        (["note"], "should", 0),
+        (["should"], "must", 0),
+        (["should"], "should", 1),
+        (["must"], "must", 1),
+        (["must", "unread"], "must", 2),
+    ],
+)
+def test_a_finding_that_counts_is_status_1_and_an_unread_file_is_status_2(levels, fail_on, status):
+    rows = [{"topic": "t", "partition": 0, "requirement": "r", "level": level, "findings": 1} for level in levels]
+    assert exit_status({"suite": SUITE, "partitions": [], "summary": rows, "first": []}, fail_on) == status

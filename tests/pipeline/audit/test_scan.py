@@ -1,6 +1,7 @@
 """Audits on Spark, from the command line to the tables; a real broker's segments; logs as a data source."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from segment_files import RECORDS, audit, changed, partition, places, shown, wri
 
 from conformance import codec
 from conformance.cli import main
+from conformance.commands import scan as scan_command
 from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.columns import read_batch
 from conformance.pipeline.audit.job import AuditRules
@@ -167,6 +169,31 @@ def as_bytes(value):
 def test_an_option_that_will_not_do_is_told_of(spark, tmp_path, options, said):
     with pytest.raises(Exception, match=said):
         spark.read.format("kafka-log").options(**options).load(str(tmp_path)).count()
+
+
+DOCS = (Path(__file__).parents[3] / "docs" / "scan.md").read_text(encoding="utf-8")
+
+
+def test_the_example_in_the_docs_runs(spark, tmp_path, capsys):
+    place = written(tmp_path, partition())
+    (example,) = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
+    assert "/var/lib/kafka/data/orders-3" in example
+    exec(example.replace("/var/lib/kafka/data/orders-3", str(place)), {"spark": spark})
+    assert "sum(recordCount)" in capsys.readouterr().out
+
+
+def test_every_option_of_a_scan_that_the_docs_show_exists():
+    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", DOCS)) - {"--type", "--requirements"}
+    given = {option for parameter in scan_command.command.params for option in parameter.opts}
+    assert {"--out", "--uncompacted"} <= shown <= given
+
+
+def test_the_tables_have_the_columns_that_the_docs_name(spark, damaged):
+    logs, _ = damaged
+    tables = audit_on_spark(spark, find_segments([str(logs)]), AuditRules({}))
+    for name in ("findings", "summary", "partitions"):
+        (cells,) = re.findall(rf"^\| `{name}` \| (.*) \|$", DOCS, re.MULTILINE)
+        assert re.findall(r"`(\w+)`", cells) == getattr(tables, name).columns
 
 
 # --- a real broker ------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Campaigns without a Spark: what a slice is, how it is committed, and what becomes of the failures."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -162,6 +164,13 @@ def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_
         rows = pq.read_table(both.path_of(number))["counts"][0].as_py()
         assert [row["count"] for row in rows if row["verdict"] == "timeout"] == [1]
         assert [row for row in rows if row["verdict"] == "skip"]
+
+
+def test_the_tables_have_the_columns_that_the_docs_name():
+    docs = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    for name, schema in (("failures", making.FAILURES), ("counts", making.COUNTS)):
+        (cells,) = re.findall(rf"^\| `{name}.parquet` \| (.*) \|$", docs, re.MULTILINE)
+        assert set(re.findall(r"`(\w+)`", cells)) == set(schema.names) - {"count"}
 
 
 # --- clusters -----------------------------------------------------------------------------------------
