@@ -83,10 +83,8 @@ class Member:
     tagged: Versions
     tag: int | None
     ignorable: bool
-    map_key: bool
     rigid: bool
     """Never in its compact form (`"flexibleVersions": "none"` on the field)."""
-    entity: str
     null_default: bool
     """Whether the definition gives null as the default."""
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import click
 
+from conformance import __version__
+from conformance.cases.catalog import VECTORS
+from conformance.cases.vector_files import Requirement, read_requirements
 from conformance.commands import options as shared
 from conformance.definitions.files import DefinitionError
-from conformance.definitions.lint import as_json, counts, levels, lint, summary
+from conformance.definitions.findings import Finding
+from conformance.definitions.lint import lint
 from conformance.exit_status import ExitStatus
 
 
@@ -37,3 +44,49 @@ def command(path: Path, against: Path | None, *, fail_on: str, strict: bool, jso
     click.echo(summary(findings))
     failed = any(counts(level, fail_on=fail_on, strict=strict) for _, level in findings)
     return ExitStatus.FAILED if failed else ExitStatus.OK
+
+
+# --- what findings weigh ------------------------------------------------------------------------------
+
+OPEN = "open"
+
+
+@cache
+def _register() -> dict[str, Requirement]:
+    return read_requirements(VECTORS / "requirements.yaml")
+
+
+def levels(findings: Iterable[Finding]) -> list[tuple[Finding, str]]:
+    """Findings with what each weighs: the level of its requirement, or OPEN."""
+    return [(finding, OPEN if finding.open else _register()[finding.requirement].level) for finding in findings]
+
+
+def counts(level: str, *, fail_on: str, strict: bool) -> bool:
+    """Whether a finding of a level makes the exit status 1."""
+    return level == "must" or (level == "should" and fail_on == "should") or (level == OPEN and strict)
+
+
+def summary(found: list[tuple[Finding, str]]) -> str:
+    """How many findings of each level."""
+    tally = Counter(level for _, level in found)
+    parts = ", ".join(f"{tally[level]} {level}" for level in ("must", "should", "may", OPEN) if tally[level])
+    return f"{len(found)} finding{'s' * (len(found) != 1)} ({parts})" if found else "no findings"
+
+
+def as_json(found: list[tuple[Finding, str]]) -> dict[str, object]:
+    """The findings as plain data."""
+    tally = Counter(level for _, level in found)
+    return {
+        "suite": {"name": "kafka-conformance", "version": __version__},
+        "summary": {level: tally[level] for level in ("must", "should", "may", OPEN)},
+        "findings": [
+            {
+                "file": finding.file,
+                "path": finding.path,
+                "requirement": finding.requirement,
+                "level": level,
+                "problem": finding.problem,
+            }
+            for finding, level in found
+        ],
+    }

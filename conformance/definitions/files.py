@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.codec.messages import Message
-from conformance.definitions.parser import SOME, Finding, parse_definition, shown
+from conformance.definitions.findings import SOME, Finding, shown
+from conformance.definitions.parser import parse_definition
 from conformance.errors import UserError
 
 __all__ = ["DefinitionError", "Definitions", "Finding", "parse_definition", "parse_json", "read_definitions", "usable"]

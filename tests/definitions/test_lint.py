@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from conformance.cases.catalog import VECTORS
+from conformance.commands.lint import levels
 from conformance.definitions.files import DefinitionError, parse_json, read_definitions
-from conformance.definitions.lint import levels, lint
+from conformance.definitions.lint import lint
 from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent.parent

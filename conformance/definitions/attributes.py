@@ -1,0 +1,88 @@
+"""The attributes of a definition's objects, each read as what it has to be; what is wrong with them is gathered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from conformance.codec.messages import LAST, NONE, Versions
+from conformance.definitions.findings import SOME, Finding, shown
+
+Row = Mapping[str, object]
+"""An object of a definition, as JSON has it."""
+
+_WHOLE = re.compile(r"[0-9]{1,10}\Z")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*\Z")
+_RANGE = re.compile(r"([0-9]{1,9})(?:(\+)|-([0-9]{1,9}))?\Z")
+
+
+class Unusable(Exception):
+    """A part of a definition that nothing can be made of; the finding is on the list already."""
+
+
+class Attributes:
+    """Reads the attributes of one definition."""
+
+    def __init__(self, file: str) -> None:
+        self.findings: list[Finding] = []
+        self._file = file
+
+    def blame(self, path: str, requirement: str, problem: str) -> None:
+        self.findings.append(Finding(self._file, path, requirement, problem))
+
+    def note(self, path: str, requirement: str, problem: str) -> None:
+        """Of what the document leaves open."""
+        self.findings.append(Finding(self._file, path, requirement, problem, open=True))
+
+    def refuse(self, path: str, requirement: str, problem: str) -> Unusable:
+        """Note what makes a part unusable, to be raised."""
+        self.blame(path, requirement, problem)
+        return Unusable()
+
+    def check_names(self, path: str, row: Row, keys: set[str]) -> None:
+        unknown = [key for key in row if key not in keys]
+        if unknown:
+            names = ", ".join(map(shown, unknown[:SOME])) + (", …" if len(unknown) > SOME else "")
+            self.blame(path, "definitions.field-attributes", f"{names}: no attribute that is known")
+
+    def versions(self, path: str, row: Row, key: str, rule: str, missing: Versions | None = None) -> Versions:
+        given = row.get(key)
+        if given is None and missing is not None:
+            return missing
+        if given == "none":
+            return NONE
+        match = _RANGE.match(given) if isinstance(given, str) else None
+        if match is None:
+            raise self.refuse(path, rule, f"{key} {shown(given)} is no range of versions (0, 0-2, 0+ or none)")
+        low = int(match[1])
+        high = LAST if match[2] else int(match[3] or match[1])
+        if max(low, high) > LAST:
+            raise self.refuse(path, "definitions.version-16-bit", f"{key} {given!r}: versions end at {LAST}")
+        if low > high:
+            raise self.refuse(path, rule, f"{key} {given!r} ends before it starts")
+        return Versions(low, high)
+
+    def unquoted(self, path: str, rule: str, key: str, given: object) -> object:
+        """A number, also where it stands in quotes, as Apache Kafka reads it."""
+        if isinstance(given, str) and _WHOLE.match(given):
+            self.note(path, rule, f"{key} {given!r} is a string, not a number")
+            return int(given)
+        return given
+
+    def name(self, path: str, row: object) -> str:
+        name = row.get("name") if isinstance(row, dict) else None
+        if not isinstance(name, str) or not NAME.match(name):
+            raise self.refuse(path, "definitions.field-attributes", f"name {shown(name)} is none of letters and digits")
+        return name
+
+    def objects(self, path: str, row: Row, key: str) -> list[Row]:
+        found = row.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+            raise self.refuse(path, "definitions.field-attributes", f"{key} is no list of objects")
+        return found
+
+    def flag(self, path: str, row: Row, key: str) -> bool:
+        found = row.get(key, False)
+        if not isinstance(found, bool):
+            self.blame(path, "definitions.field-attributes", f"{key} is true or false, not {shown(found)}")
+        return found is True

@@ -1,0 +1,141 @@
+"""The default of a field, as its definition writes it → a wire value, and every rule about defaults that it breaks."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from conformance.codec.messages import Versions
+from conformance.definitions.attributes import Attributes
+from conformance.definitions.findings import shown
+
+Value: TypeAlias = int | bool | str | bytes | tuple[()] | None
+"""A default as a wire value."""
+
+NEVER_NULL = {
+    "bool": "definitions.bool-never-null",
+    "float64": "definitions.float-never-null",
+    **dict.fromkeys(
+        ("int8", "int16", "uint16", "int32", "uint32", "int64"),
+        "definitions.int-never-null",
+    ),
+}
+_BITS = {
+    **{"int8": (8, True), "int16": (16, True), "uint16": (16, False)},
+    **{"int32": (32, True), "uint32": (32, False), "int64": (64, True)},
+}
+_IMPLIED: dict[str, Value] = {**dict.fromkeys(_BITS, 0), "bool": False, "float64": 0, "string": ""}
+"""Defaults of the types that can have another."""
+_IMPLIED_OTHERS: dict[str, Value] = {"bytes": b"", "uuid": bytes(16)}
+"""Those of the others; records and structures have none of their own."""
+_HEX = re.compile(r"(-?)0[xX]([0-9a-fA-F]+)\Z")
+_OCTAL = re.compile(r"(-?)0([0-7]+)\Z")
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What the default of a field depends on."""
+
+    element: str
+    """Its type, or that of its elements."""
+    is_array: bool
+    versions: Versions
+    nullable: Versions
+
+
+def read_default(attributes: Attributes, path: str, given: object, field: Typed, valid: Versions) -> tuple[bool, Value]:
+    """Whether the default is null, and the default as a wire value; `valid` are the versions of the message."""
+    element, is_array = field.element, field.is_array
+    if given == "null":
+        null = _null_default(attributes, path, field, valid)
+        # A null uuid is the zero one (primitive-types#uuid).
+        return null, bytes(16) if element == "uuid" and not is_array else None
+    if is_array or element not in _IMPLIED:
+        if given not in (None, ""):
+            _no_default(attributes, path, "array" if is_array else element, given)
+        return False, () if is_array else _IMPLIED_OTHERS.get(element)
+    if given in (None, ""):
+        return False, _IMPLIED[element]
+    try:
+        return False, _scalar(element, given)
+    except ValueError as error:
+        attributes.blame(path, "definitions.custom-default-fits-type", f"default {shown(given)}: {error}")
+        return False, _IMPLIED[element]
+
+
+def _no_default(attributes: Attributes, path: str, kind: str, given: object) -> None:
+    hint = f"default {shown(given)}, where there can be none"
+    if kind in ("array", "bytes"):
+        attributes.blame(path, f"definitions.no-custom-default-{kind}", hint)
+    else:
+        # Neither among the types that can have one nor among those that cannot.
+        attributes.note(path, "definitions.custom-default-types", hint)
+
+
+def _null_default(attributes: Attributes, path: str, field: Typed, valid: Versions) -> bool:
+    versions, nullable = field.versions, field.nullable
+    if field.element in NEVER_NULL and not field.is_array:
+        attributes.blame(path, "definitions.custom-default-fits-type", f"null is no {field.element}")
+        return False
+    rule = "definitions.default-null-needs-all-nullable"
+    hint = f"the default is null, but the field is nullable in {nullable} and there in {versions}"
+    if not versions.shared(valid).within(nullable):
+        attributes.blame(path, rule, hint)
+    elif not versions.within(nullable):
+        attributes.note(path, rule, hint)
+    return True
+
+
+def _scalar(kind: str, given: object) -> int | bool | str:
+    """A custom default as a wire value. Raises ValueError with what it should be."""
+    if isinstance(given, (dict, list)):
+        raise ValueError("a single value")  # noqa: TRY004 - told like all that a default cannot be
+    text = given if isinstance(given, str) else json.dumps(given)
+    if kind == "string":
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError("half of a surrogate pair is no text") from None
+        return text
+    if kind == "bool":
+        if text.lower() not in ("true", "false"):
+            raise ValueError("true or false")
+        return text.lower() == "true"
+    if kind == "float64":
+        return int.from_bytes(struct.pack(">d", _float(text)), "big")
+    bits, signed = _BITS[kind]
+    number = _integer(text)
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    if not low <= number <= high:
+        raise ValueError(f"{kind} goes from {low} to {high}")
+    return number
+
+
+def _integer(text: str) -> int:
+    """Decimal, 0x hexadecimal or 0 octal. Raises ValueError."""
+    if len(text) <= 100:
+        if match := _HEX.match(text):
+            return int(match[1] + match[2], 16)
+        if match := _OCTAL.match(text):
+            return int(match[1] + match[2], 8)
+        if _DECIMAL.match(text):
+            return int(text)
+    raise ValueError("no decimal, 0x hexadecimal or 0 octal number")
+
+
+def _float(text: str) -> float:
+    """As JSON writes numbers, and what IEEE 754 has besides. Raises ValueError."""
+    if text in ("NaN", "Infinity", "-Infinity"):
+        return float(text)
+    if not _FLOAT.match(text):
+        raise ValueError("no number")
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("float64 ends at 1.8e308")
+    return number
