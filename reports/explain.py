@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from conformance import codec
-from conformance.cases.from_reference import as_given, parts_of
+from conformance.cases.from_reference import as_given
 from conformance.cases.model import (
     Accepted,
     AnyOf,
@@ -28,6 +28,7 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
+from conformance.cases.operations import parts_of
 from conformance.codec.dump import Line, annotate, line_at, line_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.running.results import Result

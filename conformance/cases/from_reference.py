@@ -1,4 +1,4 @@
-"""Cases of one's own: a question about bytes, a value or a log, and what the reference says must come of it."""
+"""Cases made by the reference: of some bytes, a value or a request about a log, with what must come of it."""
 
 from __future__ import annotations
 
@@ -6,38 +6,28 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
-from conformance.cases.from_vectors import LEADER_EPOCH, codecs_and_magics, is_free, set_request, typed
-from conformance.cases.log_questions import (
-    ABORTED,
-    NotAsked,
-    Question,
-    convert_question,
-    is_checksum_case,
-    read_question,
-    sequence_question,
-)
+from conformance.cases.encoding import encode_expectation, encode_question
+from conformance.cases.from_vectors import codecs_and_magics
+from conformance.cases.log_questions import is_checksum_case
 from conformance.cases.model import (
-    WHOLE_LOG,
     AnyOf,
     Case,
     CaseKind,
     Delivers,
     Expectation,
+    NotAsked,
     Op,
     Reads,
     Refuses,
+    Request,
     Sequences,
-    Writes,
-    WritesAs,
 )
+from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
 from conformance.codec.log import CHECKSUM_RULES
-from conformance.codec.notation import DECIMAL, HEX, NUMBER, NotationError
-from conformance.semantics.sequences import BATCHES
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.codec.notation import NotationError
 
 GENERAL = "general.exact-encoding"
 
@@ -65,7 +55,7 @@ def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
         return Refuses("corrupt" if corrupt else None, "corrupt" if corrupt else "malformed"), requirement
     value = Reads(read.value, read.consumed)
     if wire.name in _RECORDS and not _is_clean_log(read.value):
-        # The type is bytes to some readers and record batches to others; only what is both is settled.
+        # Some readers take this type for bytes, others for record batches: settled is only what both read alike.
         return AnyOf((Refuses(), value)), requirement if read.rests_on else "records.content-batches"
     if any(remark.openness is codec.Openness.ANY_VALUE for remark in read.remarks):
         return AnyOf(), requirement
@@ -100,131 +90,77 @@ def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog) 
 # --- values -------------------------------------------------------------------------------------------
 
 
-def encode_case(identity: str, wire: codec.Wire, asked: Any, catalog: Catalog) -> Case:
+def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog) -> Case:
     """A generated case that asks for a value to be encoded; for a MESSAGE_SET also in which `magic` and `compression`.
 
-    These stand beside `value` in an object. Raises NotationError for what is none of the type, NotAsked for what no
-    encoder is asked for.
+    These stand beside `value` in an object. Raises NotationError for a value that is not of the type, NotAsked for one
+    that not every encoder can be asked for.
     """
-    name = wire.name
-    if name == "MESSAGE_SET":
+    if wire.name == "MESSAGE_SET":
         return _set_case(identity, asked, catalog)
     value = wire.notation.parse(asked)
     data: bytes | None = None
     expect: Expectation
-    rule = GENERAL
     try:
         data = codec.encode(wire, value)
     except codec.Unencodable as error:
         expect, rule = Refuses(None, "invalid-value"), error.requirement
     else:
+        expect = encode_expectation(wire, value, data, data)
         rule = next(iter(codec.decode(wire, data).rests_on), GENERAL)
-        expect = Writes(data, LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0))
-        if is_free(wire):
-            expect = WritesAs(codec.decode(wire, data).value)
-        if name == "RECORD_BATCH" and value["compression"] != 0:
-            free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
-            expect = WritesAs({key: entry for key, entry in codec.decode(wire, data).value.items() if key not in free})
     return _case(identity, "encode", wire, {"value": asked}, catalog, expect=expect, rule=rule, data=data)
 
 
-def _set_case(identity: str, asked: Any, catalog: Catalog) -> Case:
-    """The case of a message set; only what every writer can be asked for: offsets that rise, what compresses well."""
-    if not isinstance(asked, dict) or set(asked) != {"magic", "compression", "value"}:
+def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
+    """The case of a message set whose offsets rise, as every writer can be asked only for those."""
+    row, wire = OPERATIONS["encode"], codec.wire("MESSAGE_SET")
+    if not isinstance(asked, dict) or set(asked) != set(row.names):
         raise NotationError("a MESSAGE_SET to encode is an object of magic, compression and value")
-    messages = codec.wire("MESSAGE_SET").notation.parse(asked["value"])
-    number = codec.TYPES["LOG"].notation.fields["batches"].element.fields["compression"].parse(asked["compression"])
+    parts = row.parse(asked, wire)
+    messages = parts.pop("value")
     try:
-        data = codec.encode("MESSAGE_SET", messages, magic=NUMBER.parse(asked["magic"]), compression=number)
+        data = codec.encode(wire, messages, **parts)
     except codec.Unencodable as error:
-        raise NotationError(f"there is no such message set: {error}") from None
-    read = codec.decode("MESSAGE_SET", data)
+        raise NotationError(f"this message set has no encoding: {error}") from None
+    read = codec.decode(wire, data)
     offsets = [message["offset"] for message in messages]
     if not read.ok or read.remarks or offsets != sorted(set(offsets)):
-        raise NotAsked("no writer is asked for such a message set: its offsets have to rise")
-    request, expect = set_request(read.value, data)
-    if expect is None:
-        raise NotAsked("no writer is asked to compress so little, or to write a time of log append")
-    wire = codec.wire("MESSAGE_SET")
+        raise NotAsked("no encoder is asked for a message set whose offsets do not rise")
+    request, expect = encode_question(wire, read.value, data)
     return _case(identity, "encode", wire, request, catalog, expect=expect, rule=GENERAL, data=data)
 
 
 # --- logs ---------------------------------------------------------------------------------------------
 
 
-def log_case(identity: str, op: Op, request: dict[str, Any], catalog: Catalog) -> Case:
+def log_case(identity: str, op: Op, request: object, catalog: Catalog) -> Case:
     """A generated case of an operation on a whole log, from its request in notation (docs/adapters.md#whole-logs).
 
-    Raises NotationError for what is no such request, NotAsked for what nobody is asked.
+    Raises NotationError for a request that is not in its notation, NotAsked for one that no target is asked.
     """
-    data = _log_bytes(op, request)
-    asked, expect = _QUESTIONS[op](request, data)
-    case = _case(
-        *(identity, op, codec.wire("LOG"), asked, catalog),
-        expect=expect,
-        rule=next(_rules(op, asked, expect, data)),
-        data=data,
-    )
+    wire = codec.wire("LOG")
+    parts = OPERATIONS[op].parse(_only_parts(op, request), wire)
+    ask = OPERATIONS[op].question
+    assert ask is not None
+    asked, expect = ask(parts)
+    data = parts.get("hex")
+    rule = next(_rules(op, asked, expect, data))
+    case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data)
     # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
 
 
-_PARTS = {
-    "read": ({"hex", "isolation"}, {"fetchOffset", "highWatermark", "aborted", "checkCrcs"}),
-    "convert": ({"hex", "magic"}, {"baseOffset"}),
-    "sequence": ({"batches"}, set()),
-}
-"""What a request has, and what it may have besides."""
+def _only_parts(op: Op, request: object) -> Request:
+    """The request, if it is an object with all fields that the operation needs and no others than it knows."""
+    needed = {part.name for part in OPERATIONS[op].parts if part.needed}
+    further = set(OPERATIONS[op].names) - needed
+    if isinstance(request, dict) and needed <= set(request) <= needed | further:
+        return request
+    may_have = f", and may have {', '.join(sorted(further))}" if further else ""
+    raise NotationError(f"a {op} request has {', '.join(sorted(needed))}{may_have}")
 
 
-def _log_bytes(op: str, request: Any) -> bytes | None:
-    """The bytes of a log, None where there are none, once the parts of a request are right."""
-    needed, further = _PARTS[op]
-    if not isinstance(request, dict) or not needed <= set(request) <= needed | further:
-        raise NotationError(
-            f"a {op} request has {', '.join(sorted(needed))}, and may have {', '.join(sorted(further))}"
-        )
-    data: bytes | None = HEX.parse(request.get("hex"))
-    if data is None and "hex" in needed:
-        raise NotationError("hex is missing")
-    return data
-
-
-def _question_to_read(request: dict[str, Any], data: Any) -> Question:
-    if request["isolation"] not in ISOLATIONS:
-        raise NotationError(f"isolation is one of {', '.join(ISOLATIONS)}")
-    places = {"fetchOffset": "fetch_offset", "highWatermark": "high_watermark"}
-    return read_question(
-        data,
-        isolation=request["isolation"],
-        aborted=_complete(ABORTED, request.get("aborted", [])),
-        check_crcs=request.get("checkCrcs", True) is not False,
-        **{name: DECIMAL.parse(request[key]) for key, name in places.items() if key in request},
-    )
-
-
-def _question_to_convert(request: dict[str, Any], data: Any) -> Question:
-    base = DECIMAL.parse(request["baseOffset"]) if "baseOffset" in request else None
-    return convert_question(data, NUMBER.parse(request["magic"]), base)
-
-
-def _question_of_sequences(request: dict[str, Any], data: Any) -> Question:
-    del data
-    return sequence_question(_complete(BATCHES, request["batches"]))
-
-
-_QUESTIONS = {"read": _question_to_read, "convert": _question_to_convert, "sequence": _question_of_sequences}
-
-
-def _complete(notation: Any, given: Any) -> Any:
-    """A list of objects none of which lacks a field."""
-    found = notation.parse(given)
-    if any(set(entry) != set(notation.element.fields) for entry in found):
-        raise NotationError(f"every entry has {', '.join(notation.element.fields)}")
-    return found
-
-
-def _rules(op: Op, request: dict[str, Any], expect: Expectation, data: bytes | None) -> Iterator[str]:
+def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) -> Iterator[str]:
     """The requirement that a case about a log rests on first of all."""
     if isinstance(expect, Sequences):
         answers = [next(iter(right)) for right in expect.answers if len(right) == 1]
@@ -255,7 +191,7 @@ def _case(
     identity: str,
     op: Op,
     wire: codec.Wire,
-    request: dict[str, Any],
+    parts: Request,
     catalog: Catalog,
     *,
     expect: Expectation,
@@ -270,7 +206,7 @@ def _case(
         wire,
         requirement.id,
         requirement.level,
-        {"op": op, **({} if op in WHOLE_LOG else typed(wire)), **request},
+        request_of(op, wire, parts),
         expect,
         data,
         disputed=requirement.disputed(op),
@@ -280,18 +216,10 @@ def _case(
     )
 
 
-def parts_of(case: Case) -> dict[str, Any]:
-    """The request of a case without what it asks and of which type."""
-    return {name: entry for name, entry in case.request.items() if name not in _ASKED}
-
-
-_ASKED = ("op", "type", "message", "version", "definition")
-
-
 def ad_hoc_case(
     op: Op,
     wire: codec.Wire,
-    parts: dict[str, Any],
+    parts: Request,
     catalog: Catalog,
     *,
     kind: CaseKind = CaseKind.AD_HOC,
@@ -299,7 +227,7 @@ def ad_hoc_case(
 ) -> Case:
     """The case of a request's parts, under an id of its own: its type and a digest; `origin` is the file of its bytes.
 
-    Raises NotationError for what is none of the type, NotAsked for what nobody is asked.
+    Raises NotationError for parts that are not in their notation, NotAsked for a request that no target is asked.
     """
     identity = ad_hoc_id(op, wire.name, parts)
     if op == "decode":
@@ -311,12 +239,12 @@ def ad_hoc_case(
     return replace(case, kind=kind, origin=origin)
 
 
-def ad_hoc_id(op: Op, name: str, parts: dict[str, Any]) -> str:
-    """The id of a shrunk or ad hoc case: its type and a digest of its bytes, of its value, or of all it says."""
+def ad_hoc_id(op: Op, name: str, parts: Request) -> str:
+    """The id of a shrunk or ad hoc case: its type and a digest of its bytes, its value, or all of its parts."""
     data = bytes.fromhex(parts["hex"]) if op == "decode" else json.dumps(as_given(parts)).encode()
     return f"bytes/{name}/{hashlib.sha256(data).hexdigest()[:12]}"
 
 
-def as_given(parts: dict[str, Any]) -> Any:
-    """What a user writes after `TYPE:` for a request: its value where there is nothing besides, or all of its parts."""
+def as_given(parts: Request) -> object:
+    """What a user writes after `TYPE:` for a request: its value if there is nothing else, or all of its parts."""
     return parts["value"] if set(parts) == {"value"} else parts

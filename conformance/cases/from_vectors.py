@@ -7,45 +7,35 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import codec
-from conformance.cases.log_questions import is_checksum_case, question_of, read_question, softened
+from conformance.cases.answers import NOT_ENCODED
+from conformance.cases.encoding import encode_question
+from conformance.cases.log_questions import is_checksum_case, read_question, softened
+from conformance.cases.log_vectors import question_of
 from conformance.cases.model import (
     ERRORS,
-    WHOLE_LOG,
     AnyOf,
     Case,
     Expectation,
     Measures,
+    NotAsked,
     Op,
     Reads,
     Refuses,
+    Request,
     Writes,
-    WritesAs,
 )
+from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import LAYOUTS
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, unknown_fields
-from conformance.codec.record_batch import (
-    BATCH_LAYOUT,
-    ENCODE_FIELDS,
-    HEADER_SIZE,
-    OVERHEAD,
-    RECORD_ENCODE_FIELDS,
-    stored_magic,
-    stored_size,
-)
+from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_size
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
 
 READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose bytes are a log to `read`."""
-
-LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
-"""Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""
-
-_COMPRESSIBLE = 1000
-"""Bytes of records from which an encoder is expected to compress."""
 
 
 # --- cases --------------------------------------------------------------------------------------------
@@ -166,27 +156,19 @@ class _Maker:
 
     def _encode_cases(self, value: Any, data: bytes) -> Iterator[Case]:
         vector = self.vector
-        if vector.type == "LOG":
+        if vector.type in NOT_ENCODED:
             return
-        if vector.type in ("RECORD_BATCH", "MESSAGE_SET"):
-            request, expect = (batch_request if vector.type == "RECORD_BATCH" else set_request)(value, data)
-            if expect is not None:
-                yield self._case("encode", request, expect, (), suffix=":encode")
-            if isinstance(expect, Writes):
-                yield self._case("size", request, Measures(len(data)), (), suffix=":size")
-            return
-        shown = vector.wire.notation.render(value)
         try:
-            written = codec.encode(vector.wire, value)
-        except codec.Unencodable as error:
-            raise vector.error(f"the value has no encoding ({error}): say `canonical: false`") from None
-        if written != data:
-            raise vector.error("these are not the bytes that an encoder writes: say `canonical: false`")
-        expect = WritesAs(self._complete(value, data)) if is_free(vector.wire) else Writes(data)
-        yield self._case("encode", {"value": shown}, expect, (), suffix=":encode")
-        yield self._case("size", {"value": shown}, Measures(len(data)), (), suffix=":size")
+            parts, expect = encode_question(vector.wire, value, data)
+        except NotAsked as error:
+            if vector.type in READABLE:
+                return
+            raise vector.error(f"{error}: say `canonical: false`") from None
+        yield self._case("encode", parts, expect, (), suffix=":encode")
+        if isinstance(expect, Writes) or vector.type not in READABLE:
+            yield self._case("size", parts, Measures(len(data)), (), suffix=":size")
 
-    def _definition(self) -> dict[str, Any]:
+    def _definition(self) -> Request:
         """The definition that travels with a message."""
         return {"definition": self.vector.definition} if self.vector.definition else {}
 
@@ -212,9 +194,7 @@ class _Maker:
             return ()
         return tuple(dict.fromkeys(_leaves(self.vector.wire.notation, stated)))
 
-    def _case(
-        self, op: Op, request: dict[str, Any], expect: Expectation, about: tuple[str, ...], *, suffix: str = ""
-    ) -> Case:
+    def _case(self, op: Op, parts: Request, expect: Expectation, about: tuple[str, ...], *, suffix: str = "") -> Case:
         vector, row = self.vector, self.vector.row
         codecs, magics = codecs_and_magics(vector.type, vector.data) if vector.data else (frozenset(), frozenset())
         return Case(
@@ -223,7 +203,7 @@ class _Maker:
             wire=vector.wire,
             requirement=self.requirement.id,
             level=self.requirement.level,
-            request={"op": op, **({} if op in WHOLE_LOG else typed(vector.wire)), **self._definition(), **request},
+            request=request_of(op, vector.wire, {**self._definition(), **parts}),
             expect=expect,
             data=vector.data,
             about=about,
@@ -245,20 +225,6 @@ def is_structured(name: str) -> bool:
     return name in STRUCTURED or name.startswith("MESSAGE<")
 
 
-def typed(wire: codec.Wire) -> dict[str, Any]:
-    """How a request names a type."""
-    if isinstance(wire, codec.MessageWire):
-        return {"type": "MESSAGE", "message": wire.message.name, "version": wire.version}
-    return {"type": wire.name}
-
-
-def is_free(wire: codec.Wire) -> bool:
-    """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
-    if not isinstance(wire, codec.MessageWire):
-        return False
-    return any(wire.version in member.tagged for members in wire.message.structures.values() for member in members)
-
-
 def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
     if isinstance(notation, Fields) and stated is not None:
         for name, entry in stated.items():
@@ -268,67 +234,6 @@ def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
             yield from _leaves(notation.element, entry, path)
     else:
         yield path
-
-
-def encode_request(value: dict[str, Any]) -> dict[str, Any]:
-    """What an encoder is told of a batch, in notation."""
-    shown = codec.TYPES["RECORD_BATCH"].notation.render(value)
-    request = {name: shown[name] for name in ENCODE_FIELDS}
-    request["records"] = [{name: record[name] for name in RECORD_ENCODE_FIELDS} for record in shown["records"]]
-    return request
-
-
-Question = tuple[dict[str, Any], Writes | WritesAs | None]
-"""What is asked of an encoder, and what it must write; None where the request cannot say what the bytes hold."""
-
-
-def set_request(messages: tuple[dict[str, Any], ...], data: bytes) -> Question:
-    """The request for a message set that lies in `data`: plain messages, or one wrapper with all of them."""
-    log = codec.decode("LOG", data).value
-    shown = codec.TYPES["MESSAGE_SET"].notation.render(messages)
-    entries = log["batches"]
-    magics, codecs = ({entry[name] for entry in entries} for name in ("magic", "compression"))
-    if len(magics) != 1 or len(codecs) != 1 or any(message.get("timestampType") for message in messages):
-        return {}, None
-    magic, number = magics.pop(), codecs.pop()
-    request = {"magic": magic, "compression": CODEC_NAMES[number], "value": shown}
-    try:
-        written = codec.encode("MESSAGE_SET", messages, magic=magic, compression=number)
-    except codec.Unencodable:
-        return {}, None
-    if number == 0:
-        return request, Writes(data) if written == data else None
-    plain = len(codec.encode("MESSAGE_SET", messages, magic=magic))
-    if plain < _COMPRESSIBLE or len(written) > plain // 2 or codec.decode("LOG", written).value != log:
-        return {}, None
-    return request, WritesAs(log, "LOG")
-
-
-def batch_request(value: dict[str, Any], data: bytes) -> Question:
-    """The request for a batch that lies in `data`."""
-    expect = _batch_expectation(value, data)
-    return ({} if expect is None else {"value": encode_request(value)}), expect
-
-
-def _batch_expectation(value: dict[str, Any], data: bytes) -> Writes | WritesAs | None:
-    """What an encoder asked for this batch must write; None for a batch that the encode request cannot say."""
-    start, stop = LEADER_EPOCH
-    try:
-        written = codec.encode("RECORD_BATCH", value)
-    except codec.Unencodable:
-        return None
-    if [record["offsetDelta"] for record in value["records"]] != list(range(len(value["records"]))):
-        return None
-    if value["compression"] == 0:
-        same = written[:start] == data[:start] and written[stop:] == data[stop:]
-        return Writes(data, LEADER_EPOCH) if same else None
-    read = codec.decode("RECORD_BATCH", written).value
-    free = ("batchLength", "crc", "partitionLeaderEpoch", "attributes")
-    kept = {name: entry for name, entry in value.items() if name not in free}
-    plain = sum(len(codec.wire("RECORD").encode(record)) for record in value["records"])
-    if plain < _COMPRESSIBLE or len(written) - HEADER_SIZE > plain // 2:
-        return None
-    return WritesAs(kept) if all(read[name] == entry for name, entry in kept.items()) else None
 
 
 def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset[int]]:

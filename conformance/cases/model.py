@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from conformance.codec import Wire
+from conformance.codec.notation import NotationError
 from conformance.semantics.visibility import View
 
-WHOLE_LOG = ("read", "convert", "sequence")
-"""Operations on whole logs: their requests name no type."""
-
 Op = Literal["decode", "encode", "size", "read", "convert", "sequence"]
+Value = Any
+"""A value of the wire, as the codec holds it."""
+Request = dict[str, Any]
+"""A request of the line protocol, or some of its parts, in notation."""
+Answer = dict[str, Any]
+"""An answer of the line protocol, in notation."""
+
 LEVELS = ("must", "should", "may", "informative")
 ERRORS = ("malformed", "corrupt", "unsupported-codec", "invalid-value", "other")
 ROBUSTNESS = "robustness.answers"
@@ -24,7 +29,7 @@ ROBUSTNESS = "robustness.answers"
 class Reads:
     """The bytes decode to a value (possibly partial), from so many bytes."""
 
-    value: Any
+    value: Value
     consumed: int | None
 
 
@@ -56,7 +61,7 @@ class Writes:
 class WritesAs:
     """The value encodes to bytes that the reference reads as this value (compression leaves encoders free)."""
 
-    value: Any
+    value: Value
     type: str = ""
     """The type to read them as, where that shows more than the case's own."""
 
@@ -83,7 +88,7 @@ class Delivers:
 class Converts:
     """The log becomes one with these records (as CONVERTED shows them)."""
 
-    records: tuple[dict[str, Any], ...]
+    records: tuple[dict[str, Value], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,17 @@ class Sequences:
 
 
 Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences
+
+
+class Question(NamedTuple):
+    """The parts of a request, but for the operation and the type, and what must come of it."""
+
+    parts: Request
+    expect: Expectation
+
+
+class NotAsked(NotationError):
+    """A request in good form that no target is given, because correct targets may answer it differently."""
 
 
 class CaseKind(StrEnum):
@@ -122,7 +138,7 @@ class Case:
     """The name of that type."""
     requirement: str
     level: str
-    request: dict[str, Any]
+    request: Request
     """What is sent, but for the id."""
     expect: Expectation
     data: bytes | None = None
@@ -164,7 +180,7 @@ class Case:
 class Accepted:
     """`ok: true`, with the answer's further fields as they came."""
 
-    answer: dict[str, Any]
+    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)

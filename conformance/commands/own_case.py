@@ -10,7 +10,8 @@ import msgspec
 from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
-from conformance.cases.model import WHOLE_LOG, Case, Op
+from conformance.cases.model import Case, Op
+from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.notation import NotationError
 from conformance.commands.options import bytes_of
 from conformance.errors import UsageError

@@ -19,7 +19,8 @@ from typing import Any
 from conformance import __version__, codec
 from conformance.cases import covering
 from conformance.cases.catalog import Catalog, read_catalog
-from conformance.cases.model import WHOLE_LOG, AnyOf, Case, Reads, Refuses
+from conformance.cases.model import AnyOf, Case, Reads, Refuses
+from conformance.cases.operations import WHOLE_LOG
 
 MANIFEST = "manifest.json"
 SUITE = "kafka-conformance"

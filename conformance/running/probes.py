@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from conformance import codec
-from conformance.cases.from_vectors import LEADER_EPOCH, encode_request, typed
+from conformance.cases.encoding import encode_question
 from conformance.cases.log_questions import read_question, sequence_question
 from conformance.cases.model import (
-    WHOLE_LOG,
     Case,
     CaseKind,
-    Expectation,
     Kind,
     Measures,
     Op,
     Outcome,
+    Question,
     Reads,
     Unsupported,
     Verdict,
-    Writes,
 )
+from conformance.cases.operations import WHOLE_LOG, request_of
 from conformance.judging.judge import judge
 from conformance.targets.protocol import Description
 
@@ -70,28 +69,20 @@ def probe_case(op: str, wire: codec.Wire) -> Case | None:
     except codec.Unencodable:
         return None  # a message whose defaults this version cannot write
     value = codec.decode(wire, data).value
-    expect: Expectation
     if op == "decode":
-        request: dict[str, Any] = {"hex": data.hex()}
-        expect = Reads(value, None)
-    elif name == "LOG":
+        return _probe(f"probe/{name}:decode", op, wire, Question({"hex": data.hex()}, Reads(value, None)), data)
+    if name == "LOG":
         return None
-    else:
-        request = {"value": encode_request(value) if name == "RECORD_BATCH" else wire.notation.render(value)}
-        request |= {"magic": 1, "compression": "none"} if name == "MESSAGE_SET" else {}
-        ignoring = LEADER_EPOCH if name == "RECORD_BATCH" else (0, 0)
-        expect = Writes(data, ignoring) if op == "encode" else Measures(len(data))
-    return Case(
-        f"probe/{name}:{op}",
-        cast("Op", op),
-        wire,
-        GENERAL,
-        "must",
-        {"op": op, **typed(wire), **request},
-        expect,
-        data,
-        kind=CaseKind.PROBE,
-    )
+    question = encode_question(wire, value, data)
+    if op == "size":
+        question = Question(question.parts, Measures(len(data)))
+    return _probe(f"probe/{name}:{op}", op, wire, question, data)
+
+
+def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: bytes) -> Case:
+    known = cast("Op", op)
+    request = request_of(known, wire, question.parts)
+    return Case(identity, known, wire, GENERAL, "must", request, question.expect, data, kind=CaseKind.PROBE)
 
 
 def _log_probe(op: str) -> Case | None:
@@ -100,11 +91,8 @@ def _log_probe(op: str) -> Case | None:
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     if op == "convert":
         return None
-    request, expect = read_question(data) if op == "read" else sequence_question([plain])
-    given = {"op": op, **request}
-    return Case(
-        f"probe/{op}", cast("Op", op), codec.wire("LOG"), GENERAL, "must", given, expect, data, kind=CaseKind.PROBE
-    )
+    question = read_question(data) if op == "read" else sequence_question([plain])
+    return _probe(f"probe/{op}", op, codec.wire("LOG"), question, data)
 
 
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from conformance.cases.from_reference import ad_hoc_id, parts_of
+from conformance.cases.from_reference import ad_hoc_id
 from conformance.cases.model import (
     AnyOf,
     Case,
@@ -21,6 +21,7 @@ from conformance.cases.model import (
     Sequences,
     Writes,
 )
+from conformance.cases.operations import parts_of
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
 from conformance.errors import Defect

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from conformance.cases.catalog import Catalog
-from conformance.cases.from_reference import ad_hoc_case, parts_of
+from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import Case, CaseKind
+from conformance.cases.operations import OPERATIONS, parts_of
 from conformance.codec.notation import NotationError
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
@@ -73,7 +74,7 @@ def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalo
     wanted = signature(smallest)
 
     case, budget = smallest.case, Budget()
-    for part in _SHRUNK[case.op]:
+    for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):
 
         def with_part(candidate: Any, case: Case = case, part: str = part) -> Case | None:
             return _case(case, part, candidate, catalog)
@@ -88,16 +89,6 @@ def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalo
         shrunk = shrink_bytes(case.wire, start, shows, budget) if part == "hex" else shrink_value(start, shows, budget)
         case = with_part(shrunk) or case
     return Shrunk(_again(case, examiner), count, smallest.case.id)
-
-
-_SHRUNK = {
-    "decode": ("hex",),
-    "encode": ("value",),
-    "read": ("hex", "aborted"),
-    "convert": ("hex",),
-    "sequence": ("batches",),
-}
-"""The parts of a request that are made smaller, by operation."""
 
 
 def _again(case: Case, examiner: Examiner) -> Result:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from conformance.cases.model import ERRORS, WHOLE_LOG, Accepted, Broke, Case, Outcome, Refused, Unsupported
+from conformance.cases.model import ERRORS, Accepted, Broke, Case, Outcome, Refused, Unsupported
+from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.messages import LAST, Versions
 from conformance.errors import TargetError
 

@@ -11,10 +11,9 @@ from typing import Any, cast
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
+from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import decode_case, encode_case, log_case
-from conformance.cases.from_vectors import encode_request
-from conformance.cases.log_questions import NotAsked
-from conformance.cases.model import Case, Op
+from conformance.cases.model import Case, NotAsked, Op
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.messages import Message, type_name
 from conformance.codec.primitives import ARRAYS
@@ -153,7 +152,7 @@ def _encode_cases(identity: str, wire: codec.Wire, value: Any, catalog: Catalog)
         if value["compression"]:
             return
         # Offsets, keys and so on as the application gave them; attributes and deltas are the encoder's.
-        shown = encode_request(codec.decode(wire, codec.encode(wire, value)).value)
+        shown = batch_to_encode(codec.decode(wire, codec.encode(wire, value)).value)
     else:
         shown = wire.notation.render(value)
     yield encode_case(identity, wire, shown, catalog)

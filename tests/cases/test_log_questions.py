@@ -8,8 +8,8 @@ import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.log_questions import NotAsked, convert_question, read_question
-from conformance.cases.model import AnyOf, Converts, Delivers, Kind, Refuses, Sequences
+from conformance.cases.log_questions import convert_question, read_question
+from conformance.cases.model import AnyOf, Converts, Delivers, Kind, NotAsked, Refuses, Sequences
 from conformance.cases.vector_files import read_vectors
 from conformance.codec.record_batch import sealed
 from conformance.errors import FileError
@@ -46,15 +46,22 @@ WRONG = {
     "two outcomes": (f'op: read, hex: "{PLAIN}", value: {{}}, either: any', "one of value, reject and either"),
     "read without bytes": ("op: read, value: {}", "hex is missing"),
     "sequence with bytes": (f'op: sequence, hex: "", batches: [{ONE}], value: [accept]', "no hex"),
-    "isolation": (f'op: read, hex: "{PLAIN}", isolation: committed, value: {{}}', "isolation is one of"),
+    "isolation": (
+        f'op: read, hex: "{PLAIN}", isolation: committed, value: {{}}',
+        "isolation: expected one of",
+    ),
     "fetchOffset": (f'op: read, hex: "{PLAIN}", fetchOffset: "x", value: {{}}', "decimal"),
     "fetchOffset too large": (
         f'op: read, hex: "{PLAIN}", fetchOffset: "9223372036854775808", value: {{}}',
-        "fetchOffset: 9223372036854775808 is no INT64",
+        "fetchOffset: 9223372036854775808 is not an INT64",
     ),
     "highWatermark too low": (
         f'op: read, hex: "{PLAIN}", highWatermark: "-9223372036854775809", value: {{}}',
-        "highWatermark: -9223372036854775809 is no INT64",
+        "highWatermark: -9223372036854775809 is not an INT64",
+    ),
+    "half an aborted transaction": (
+        f'op: read, hex: "{PLAIN}", aborted: [{{producerId: "7"}}], value: {{}}',
+        "aborted: each has producerId and firstOffset",
     ),
     "aborted": (f'op: read, hex: "{PLAIN}", aborted: 7, value: {{}}', "a list"),
     "next offset": (f'op: read, hex: "{PLAIN}", value: {{nextOffset: "3"}}', "otherwise at nextOffset"),
@@ -63,7 +70,7 @@ WRONG = {
         r"otherwise at records\[1\].key",
     ),
     "number of records": (f'op: read, hex: "{PLAIN}", value: {{records: [{{}}]}}', r"otherwise at records\[1\]"),
-    "unknown field": (f'op: read, hex: "{PLAIN}", value: {{recods: []}}', "recods is no field"),
+    "unknown field": (f'op: read, hex: "{PLAIN}", value: {{recods: []}}', "recods is not a field"),
     "unknown field of a record": (f'op: read, hex: "{PLAIN}", value: {{records: [{{ofset: "0"}}]}}', "records.ofset"),
     "reject of sound bytes": (f'op: read, hex: "{PLAIN}", reject: malformed', "nothing is wrong with them"),
     "unknown class": (f'op: read, hex: "{BAD}", reject: broken', "reject is one of"),
@@ -80,7 +87,7 @@ WRONG = {
         f'op: read, hex: "{STRANGE}", either: [reject, {{value: {{nextOffset: "0"}}}}]',
         "otherwise at nextOffset",
     ),
-    "convert without magic": (f'op: convert, hex: "{PLAIN}", value: []', "number"),
+    "convert without magic": (f'op: convert, hex: "{PLAIN}", value: []', "magic is missing"),
     "converted": (
         f'op: convert, hex: "{PLAIN}", magic: 1, value: [{{}}, {{magic: 2}}]',
         r"at \[1\]\.magic",
@@ -95,12 +102,15 @@ WRONG = {
         "say `either: any`",
     ),
     "converted with readings": (f'op: convert, hex: "{PLAIN}", magic: 1, either: [reject, {{value: []}}]', "any"),
-    "conversion there is not": (f'op: convert, hex: "{ZSTD}", magic: 1, value: []', "there is no such"),
+    "conversion there is not": (
+        f'op: convert, hex: "{ZSTD}", magic: 1, value: []',
+        "say `reject: invalid-value`",
+    ),
     "conversion there is": (
         f'op: convert, hex: "{PLAIN}", magic: 1, reject: invalid-value',
-        "there is such a conversion",
+        "this conversion exists",
     ),
-    "no batches": ("op: sequence, value: [accept]", "a list"),
+    "no batches": ("op: sequence, value: [accept]", "batches is missing"),
     "half a batch": ('op: sequence, batches: [{producerId: "7"}], value: [accept]', "each has producerId"),
     "more than a batch": (
         f"op: sequence, batches: [{ONE[:-1]}, codec: 1}}], value: [accept]",

@@ -22,6 +22,15 @@ def text(data):
     return data.decode("utf-8")
 
 
+TINY_GZIP = json.dumps(
+    {
+        **{"baseOffset": "0", "partitionLeaderEpoch": 0, "compression": "gzip", "timestampType": "CreateTime"},
+        **{"isTransactional": False, "isControlBatch": False},
+        **{"producerId": "-1", "producerEpoch": -1, "baseSequence": -1},
+        "records": [{"offset": "0", "timestamp": "0", "key": None, "value": "00", "headers": []}],
+    }
+)
+
 WRONG_USAGE = {
     "unknown target": (["run", "kafka-pyhton"], "kafka-pyhton"),
     "unknown target, before anything is read": (["run", "kafka-pyhton", "--vectors", "nowhere"], "kafka-pyhton"),
@@ -48,6 +57,10 @@ WRONG_USAGE = {
     "sequence of halves": (
         ["run", "reference", "--op", "sequence", "--case", 'LOG:{"batches": [{"producerId": "7"}]}'],
         "producerEpoch",
+    ),
+    "compression of one tiny record": (
+        ["run", "reference", "--op", "encode", "--case", f"RECORD_BATCH:{TINY_GZIP}"],
+        "an encoder may leave these records uncompressed",
     ),
     "message set without a magic": (["run", "reference", "--op", "encode", "--case", "MESSAGE_SET:[]"], "MESSAGE_SET"),
     "vectors that are not there": (["run", "reference", "--vectors", "nowhere"], "nowhere"),

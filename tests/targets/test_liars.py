@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from conformance.cases.catalog import select
-from conformance.cases.model import WHOLE_LOG, Kind
+from conformance.cases.model import Kind
+from conformance.cases.operations import WHOLE_LOG
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun

@@ -1,0 +1,78 @@
+"""How the reference answers the request of each operation, its parts parsed: one function for each operation."""
+
+from __future__ import annotations
+
+from conformance import codec
+from conformance.cases.log_questions import first_seen, transactions
+from conformance.cases.model import Answer, Request
+from conformance.codec.log import CHECKSUM_RULES
+from conformance.codec.notation import NotationError
+from conformance.semantics.conversion import convert
+from conformance.semantics.sequences import judged
+from conformance.semantics.visibility import VIEW, view
+
+NOT_ENCODED = ("LOG",)
+"""Types that are decoded and not encoded."""
+
+
+def error_class(violation: codec.Violation) -> str:
+    """The class of errors that a violation belongs to."""
+    if violation.requirement in CHECKSUM_RULES:
+        return "corrupt"
+    return "unsupported-codec" if violation.requirement == "codec.unassigned-values" else "malformed"
+
+
+def decoded(wire: codec.Wire, parts: Request) -> Answer:
+    """The value of the bytes and how many of them it takes, or the class of the first violation."""
+    read = codec.decode(wire, parts["hex"])
+    if read.ok:
+        return {"ok": True, "value": wire.notation.render(read.value), "consumed": read.consumed}
+    first = read.violations[0]
+    return {"ok": False, "error": error_class(first), "message": str(first)}
+
+
+def encoded(wire: codec.Wire, parts: Request) -> Answer:
+    """The bytes of a value. Raises codec.Unencodable."""
+    return {"ok": True, "hex": _written(wire, parts).hex()}
+
+
+def measured(wire: codec.Wire, parts: Request) -> Answer:
+    """How many bytes a value takes. Raises codec.Unencodable."""
+    return {"ok": True, "size": len(_written(wire, parts))}
+
+
+def _written(wire: codec.Wire, parts: Request) -> bytes:
+    if wire.name in NOT_ENCODED:
+        raise codec.UnknownType(f"{wire.name} is not encoded")
+    if wire.name != "MESSAGE_SET":
+        return codec.encode(wire, parts["value"])
+    if "magic" not in parts:
+        raise NotationError("magic is missing")
+    return codec.encode(wire, parts["value"], magic=parts["magic"], compression=parts.get("compression", 0))
+
+
+def seen(_: codec.Wire, parts: Request) -> Answer:
+    """What a consumer is shown of a fetch, up to the first damaged entry, whose class stands beside the records."""
+    data: bytes = parts["hex"]
+    shown = view(
+        data,
+        parts["fetchOffset"] if "fetchOffset" in parts else first_seen(data),
+        isolation=parts["isolation"],
+        aborted=transactions(parts.get("aborted", ())),
+        check_crcs=parts.get("checkCrcs", True),
+    )
+    value = VIEW.render({"records": shown.records, "nextOffset": shown.next_offset})
+    if shown.damage is not None:
+        value["error"] = error_class(shown.damage)
+    return {"ok": True, "value": value}
+
+
+def converted(_: codec.Wire, parts: Request) -> Answer:
+    """The log in another magic. Raises Unconvertible or codec.Unencodable."""
+    return {"ok": True, "hex": convert(parts["hex"], parts["magic"], parts.get("baseOffset")).hex()}
+
+
+def sequenced(_: codec.Wire, parts: Request) -> Answer:
+    """The fate of each batch; where several are right, that of Apache Kafka: what lies behind is out of order."""
+    fates = judged(parts["batches"])
+    return {"ok": True, "value": [min(right) if len(right) == 1 else "out-of-order" for right in fates]}

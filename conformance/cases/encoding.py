@@ -1,0 +1,138 @@
+"""What an encoder is asked for a value, and what it must write."""
+
+from __future__ import annotations
+
+from conformance import codec
+from conformance.cases.model import NotAsked, Question, Request, Value, Writes, WritesAs
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.record_batch import BATCH_LAYOUT, ENCODE_FIELDS, HEADER_SIZE, RECORD_ENCODE_FIELDS
+
+LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
+"""Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""
+
+FREE_FIELDS = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
+"""Fields of a compressed batch that an encoder does not choose, or is not judged on."""
+
+_COMPRESSIBLE = 1000
+"""Bytes of plain records from which on every encoder compresses; fewer it may write as they are."""
+
+
+def encode_question(wire: codec.Wire, value: Value, data: bytes) -> Question:
+    """How an encoder is asked for a value that lies in `data`, and what it must write. Raises NotAsked.
+
+    `value` is the whole value, as the reference reads it; only of a message, fields at their default may be missing.
+    """
+    parts = _encode_parts(wire, value, data)
+    try:
+        written = codec.encode(wire, value, **_format(parts))
+    except codec.Unencodable as error:
+        raise NotAsked(f"the value has no encoding ({error})") from None
+    return Question(parts, encode_expectation(wire, value, data, written))
+
+
+def encode_expectation(wire: codec.Wire, value: Value, data: bytes, written: bytes) -> Writes | WritesAs:
+    """What an encoder that is asked for `value` must write.
+
+    The value lies in `data`; the reference writes `written` for it. Raises NotAsked where not every encoder can be
+    asked for these bytes.
+    """
+    if wire.name == "RECORD_BATCH":
+        return _batch_expectation(value, data, written)
+    if wire.name == "MESSAGE_SET":
+        return _set_expectation(value, data, written)
+    if written != data:
+        raise NotAsked("these are not the bytes that an encoder writes")
+    return WritesAs(codec.decode(wire, data).value) if is_free(wire) else Writes(data)
+
+
+def is_free(wire: codec.Wire) -> bool:
+    """Whether a value of a type has more encodings than one: tagged fields at their default may be left out or not."""
+    if not isinstance(wire, codec.MessageWire):
+        return False
+    return any(wire.version in member.tagged for members in wire.message.structures.values() for member in members)
+
+
+def _encode_parts(wire: codec.Wire, value: Value, data: bytes) -> Request:
+    if wire.name == "RECORD_BATCH":
+        return {"value": batch_to_encode(value)}
+    shown = {"value": wire.notation.render(value)}
+    if wire.name != "MESSAGE_SET":
+        return shown
+    magic, compression = _one_format(codec.decode("LOG", data).value["batches"])
+    return {"magic": magic, "compression": CODEC_NAMES[compression], **shown}
+
+
+def _format(parts: Request) -> dict[str, int]:
+    """The magic and the codec that a request for a message set names."""
+    if "magic" not in parts:
+        return {}
+    return {"magic": parts["magic"], "compression": CODEC_NAMES.index(parts["compression"])}
+
+
+# --- record batches -----------------------------------------------------------------------------------
+
+
+def batch_to_encode(value: Value) -> Request:
+    """What an encoder is told of a batch, in notation."""
+    shown = codec.TYPES["RECORD_BATCH"].notation.render(value)
+    request = {name: shown[name] for name in ENCODE_FIELDS}
+    request["records"] = [{name: record[name] for name in RECORD_ENCODE_FIELDS} for record in shown["records"]]
+    return request
+
+
+def _batch_expectation(value: Value, data: bytes, written: bytes) -> Writes | WritesAs:
+    start, stop = LEADER_EPOCH
+    places = [record["offset"] - value["baseOffset"] for record in value["records"]]
+    if places != list(range(len(places))):
+        raise NotAsked("an encoder gives the records of a batch offsets without gaps, so no others are asked for")
+    if value["compression"] == 0:
+        if written[:start] != data[:start] or written[stop:] != data[stop:]:
+            raise NotAsked("these are not the bytes that an encoder writes")
+        return Writes(data, LEADER_EPOCH)
+    read = codec.decode("RECORD_BATCH", data).value
+    plain = sum(len(codec.wire("RECORD").encode(record)) for record in read["records"])
+    _check_pays(plain, len(written) - HEADER_SIZE)
+    kept = _judged_fields(read)
+    if written != data and _judged_fields(codec.decode("RECORD_BATCH", written).value) != kept:
+        raise NotAsked("the request cannot say all that these bytes hold")
+    return WritesAs(kept)
+
+
+def _judged_fields(batch: Value) -> Value:
+    return {name: entry for name, entry in batch.items() if name not in FREE_FIELDS}
+
+
+def _check_pays(plain: int, compressed: int) -> None:
+    """Raise NotAsked for records, their plain and compressed size in bytes, that an encoder may leave uncompressed."""
+    if plain < _COMPRESSIBLE or compressed > plain // 2:
+        raise NotAsked(
+            f"an encoder may leave these records uncompressed ({plain} bytes, compressed {compressed}): only from "
+            f"{_COMPRESSIBLE} bytes on that shrink to half is compression asked for"
+        )
+
+
+# --- message sets -------------------------------------------------------------------------------------
+
+
+def _one_format(entries: Value) -> tuple[int, int]:
+    """Magic and codec of all entries of a log. Raises NotAsked where these differ."""
+    formats = {(entry["magic"], entry["compression"]) for entry in entries}
+    if len(formats) != 1:
+        raise NotAsked("an encoder writes messages of one magic and codec, so no others are asked for")
+    return next(iter(formats))
+
+
+def _set_expectation(messages: Value, data: bytes, written: bytes) -> Writes | WritesAs:
+    """Plain messages, or one wrapper with all of them."""
+    log = codec.decode("LOG", data).value
+    magic, compression = _one_format(log["batches"])
+    if any(message.get("timestampType") for message in messages):
+        raise NotAsked("only a broker writes LogAppendTime, so no encoder is asked for it")
+    if compression == 0:
+        if written != data:
+            raise NotAsked("these are not the bytes that an encoder writes")
+        return Writes(data)
+    _check_pays(len(codec.encode("MESSAGE_SET", messages, magic=magic)), len(written))
+    if written != data and codec.decode("LOG", written).value != log:
+        raise NotAsked("the request cannot say all that these bytes hold")
+    return WritesAs(log, "LOG")

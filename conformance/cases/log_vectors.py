@@ -1,0 +1,105 @@
+"""Vectors of operations on whole logs: what they ask, and the answer they state, held against the reference's."""
+
+from __future__ import annotations
+
+from conformance import codec
+from conformance.cases.log_questions import softened
+from conformance.cases.model import ERRORS, AnyOf, Converts, Delivers, NotAsked, Question, Request, Sequences, Value
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.notation import Fields, ListOf, NotationError, unknown_fields
+from conformance.semantics.conversion import CONVERTED
+from conformance.semantics.sequences import ANSWERS
+from conformance.semantics.visibility import ISOLATIONS, VIEW
+
+_DEFAULTS = {"isolation": ISOLATIONS[0]}
+"""What a vector of `read` need not say."""
+
+
+def question_of(row: Request, data: bytes | None) -> Question:
+    """The question of a vector for a whole log; `data` are the bytes of its log, if it has one.
+
+    Raises NotationError for a part that is not in its notation, or a stated answer that differs from the reference's.
+    """
+    if row.get("reject", "other") not in ERRORS:
+        raise NotationError(f"reject is one of {', '.join(ERRORS)}, found {row['reject']!r}")
+    if data is not None and row["op"] == "sequence":
+        raise NotationError("a sequence request has batches and no hex")
+    given = {**_DEFAULTS, **row, **({} if data is None else {"hex": data.hex()})}
+    return _QUESTIONS[row["op"]](row, OPERATIONS[row["op"]].parse(given, codec.TYPES["LOG"]))
+
+
+def _fetch(row: Request, parts: Request) -> Question:
+    request, expect = _asked(row, parts)
+    stated = row.get("value")
+    damage = expect.view.damage if isinstance(expect, Delivers) else None
+    if "either" in row:
+        readings = _readings(row)
+        if not readings or not isinstance(expect, Delivers):
+            return Question(request, AnyOf())
+        expect, stated = softened(expect), readings[-1]
+    elif ("reject" in row) != (damage is not None):
+        raise NotationError(f"the bytes say otherwise: {damage or 'nothing is wrong with them'}")
+    elif not isinstance(expect, Delivers) or expect.open:
+        raise NotationError("the documents leave open how these bytes are read: say `either`")
+    if stated is not None and isinstance(expect, Delivers):
+        _check_stated(VIEW, stated, {"records": expect.view.records, "nextOffset": expect.view.next_offset})
+    return Question(request, expect)
+
+
+def _readings(row: Request) -> list[object]:
+    """The value among the readings of an open place, as [value]; [] where any outcome will do."""
+    match row["either"]:
+        case "any":
+            return []
+        case ["reject", {"value": value, **further}] if not further:
+            return [value]
+    raise NotationError("either is `any`, or [reject, {value: ...}]")
+
+
+def _conversion(row: Request, parts: Request) -> Question:
+    if "either" in row:
+        if _readings(row):
+            raise NotationError("either is `any` for a conversion")
+        data: bytes = parts["hex"]
+        base = {"baseOffset": str(parts["baseOffset"])} if "baseOffset" in parts else {}
+        return Question({"hex": data.hex(), "magic": parts["magic"], **base}, AnyOf())
+    try:
+        question = _asked(row, parts)
+    except NotAsked as error:
+        raise NotationError(f"{error}: say `either: any`") from None
+    expect = question.expect
+    if isinstance(expect, Converts) != ("value" in row) or row.get("reject", "invalid-value") != "invalid-value":
+        there = "this conversion exists: say `value`"
+        none = "this conversion does not exist: say `reject: invalid-value`"
+        raise NotationError(there if isinstance(expect, Converts) else none)
+    if isinstance(expect, Converts):
+        _check_stated(CONVERTED, row["value"], expect.records)
+    return question
+
+
+def _sequence(row: Request, parts: Request) -> Question:
+    question = _asked(row, parts)
+    assert isinstance(question.expect, Sequences)
+    due = ["either" if len(right) > 1 else next(iter(right)) for right in question.expect.answers]
+    if row.get("value") != due:
+        raise NotationError(f"value: by the rules it is {', '.join(due)} (of {', '.join(ANSWERS)}, either)")
+    return question
+
+
+_QUESTIONS = {"read": _fetch, "convert": _conversion, "sequence": _sequence}
+
+
+def _asked(row: Request, parts: Request) -> Question:
+    ask = OPERATIONS[row["op"]].question
+    assert ask is not None
+    return ask(parts)
+
+
+def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) -> None:
+    """Raise NotationError where a stated answer has unknown fields, or differs from the computed one."""
+    unknown = unknown_fields(notation, stated)
+    if unknown:
+        raise NotationError(f"value: {unknown[0]} is not a field of the answer")
+    path = next(notation.mismatches(notation.parse(stated), computed), None)
+    if path:
+        raise NotationError(f"value: the bytes say otherwise at {path}")

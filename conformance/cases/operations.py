@@ -1,0 +1,159 @@
+"""The table of operations: what a request of each says, how the reference answers it, what must come of it.
+
+A case is judged by the kind of its expectation (judging/judge.py). Of bytes and values the reference makes it in
+from_reference.py; a request about a whole log names in its row the function that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from conformance import codec
+from conformance.cases import answers, log_questions
+from conformance.cases.model import Answer, Case, Op, Question, Request, Value
+from conformance.codec import notation as n
+from conformance.codec.compression import CODEC_NAMES
+from conformance.semantics.sequences import BATCHES
+from conformance.semantics.visibility import ISOLATIONS
+
+# --- notations of parts -------------------------------------------------------------------------------
+
+
+def _bytes(given: object) -> bytes:
+    data: bytes | None = n.HEX.parse(given)
+    if data is None:
+        raise n.NotationError("expected hex digits, found null")
+    return data
+
+
+def _int64(given: object) -> int:
+    number: int = n.DECIMAL.parse(given)
+    if not -log_questions.INT64_MAX - 1 <= number <= log_questions.INT64_MAX:
+        raise n.NotationError(f"{number} is not an INT64")
+    return number
+
+
+def _isolation(given: object) -> str:
+    if given not in ISOLATIONS:
+        raise n.NotationError(f"expected one of {', '.join(ISOLATIONS)}, found {given!r:.40}")
+    return str(given)
+
+
+def _complete(rows: n.ListOf) -> Callable[[object], Value]:
+    """A parser of a list of objects, each with all fields and no others."""
+    names = list(rows.element.fields)
+
+    def parse(given: object) -> Value:
+        parsed = rows.parse(given)
+        if n.unknown_fields(rows, given) or any(set(entry) != set(names) for entry in parsed):
+            raise n.NotationError(f"each has {', '.join(names[:-1])} and {names[-1]}")
+        return parsed
+
+    return parse
+
+
+# --- the table ----------------------------------------------------------------------------------------
+
+Parser = Callable[[object], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A field of a request: its name, what turns its notation into a value, and whether users may leave it out."""
+
+    name: str
+    parse: Parser | None = None
+    """None: in the notation of the type that the request names."""
+    needed: bool = True
+    is_shrunk: bool = False
+    """Whether it is made smaller when a failure is shrunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the line protocol."""
+
+    parts: tuple[Part, ...]
+    answer: Callable[[codec.Wire, Request], Answer]
+    """How the reference answers: from a type and parsed parts, none of them missing that the protocol demands."""
+    question: Callable[[Request], Question] | None = None
+    """What a target is asked about a whole log, and what must come of it, from parsed parts. Raises NotAsked."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its parts."""
+        return tuple(part.name for part in self.parts)
+
+    def parse(self, given: Mapping[str, object], wire: codec.Wire) -> Request:
+        """The parts of a request as values, those that are there. Other fields are passed over.
+
+        Raises NotationError, which names the part.
+        """
+        parsed = {}
+        for part in self.parts:
+            if part.name in given:
+                try:
+                    parsed[part.name] = (part.parse or wire.notation.parse)(given[part.name])
+                except n.NotationError as error:
+                    raise n.NotationError(f"{part.name}: {error}") from None
+            elif part.needed:
+                raise n.NotationError(f"{part.name} is missing")
+        return parsed
+
+
+_HEX = Part("hex", _bytes, is_shrunk=True)
+_VALUE = (
+    Part("value", is_shrunk=True),
+    Part("magic", n.NUMBER.parse, needed=False),
+    Part("compression", n.Names(CODEC_NAMES).parse, needed=False),
+)
+"""Magic and compression stand beside the value of a MESSAGE_SET, which does not tell them."""
+
+OPERATIONS: dict[str, Operation] = {
+    "decode": Operation((_HEX,), answers.decoded),
+    "encode": Operation(_VALUE, answers.encoded),
+    "size": Operation(_VALUE, answers.measured),
+    "read": Operation(
+        (
+            _HEX,
+            Part("isolation", _isolation),
+            Part("fetchOffset", _int64, needed=False),
+            Part("highWatermark", _int64, needed=False),
+            Part("aborted", _complete(log_questions.ABORTED), needed=False, is_shrunk=True),
+            Part("checkCrcs", n.TRUTH.parse, needed=False),
+        ),
+        answers.seen,
+        log_questions.fetch_question,
+    ),
+    "convert": Operation(
+        (_HEX, Part("magic", n.NUMBER.parse), Part("baseOffset", _int64, needed=False)),
+        answers.converted,
+        log_questions.conversion_question,
+    ),
+    "sequence": Operation(
+        (Part("batches", _complete(BATCHES), is_shrunk=True),), answers.sequenced, log_questions.fates_question
+    ),
+}
+"""Every operation by its name."""
+
+WHOLE_LOG = tuple(op for op, row in OPERATIONS.items() if row.question is not None)
+"""Operations on whole logs: their requests name no type."""
+
+# --- requests -----------------------------------------------------------------------------------------
+
+
+def request_of(op: Op, wire: codec.Wire, parts: Request) -> Request:
+    """The request of an operation: the operation, the type where the request names one, and these parts."""
+    if op in WHOLE_LOG:
+        named: Request = {}
+    elif isinstance(wire, codec.MessageWire):
+        named = {"type": "MESSAGE", "message": wire.message.name, "version": wire.version}
+    else:
+        named = {"type": wire.name}
+    return {"op": op, **named, **parts}
+
+
+def parts_of(case: Case) -> Request:
+    """The parts of a case's request, in notation."""
+    return {name: entry for name, entry in case.request.items() if name in OPERATIONS[case.op].names}
