@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from conformance import codec
+from conformance.cases.encoding import FREE_FIELDS
+from conformance.cases.from_vectors import STRUCTURED
 from conformance.cases.model import (
     PASSED,
     Accepted,
+    Answer,
     AnyOf,
     Broke,
     Case,
@@ -28,6 +30,7 @@ from conformance.cases.model import (
     Refuses,
     Sequences,
     Unsupported,
+    Value,
     Verdict,
     Writes,
     WritesAs,
@@ -82,11 +85,13 @@ def _refused(expect: Expectation, outcome: Refused) -> Verdict:
             return Verdict(Kind.EITHER, "refused")
         case AnyOf(readings) if any(isinstance(reading, Refuses) for reading in readings):
             return Verdict(Kind.EITHER, "refused")
-    among = ", which agrees with no reading" if isinstance(expect, AnyOf) else ""
+    among = (
+        ", but none of the readings that the documents allow refuses these bytes" if isinstance(expect, AnyOf) else ""
+    )
     return Verdict(Kind.FAIL, said + among)
 
 
-def _accepted(case: Case, answer: dict[str, Any]) -> Verdict:
+def _accepted(case: Case, answer: Answer) -> Verdict:
     match case.expect:
         case Reads() as reading:
             return _compare(case, reading, answer)
@@ -100,13 +105,13 @@ def _accepted(case: Case, answer: dict[str, Any]) -> Verdict:
         case WritesAs(value, name):
             return _compare_meaning(replace(case, wire=codec.wire(name or case.wire)), value, _written(answer))
         case Measures(size):
-            found = _count(answer, "size")
-            return PASSED if found == size else Verdict(Kind.FAIL, f"size {found} instead of {size}")
+            stated = _count(answer, "size")
+            return PASSED if stated == size else Verdict(Kind.FAIL, f"size {stated} instead of {size}")
         case whole_log:
             return _accepted_log(whole_log, answer)
 
 
-def _accepted_log(expect: Delivers | Converts | Sequences, answer: dict[str, Any]) -> Verdict:
+def _accepted_log(expect: Delivers | Converts | Sequences, answer: Answer) -> Verdict:
     match expect:
         case Delivers():
             return judge_read(expect, answer.get("value"))
@@ -116,7 +121,7 @@ def _accepted_log(expect: Delivers | Converts | Sequences, answer: dict[str, Any
             return judge_sequence(answers, answer.get("value"))
 
 
-def _shown(case: Case, answer: dict[str, Any]) -> tuple[Any, int | None]:
+def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
     """The value and the bytes consumed as the answer shows them; raises NotationError."""
     if case.op != "decode":
         return UNSHOWN, None
@@ -124,14 +129,14 @@ def _shown(case: Case, answer: dict[str, Any]) -> tuple[Any, int | None]:
     return value, _count(answer, "consumed") if "consumed" in answer else None
 
 
-def _count(answer: dict[str, Any], name: str) -> int:
-    found = answer.get(name)
-    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        raise NotationError(f"{name}: expected a number from 0, found {found!r}")
-    return found
+def _count(answer: Answer, name: str) -> int:
+    count = answer.get(name)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise NotationError(f"{name}: expected a number from 0 up, found {count!r}")
+    return count
 
 
-def _written(answer: dict[str, Any]) -> bytes:
+def _written(answer: Answer) -> bytes:
     written = answer.get("hex")
     try:
         if isinstance(written, str):
@@ -141,7 +146,7 @@ def _written(answer: dict[str, Any]) -> bytes:
     raise NotationError(f"hex: expected hex digits, found {written!r:.60}")
 
 
-def _compare(case: Case, reading: Reads, answer: dict[str, Any]) -> Verdict:
+def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
     differs = _difference(case, reading, value, consumed)
     if differs is not None:
@@ -157,7 +162,7 @@ def _compare(case: Case, reading: Reads, answer: dict[str, Any]) -> Verdict:
     return Verdict(Kind.PASS, unobserved=unobserved) if unobserved else PASSED
 
 
-def _difference(case: Case, reading: Reads, value: Any, consumed: int | None) -> Verdict | None:
+def _difference(case: Case, reading: Reads, value: Value, consumed: int | None) -> Verdict | None:
     if value is not UNSHOWN and reading.value is not UNSHOWN:
         differs = _value_difference(case, reading.value, value)
         if differs is not None:
@@ -171,7 +176,7 @@ _MOST = 100
 """Differences looked at for one that the case is about."""
 
 
-def _value_difference(case: Case, expected: Any, actual: Any) -> Verdict | None:
+def _value_difference(case: Case, expected: Value, actual: Value) -> Verdict | None:
     """The difference to report: one that the case is about if there is any.
 
     Another field's difference is a fault all the same, but against the requirement that says what that field is.
@@ -192,16 +197,13 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def _is_about(case: Case, path: str) -> bool:
-    if case.type not in _STRUCTURED:
+    if case.type not in STRUCTURED:
         return True
     plain = _INDEX.sub("", path).removeprefix(".")
     return any(plain == about or plain.startswith(about + ".") for about in case.about)
 
 
-_STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
-
-
-def _unobserved(case: Case, reading: Reads, value: Any, consumed: int | None) -> tuple[str, ...]:
+def _unobserved(case: Case, reading: Reads, value: Value, consumed: int | None) -> tuple[str, ...]:
     missing = [] if consumed is not None else ["consumed"]
     if value is UNSHOWN:
         return ("value", *missing)
@@ -217,7 +219,7 @@ def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
     return any(hidden in ("value", path) or path.startswith(hidden + ".") for hidden in unobserved)
 
 
-def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: dict[str, Any]) -> Verdict:
+def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
     if not readings:
         return Verdict(Kind.EITHER, "accepted")
@@ -230,13 +232,13 @@ def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: dict[str, 
                     return Verdict(Kind.SKIP, "unobserved: the target shows no value")
                 return Verdict(Kind.EITHER, f"accepted, {_short(case, value)}")
             wrong.append(differs)
-    none = "accepted with an outcome that agrees with no reading"
+    none = "accepted, but none of the readings that the documents allow gives this value"
     if len(wrong) != 1:
         return Verdict(Kind.FAIL, none)
     return Verdict(Kind.FAIL, f"{none}: {wrong[0].detail}", path=wrong[0].path)
 
 
-def _short(case: Case, value: Any) -> str:
+def _short(case: Case, value: Value) -> str:
     shown = str(case.wire.notation.render(value))
     return shown if len(shown) < 80 else shown[:77] + "..."
 
@@ -245,7 +247,7 @@ def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
     start, stop = writes.ignoring
     if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
         return PASSED
-    if case.type in _STRUCTURED:
+    if case.type in STRUCTURED:
         meant = _compare_meaning(case, codec.decode(case.wire, writes.data).value, written)
         if meant.kind is not Kind.PASS:
             return meant
@@ -263,39 +265,35 @@ def _first_difference(writes: Writes, written: bytes) -> int:
     return min(len(writes.data), len(written))
 
 
-_FREE = ("batchLength", "crc", "attributes", "partitionLeaderEpoch")
-"""What an encoder does not choose, or is not judged on."""
-
-
-def _compare_meaning(case: Case, value: dict[str, Any], written: bytes) -> Verdict:
+def _compare_meaning(case: Case, value: Value, written: bytes) -> Verdict:
     """What was written, as the reference reads it, held against what should have been."""
     read = codec.decode(case.wire, written)
     if not read.ok:
         broken = read.violations[0]
         return Verdict(Kind.FAIL, f"what was written cannot be read: {broken}", requirement=broken.requirement)
     if read.consumed != len(written):
-        return Verdict(Kind.FAIL, f"{len(written) - read.consumed} bytes stand after what was written")
+        return Verdict(Kind.FAIL, f"{len(written) - read.consumed} bytes follow after the {case.type}")
     if case.type == "LOG":
         return _compare_sets(case, value, read, written)
-    found = read.value
+    meant = read.value
     if case.type == "RECORD_BATCH":
-        found = {name: entry for name, entry in found.items() if name not in _FREE}
-    differs = _written_difference(case, value, found)
+        meant = {name: entry for name, entry in meant.items() if name not in FREE_FIELDS}
+    differs = _written_difference(case, value, meant)
     if differs is None and read.remarks and case.type.startswith("MESSAGE<"):
         return _lapse(read, written)
     return differs or PASSED
 
 
-def _written_difference(case: Case, value: Any, found: Any) -> Verdict | None:
-    differs = _value_difference(case, value, found)
+def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | None:
+    differs = _value_difference(case, expected, meant)
     return None if differs is None else replace(differs, detail=f"{differs.detail} in what was written")
 
 
-def _compare_sets(case: Case, value: dict[str, Any], read: codec.Decoded, written: bytes) -> Verdict:
+def _compare_sets(case: Case, value: Value, read: codec.Decoded, written: bytes) -> Verdict:
     """A message set: what a reader gets is judged first, then the wrapper, at should, as Apache Kafka takes any."""
     plain = {"batches": tuple({**entry, "offset": 0} for entry in value["batches"]), "partial": 0}
-    found = {**read.value, "batches": tuple({**entry, "offset": 0} for entry in read.value["batches"])}
-    differs = _written_difference(case, plain, found)
+    meant = {**read.value, "batches": tuple({**entry, "offset": 0} for entry in read.value["batches"])}
+    differs = _written_difference(case, plain, meant)
     if differs is not None:
         return differs
     lapse = _written_difference(case, value, read.value) or _lapse(read, written)
@@ -306,7 +304,9 @@ def _lapse(read: codec.Decoded, written: bytes) -> Verdict:
     """What a writer of a message set should not do, though readers need not mind."""
     if read.remarks:
         first = read.remarks[0]
-        return Verdict(Kind.FAIL, f"what was written is open to doubt: {first}", requirement=first.requirement)
+        return Verdict(
+            Kind.FAIL, f"what was written can be read in more than one way: {first}", requirement=first.requirement
+        )
     spans = codec.decode("LOG", written, trail=True).spans
     first_inner = next((span for span in spans if span.path == "batches[0].value[0].offset"), None)
     if first_inner is not None and first_inner.value and stored_magic(written) == 1:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance import codec
-from conformance.cases.model import ERRORS, PASSED, Delivers, Kind, Verdict
+from conformance.cases.model import ERRORS, PASSED, Delivers, Kind, Value, Verdict
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.notation import UNSHOWN, ListOf, NotationError, unshown_paths
@@ -33,37 +31,37 @@ _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 # --- read ---------------------------------------------------------------------------------------------
 
 
-def judge_read(expected: Delivers, given: Any) -> Verdict:
+def judge_read(expected: Delivers, given: object) -> Verdict:
     """Hold what a fetch delivered against what there is to be seen. Raises NotationError."""
-    found = VIEW.parse(given)
-    error = found.get("error")
+    answered = VIEW.parse(given)
+    error = answered.get("error")
     if error is not None and error not in ERRORS:
         raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
-    verdict = _read(expected.view, found, error)
+    verdict = _read(expected.view, answered, error)
     if expected.open and verdict.kind is Kind.PASS:
         return Verdict(Kind.EITHER, "delivered")
     if expected.open and error is not None:
-        return _stopped_early(expected.view, found) or Verdict(Kind.EITHER, f"stopped with {error}")
+        return _stopped_early(expected.view, answered) or Verdict(Kind.EITHER, f"stopped with {error}")
     damage = expected.view.damage
     if verdict.kind is not Kind.FAIL or damage is None or damage.requirement not in CHECKSUM_RULES:
         return verdict
-    if _read(expected.unchecked, found, error).kind is Kind.FAIL:
+    if _read(expected.unchecked, answered, error).kind is Kind.FAIL:
         return verdict
-    hint = f"delivered in spite of a wrong checksum: {damage}"
+    hint = f"delivered although a checksum is wrong: {damage}"
     return Verdict(Kind.FAIL, hint, requirement=damage.requirement, level="should")
 
 
-def _stopped_early(view: View, found: dict[str, Any]) -> Verdict | None:
-    """What is wrong with the records handed out before an open place was refused; there may be fewer than are due."""
-    shown = found.get("records", UNSHOWN)
+def _stopped_early(view: View, answered: Value) -> Verdict | None:
+    """What is wrong with the records delivered before an open place was refused; there may be fewer than are due."""
+    shown = answered.get("records", UNSHOWN)
     count = 0 if shown is UNSHOWN else len(shown)
     return _records_differ(view, list(view.records[:count]), shown, whole=False)
 
 
-def _read(view: View, found: dict[str, Any], error: str | None) -> Verdict:
-    stop = found.get("nextOffset")
+def _read(view: View, answered: Value, error: str | None) -> Verdict:
+    stop = answered.get("nextOffset")
     due = [record for record in view.records if stop is None or error is not None or record["offset"] < stop]
-    shown = found.get("records", UNSHOWN)
+    shown = answered.get("records", UNSHOWN)
     differs = _records_differ(view, due, shown, whole=error is None)
     differs = differs or _ending(view, stop, error)
     if differs is not None:
@@ -75,7 +73,7 @@ def _read(view: View, found: dict[str, Any], error: str | None) -> Verdict:
     return Verdict(Kind.PASS, unobserved=tuple(hidden)) if hidden else PASSED
 
 
-def _records_differ(view: View, due: list[dict[str, Any]], shown: Any, *, whole: bool) -> Verdict | None:
+def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) -> Verdict | None:
     """The first record that is missing, too many or wrong; after an error, more than what is due is not looked at."""
     if shown is UNSHOWN:
         return None
@@ -83,10 +81,14 @@ def _records_differ(view: View, due: list[dict[str, Any]], shown: Any, *, whole:
     forbidden = next((at for at, offset in enumerate(offsets) if offset in view.hidden), None)
     if forbidden is not None and offsets[forbidden] not in [record["offset"] for record in view.records]:
         offset = offsets[forbidden]
-        return _failed(f"the record at offset {offset} is handed out", f"records[{forbidden}]", view.hidden[offset])
+        return _failed(
+            f"the record at offset {offset} is delivered, but an application must not see it",
+            f"records[{forbidden}]",
+            view.hidden[offset],
+        )
     early = next((at for at, offset in enumerate(offsets) if offset is not None and offset < view.fetch_offset), None)
     if early is not None:
-        hint = f"offset {offsets[early]} is handed out, the fetch was at {view.fetch_offset}"
+        hint = f"offset {offsets[early]} is delivered, but the fetch began at {view.fetch_offset}"
         return _failed(hint, f"records[{early}]", "offset.fetch-absolute")
     held = shown if whole else shown[: len(due)]
     path = next(ListOf(SEEN).mismatches(tuple(due), held, "records"), None)
@@ -94,11 +96,11 @@ def _records_differ(view: View, due: list[dict[str, Any]], shown: Any, *, whole:
         return None
     at, _, field = path.removeprefix("records[").partition("].")
     if not field:
-        return _failed(f"{len(shown)} records are delivered, {len(due)} are due", path)
+        return _failed(f"{len(shown)} records are delivered instead of {len(due)}", path)
     return _failed(f"{path} differs", path, _rule_of(field.partition("[")[0], due[int(at)], view))
 
 
-def _rule_of(field: str, record: dict[str, Any], view: View) -> str:
+def _rule_of(field: str, record: Value, view: View) -> str:
     """The requirement that says what a field of a record is."""
     if record["offset"] in view.legacy:
         return _OF_MESSAGES[field]
@@ -107,11 +109,11 @@ def _rule_of(field: str, record: dict[str, Any], view: View) -> str:
 
 
 def _ending(view: View, stop: int | None, error: str | None) -> Verdict | None:
-    """Whether damage is told of, and the next offset is right."""
+    """Whether damage is reported and the next offset is right."""
     if error is not None:
-        return None if view.damage else _failed(f"stopped with {error}, but nothing is wrong", "error")
+        return None if view.damage else _failed(f"stopped with {error}, but the log is not damaged", "error")
     if view.damage is not None and (stop is None or not view.fetch_offset < stop <= view.next_offset):
-        return _failed(f"nothing is said of the damage: {view.damage}", "error", view.damage.requirement)
+        return _failed(f"the damage is not reported: {view.damage}", "error", view.damage.requirement)
     return None if stop is None else _next(view, stop)
 
 
@@ -119,7 +121,9 @@ def _next(view: View, stop: int) -> Verdict | None:
     if stop > view.next_offset:
         return _failed(f"nextOffset {stop} is beyond the last whole entry", "nextOffset", _NEXT)
     if stop <= view.fetch_offset < view.next_offset:
-        return _failed(f"nextOffset {stop} does not move on: the next fetch brings the same", "nextOffset", _NEXT)
+        return _failed(
+            f"nextOffset {stop} does not move on: the next fetch would return the same records", "nextOffset", _NEXT
+        )
     if stop != view.fetch_offset and stop not in view.ends:
         hint = f"nextOffset {stop} is not the end of an entry"
         return Verdict(Kind.FAIL, hint, path="nextOffset", requirement=_NEXT, level="should")
@@ -133,28 +137,27 @@ def _failed(detail: str, path: str, requirement: str = "") -> Verdict:
 # --- convert ------------------------------------------------------------------------------------------
 
 
-def judge_converted(records: tuple[dict[str, Any], ...], written: bytes) -> Verdict:
+def judge_converted(records: tuple[Value, ...], written: bytes) -> Verdict:
     """Hold what a converter wrote, as the reference reads it, against what should be in it."""
     read = codec.decode("LOG", written)
     if not read.ok:
         broken = read.violations[0]
         return _failed(f"what was written cannot be read: {broken}", "hex", broken.requirement)
     if read.value["partial"]:
-        return _failed(f"{read.value['partial']} bytes of a cut entry end what was written", "hex")
-    found = flattened(read.value["batches"])
-    path = next(CONVERTED.mismatches(records, found), None)
+        return _failed(f"what was written ends with {read.value['partial']} bytes of a cut entry", "hex")
+    path = next(CONVERTED.mismatches(records, flattened(read.value["batches"])), None)
     return PASSED if path is None else _failed(f"{path} differs in what was written", path)
 
 
 # --- sequence -----------------------------------------------------------------------------------------
 
 
-def judge_sequence(answers: tuple[frozenset[str], ...], given: Any) -> Verdict:
+def judge_sequence(answers: tuple[frozenset[str], ...], given: object) -> Verdict:
     """Hold an answer for each batch against those that are right. Raises NotationError."""
     if not isinstance(given, list) or len(given) != len(answers) or not all(entry in ANSWERS for entry in given):
         raise NotationError(f"value: expected {len(answers)} of {', '.join(ANSWERS)}, found {given!r:.80}")
-    for index, (right, found) in enumerate(zip(answers, given, strict=True)):
-        if found not in right:
-            return _failed(f"batch {index} is answered {found}, not {' or '.join(sorted(right))}", f"[{index}]")
+    for index, (right, fate) in enumerate(zip(answers, given, strict=True)):
+        if fate not in right:
+            return _failed(f"batch {index} is answered {fate} instead of {' or '.join(sorted(right))}", f"[{index}]")
     met = [entry for right, entry in zip(answers, given, strict=True) if len(right) > 1]
     return Verdict(Kind.EITHER, "answered " + ", ".join(met)) if met else PASSED
