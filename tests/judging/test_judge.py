@@ -128,9 +128,9 @@ def test_an_answer_is_judged_by_the_expectation(expect, outcome, verdict):
 
 def test_a_value_at_an_open_place_that_has_one_reading_is_told_by_what_differs_from_it():
     found = judge(case(OPEN), Accepted({"value": 0, "consumed": 1}))
-    assert found.detail.endswith("no reading: 1 bytes consumed instead of 2")
+    assert found.detail.endswith("gives this value: 1 bytes consumed instead of 2")
     assert found.path == "consumed"
-    assert judge(case(VALUES), Accepted({"value": 1})).detail.endswith("no reading")
+    assert judge(case(VALUES), Accepted({"value": 1})).detail.endswith("gives this value")
 
 
 @pytest.mark.parametrize("level", ["should", "may", "informative"])
