@@ -180,7 +180,7 @@ _UNSEEN = _names(
     # findings, trails, and what only remarks and the choice of requirements go by
     "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation Stream._violation hint",
     "rule_of _RULES MESSAGE_RULES Layout.rules_by_name _is_append_time _around _unordered",
-    "CODEC_AT count_at after_key codec/record_batch.py:_at",
+    "CODEC_AT count_at after_key _high_bits codec/record_batch.py:_at",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     # whether a refusal is open

@@ -12,7 +12,7 @@ from conformance import codec
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import Case
 from conformance.cases.vector_files import Requirement, Vector, read_requirements, read_vectors
-from conformance.codec.messages import Message
+from conformance.codec.message_definition import Message
 from conformance.errors import FileError
 
 VECTORS = Path(__file__).parent.parent / "vectors"

@@ -15,16 +15,9 @@ from itertools import combinations
 
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.record_batch import (
-    ATTRIBUTES,
-    CHECKSUMMED,
-    CONTROL_RECORD,
-    CONTROL_TYPES,
-    OVERHEAD,
-    PACKED_LAYOUT,
-    RECORD,
-    TIMESTAMP_TYPES,
-)
+from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
+from conformance.codec.record import RECORD
+from conformance.codec.record_batch import ATTRIBUTES, CHECKSUMMED, OVERHEAD, PACKED_LAYOUT, TIMESTAMP_TYPES
 from conformance.codec.structure import Values, write
 
 Row = dict[str, str]

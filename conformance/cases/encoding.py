@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from conformance import codec
 from conformance.cases.model import NotAsked, Question, Request, Value, Writes, WritesAs
+from conformance.codec.batch_building import ENCODE_FIELDS, RECORD_ENCODE_FIELDS
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.record_batch import BATCH_LAYOUT, ENCODE_FIELDS, HEADER_SIZE, RECORD_ENCODE_FIELDS
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
 
 LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
 """Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""

@@ -27,7 +27,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.message_set import LAYOUTS
+from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, unknown_fields
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_size
 

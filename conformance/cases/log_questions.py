@@ -19,8 +19,8 @@ from conformance.cases.model import (
     Sequences,
     Value,
 )
+from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES, first_offset
-from conformance.codec.message_set import is_wrapper
 from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
 from conformance.semantics.conversion import convert, converted

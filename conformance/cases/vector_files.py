@@ -11,7 +11,7 @@ from typing import Any
 from conformance import codec
 from conformance.cases.model import LEVELS
 from conformance.cases.yaml_files import Row, load
-from conformance.codec.messages import type_name
+from conformance.codec.message_definition import type_name
 from conformance.definitions.files import parse_definition
 from conformance.errors import FileError
 

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from conformance.codec.batch_building import encode_built
+from conformance.codec.control_record import CONTROL_RECORD
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Openness, Span, Unencodable, Violation
 from conformance.codec.log import LOG, Entry, entries
+from conformance.codec.message_definition import Message
 from conformance.codec.message_set import MESSAGE_SET, encode_set
-from conformance.codec.messages import Message, MessageWire, wire_of
+from conformance.codec.messages import MessageWire, wire_of
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, array_of
-from conformance.codec.record_batch import CONTROL_RECORD, RECORD, RECORD_BATCH, encode_built
+from conformance.codec.record import RECORD
+from conformance.codec.record_batch import RECORD_BATCH
 from conformance.codec.wire import Wire
 from conformance.errors import UserError
 

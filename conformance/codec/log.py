@@ -8,24 +8,10 @@ from typing import Any
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Unencodable, Violation
-from conformance.codec.message_set import (
-    ENTRY,
-    LAYOUTS,
-    MESSAGE_RULES,
-    encode_entry,
-    is_cut_off,
-    read_entry,
-)
-from conformance.codec.record_batch import (
-    BATCH_LAYOUT,
-    HEADER_LAYOUT,
-    MAGIC_AT,
-    OVERHEAD,
-    RECORD_BATCH,
-    RECORD_LAYOUT,
-    stored_magic,
-    stored_size,
-)
+from conformance.codec.legacy_message import LAYOUTS, is_cut_off
+from conformance.codec.message_set import ENTRY, MESSAGE_RULES, encode_entry, read_entry
+from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
+from conformance.codec.record_batch import BATCH_LAYOUT, MAGIC_AT, OVERHEAD, RECORD_BATCH, stored_magic, stored_size
 from conformance.codec.wire import Wire
 
 _MAGICS = (*LAYOUTS, 2)

@@ -8,7 +8,6 @@ producerEpoch baseSequence recordCount records...
 
 from __future__ import annotations
 
-import struct
 from ctypes import c_int64
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,9 +16,10 @@ from typing import Any
 from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
+from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
-from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized
-from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32, VARINT, VARLONG
+from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
+from conformance.codec.record import RECORD
 from conformance.codec.structure import (
     Bits,
     ByteLength,
@@ -35,86 +35,6 @@ from conformance.codec.structure import (
 from conformance.codec.wire import Wire
 
 _INT64_MAX = (1 << 63) - 1
-
-# --- header -------------------------------------------------------------------------------------------
-
-_HEADER_KEY = sized(
-    "header key",
-    Prefix(VARINT, null_rule="header.key-not-nullable", negative_rule="header.key-not-nullable"),
-    CHARACTERS,
-    "header.key-length",
-)
-
-
-def _nullable_bytes(rule: str, truncated: str) -> Wire:
-    prefix = Prefix(VARINT, nullable=True, negative_rule=rule, negative_open=True)
-    return sized("bytes", prefix, OCTETS, truncated)
-
-
-def _nul_in_key(cursor: Cursor, found: str, start: int) -> None:
-    if "\0" in found:
-        cursor.remark("header.key-no-nul", "U+0000 in a header key", at=start)
-
-
-HEADER_LAYOUT = Layout(
-    "Header",
-    (
-        Field("key", _HEADER_KEY, "header.key-bytes", check=_nul_in_key),
-        Field(
-            "value", _nullable_bytes("header.value-absent-when-negative", "header.value-length"), "header.value-length"
-        ),
-    ),
-)
-HEADER = wire_of(HEADER_LAYOUT)
-
-# --- record -------------------------------------------------------------------------------------------
-
-
-def _unused_attributes(cursor: Cursor, found: int, start: int) -> None:
-    if found:
-        cursor.remark("record.attributes-zero", f"attributes {found}, no bit is in use", at=start)
-
-
-def _negative_delta(cursor: Cursor, found: int, start: int) -> None:
-    if found < 0:
-        cursor.remark("record.offset-delta", f"offset delta {found}", at=start)
-
-
-def _refuse_attributes(value: Any) -> None:
-    if value != 0:
-        raise Unencodable("record.attributes-zero", f"attributes {value!r}, a writer puts 0")
-
-
-RECORD_LAYOUT = Layout(
-    "RECORD",
-    (
-        Field(
-            "length",
-            VARINT,
-            "record.length-covers-attributes-to-headers",
-            derive=ByteLength("record.length-mismatch-rejected"),
-        ),
-        Field("attributes", INT8, "record.attributes-zero", check=_unused_attributes, refuse=_refuse_attributes),
-        Field("timestampDelta", VARLONG, "record.timestamp-delta"),
-        Field("offsetDelta", VARINT, "record.offset-delta", check=_negative_delta),
-        Field("key", _nullable_bytes("record.key-absent-when-negative", "record.key-length"), "record.key-length"),
-        Field(
-            "value", _nullable_bytes("record.value-absent-when-negative", "record.value-length"), "record.value-length"
-        ),
-        Field(
-            "headers",
-            array(
-                "headers",
-                Prefix(VARINT, null_rule="record.headers-count", negative_rule="record.headers-count"),
-                HEADER,
-                "record.headers-follow-count",
-            ),
-            "record.headers-follow-count",
-        ),
-    ),
-    hidden=("length",),
-)
-RECORD = wire_of(RECORD_LAYOUT)
 
 # --- records region -----------------------------------------------------------------------------------
 
@@ -370,127 +290,6 @@ def stored_magic(data: bytes, at: int = 0) -> int:
     return data[at + MAGIC_AT] if len(data) - at > MAGIC_AT else -1
 
 
-ENCODE_FIELDS = (
-    "baseOffset",
-    "partitionLeaderEpoch",
-    "compression",
-    "timestampType",
-    "isTransactional",
-    "isControlBatch",
-    "producerId",
-    "producerEpoch",
-    "baseSequence",
-    "records",
-)
-"""What an encoder is told of a batch; it derives the rest."""
-
-RECORD_ENCODE_FIELDS = ("offset", "timestamp", "key", "value", "headers")
-
-
-def build(request: Values) -> Values:
-    """All fields of the batch that an application's choices make (ENCODE_FIELDS, records with RECORD_ENCODE_FIELDS).
-
-    baseTimestamp is the first record's timestamp, maxTimestamp the largest, lastOffsetDelta the last record's offset
-    relative to baseOffset. Raises Unencodable for a batch without records or a field that is missing.
-    """
-    for name in ENCODE_FIELDS:
-        if name not in request:
-            raise Unencodable("general.exact-encoding", f"{name} is missing")
-    records = request["records"]
-    if not records:
-        raise Unencodable("batch.one-or-more-records", "a producer's batch has at least one record")
-    for index, record in enumerate(records):
-        for name in RECORD_ENCODE_FIELDS:
-            if name not in record:
-                raise Unencodable("general.exact-encoding", f"records[{index}].{name} is missing")
-    base, origin = request["baseOffset"], records[0]["timestamp"]
-    return {
-        **{name: request[name] for name in ENCODE_FIELDS},
-        "lastOffsetDelta": records[-1]["offset"] - base,
-        "baseTimestamp": origin,
-        "maxTimestamp": max(record["timestamp"] for record in records),
-        "records": tuple(
-            {
-                **record,
-                "attributes": 0,
-                "offsetDelta": record["offset"] - base,
-                "timestampDelta": record["timestamp"] - origin,
-            }
-            for record in records
-        ),
-    }
-
-
-def encode_built(request: Values) -> bytes:
-    """The bytes of the batch that `build` makes."""
-    return RECORD_BATCH.encode(build(request))
-
-
 def sealed(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
     """One batch with its length and checksum made right for the bytes it has; too short a one is left as it is."""
     return BATCH_LAYOUT.sealed(batch, [*["batchLength"] * length, *["crc"] * crc])
-
-
-# --- control record -----------------------------------------------------------------------------------
-
-CONTROL_TYPES = (
-    "ABORT",
-    "COMMIT",
-    "LEADER_CHANGE",
-    "SNAPSHOT_HEADER",
-    "SNAPSHOT_FOOTER",
-    "KRAFT_VERSION",
-    "KRAFT_VOTERS",
-)
-"""Markers of transactions and the others that Apache Kafka's code knows (record-batch#control-record-types)."""
-
-CONTROL_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTROL_TYPES)))
-"""The keys of their records, of version 0."""
-
-
-def _open_version(cursor: Cursor, found: int, start: int) -> None:
-    if found:
-        openness = Openness.ANY_VALUE if found > 0 else Openness.OPEN
-        cursor.remark("control.version-zero", f"version {found}, the current one is 0", at=start, openness=openness)
-
-
-def _open_type(cursor: Cursor, found: int, start: int) -> None:
-    if not 0 <= found <= 1:
-        cursor.remark("control.type-unknown", f"type {found}", at=start)
-
-
-def _open_rest(cursor: Cursor, values: Values, start: int) -> None:
-    del values, start
-    if cursor.left:
-        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", openness=Openness.ANY_VALUE)
-
-
-def _truncated(wire: Wire, rule: str) -> Wire:
-    """The same number, with its own requirement for bytes that are not there."""
-
-    def decode(cursor: Cursor) -> Any:
-        if cursor.left < wire.smallest:
-            cursor.fail(rule, f"{wire.smallest} bytes are needed, {cursor.left} are left")
-        return wire.decode(cursor)
-
-    return Wire(wire.name, decode, wire.encode, wire.notation, wire.smallest, wire.edges)
-
-
-_CONTROL_INT16 = _truncated(INT16, "control.key-layout")
-_TYPE = Wire(
-    "INT16",
-    _CONTROL_INT16.decode,
-    INT16.encode,
-    n.Names(CONTROL_TYPES, further=("UNKNOWN",)),
-    INT16.smallest,
-    (0, 1),
-)
-
-CONTROL_RECORD = wire_of(
-    Layout(
-        "CONTROL_RECORD",
-        (Field("version", _CONTROL_INT16, check=_open_version), Field("type", _TYPE, check=_open_type)),
-        rules=(_open_rest,),
-    )
-)
-"""The key of a control record (record-batch#control-record-format, message-format#control-batches)."""

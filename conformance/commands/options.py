@@ -17,7 +17,7 @@ from conformance.errors import MachineError, UsageError
 from conformance.reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from conformance.codec.messages import Message
+    from conformance.codec.message_definition import Message
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from conformance.codec.messages import Versions
+from conformance.codec.message_definition import Versions
 from conformance.definitions.attributes import Attributes
 from conformance.definitions.findings import shown
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from conformance.codec.messages import NONE, Member, Message, Versions
+from conformance.codec.message_definition import NONE, Member, Message, Versions
 from conformance.definitions.files import Definitions
 from conformance.definitions.ranges import over
 from conformance.definitions.rules import PLAIN, commons_of, joined

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from conformance.codec.messages import Message
+from conformance.codec.message_definition import Message
 from conformance.definitions.findings import SOME, Finding, shown
 from conformance.definitions.parser import parse_definition
 from conformance.errors import UserError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from conformance.codec.messages import SCALARS, Member, Message
+from conformance.codec.message_definition import SCALARS, Member, Message
 
 PLAIN = frozenset(SCALARS)
 """Types that are not structures."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.codec.messages import Member, Message, Versions
+from conformance.codec.message_definition import Member, Message, Versions
 from conformance.definitions.files import Definitions
 from conformance.definitions.ranges import over, without
 from conformance.definitions.rules import Problems, Rule

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.codec.messages import Message
+from conformance.codec.message_definition import Message
 from conformance.running.policy import FailurePolicy
 from conformance.targets.session import Allowance
 

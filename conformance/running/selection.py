@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conformance.cases.catalog import Catalog, as_of, select
 from conformance.cases.model import Case
-from conformance.codec.messages import Message
+from conformance.codec.message_definition import Message
 from conformance.errors import UsageError
 from conformance.strategies.seeded.cases import case_of, generated_cases, message_types, types_for
 

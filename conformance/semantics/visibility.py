@@ -15,13 +15,13 @@ from typing import Any
 from conformance import codec
 from conformance.codec import Openness
 from conformance.codec import notation as n
+from conformance.codec.control_record import CONTROL_TYPES
+from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
-from conformance.codec.message_set import LAYOUTS
+from conformance.codec.record import RECORD
 from conformance.codec.record_batch import (
     BATCH_LAYOUT,
-    CONTROL_TYPES,
     HEADER_SIZE,
-    RECORD,
     TIMESTAMP_TYPES,
     sealed,
     stored_magic,

@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.cases.model import ERRORS, Accepted, Broke, Case, Outcome, Refused, Unsupported
 from conformance.cases.operations import WHOLE_LOG
-from conformance.codec.messages import LAST, Versions
+from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import TargetError
 
 PROTOCOL = 1

@@ -15,7 +15,7 @@ from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import decode_case, encode_case, log_case
 from conformance.cases.model import Case, NotAsked, Op
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.messages import Message, type_name
+from conformance.codec.message_definition import Message, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded.choices import Dice
 from conformance.strategies.seeded.generator import VERSION, dice_of, drawn, skewed, unencodable

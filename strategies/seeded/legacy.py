@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.codec.compression import CODECS
-from conformance.codec.message_set import LAYOUTS, sealed_message
+from conformance.codec.legacy_message import LAYOUTS, sealed_message
 from conformance.codec.structure import write
 from conformance.strategies.seeded.choices import Dice
 

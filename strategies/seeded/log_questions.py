@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance import codec
+from conformance.codec.batch_building import build
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.record_batch import build
 from conformance.semantics.compaction import compacted
 from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED

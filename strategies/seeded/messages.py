@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.codec.messages import FIXED, SIZED, UNKNOWN, Member, Message, default_of
+from conformance.codec.message_definition import FIXED, SIZED, UNKNOWN, Member, Message, default_of
 from conformance.codec.notation import is_nan
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from conformance import codec
 from conformance.codec import Span
 from conformance.codec.compression import CODECS
+from conformance.codec.legacy_message import LAYOUTS, sealed_message
 from conformance.codec.log import extents
-from conformance.codec.message_set import LAYOUTS, sealed_message
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, sealed, stored_magic
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.codec.messages import type_name
+from conformance.codec.message_definition import type_name
 from conformance.definitions.files import read_definitions
 from conformance.errors import FileError
 from conformance.targets import resolve

@@ -160,7 +160,7 @@ DEADLY = [
     ("codec/structure.py", "if computed != found:", "!= -> =="),
     ("codec/structure.py", "self.checksum.name", "blame -> pass"),
     ("codec/structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
-    ("codec/message_set.py", "if rest < OVERHEAD:", "< -> <="),
+    ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),
     ("codec/framings.py", "zlib.decompressobj(", "+ -> -"),
     ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
     ("semantics/sequences.py", "if span in producer.batches:", "in -> not in"),

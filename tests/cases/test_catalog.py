@@ -26,8 +26,8 @@ from conformance.cases.model import (
 )
 from conformance.cases.vector_files import hex_pieces, read_requirements, read_vectors
 from conformance.cases.yaml_files import load
+from conformance.codec.batch_building import ENCODE_FIELDS
 from conformance.codec.notation import UNSHOWN
-from conformance.codec.record_batch import ENCODE_FIELDS
 from conformance.errors import FileError
 from conformance.judging.judge import judge
 from conformance.targets import reference

@@ -11,7 +11,7 @@ import pytest
 
 from conformance import codec
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.message_set import SMALLEST
+from conformance.codec.legacy_message import SMALLEST
 
 MAGICS = (0, 1)
 WRITTEN = ("none", "gzip", "snappy", "lz4")

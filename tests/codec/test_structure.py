@@ -6,8 +6,10 @@ import pytest
 
 from conformance import codec
 from conformance.codec import record_batch
-from conformance.codec.message_set import LAYOUTS, SMALLEST, encode_set, sealed_message
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, RECORD_LAYOUT, sealed
+from conformance.codec.legacy_message import LAYOUTS, SMALLEST, sealed_message
+from conformance.codec.message_set import encode_set
+from conformance.codec.record import RECORD_LAYOUT
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, sealed
 
 PLACES = {
     **{"baseOffset": 0, "batchLength": 8, "partitionLeaderEpoch": 12, "magic": 16, "crc": 17, "attributes": 21},

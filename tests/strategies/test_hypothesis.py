@@ -18,7 +18,8 @@ import conformance
 from conformance import codec, strategies
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.messages import UNKNOWN, wire_of
+from conformance.codec.message_definition import UNKNOWN
+from conformance.codec.messages import wire_of
 from conformance.codec.primitives import ARRAYS, PRIMITIVES
 from conformance.definitions.files import parse_definition
 from conformance.semantics.visibility import Aborted, view

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32, CRC32C
-from conformance.codec.message_set import LAYOUTS, SMALLEST
+from conformance.codec.legacy_message import LAYOUTS, SMALLEST
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, OVERHEAD, stored_size
 from conformance.pipeline.audit.segments import Part, Segment, file_system_of
 

@@ -15,16 +15,10 @@ import numpy as np
 
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
+from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed
-from conformance.codec.record_batch import (
-    BATCH_LAYOUT,
-    CHECKSUMMED,
-    CONTROL_KEYS,
-    HEADER_SIZE,
-    OVERHEAD,
-    RECORD,
-    SMALLEST,
-)
+from conformance.codec.record import RECORD
+from conformance.codec.record_batch import BATCH_LAYOUT, CHECKSUMMED, HEADER_SIZE, OVERHEAD, SMALLEST
 from conformance.pipeline.audit import kernels
 from conformance.pipeline.audit.kernels import COLUMNS, HEADER_COLUMNS, Rows
 

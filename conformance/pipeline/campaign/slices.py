@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from conformance import __version__
 from conformance.cases.catalog import Catalog
 from conformance.cases.model import Case
-from conformance.codec.messages import Message
+from conformance.codec.message_definition import Message
 from conformance.strategies.seeded.cases import cases_at
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets.session import Allowance

@@ -1,0 +1,79 @@
+"""The key of a control record (record-batch#control-record-format), as a table."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.primitives import INT16
+from conformance.codec.structure import (
+    Field,
+    Layout,
+    Values,
+    wire_of,
+)
+from conformance.codec.wire import Wire
+
+CONTROL_TYPES = (
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+)
+"""Markers of transactions and the others that Apache Kafka's code knows (record-batch#control-record-types)."""
+
+CONTROL_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTROL_TYPES)))
+"""The keys of their records, of version 0."""
+
+
+def _open_version(cursor: Cursor, found: int, start: int) -> None:
+    if found:
+        openness = Openness.ANY_VALUE if found > 0 else Openness.OPEN
+        cursor.remark("control.version-zero", f"version {found}, the current one is 0", at=start, openness=openness)
+
+
+def _open_type(cursor: Cursor, found: int, start: int) -> None:
+    if not 0 <= found <= 1:
+        cursor.remark("control.type-unknown", f"type {found}", at=start)
+
+
+def _open_rest(cursor: Cursor, values: Values, start: int) -> None:
+    del values, start
+    if cursor.left:
+        cursor.remark("control.key-layout", f"{cursor.left} bytes after the type", openness=Openness.ANY_VALUE)
+
+
+def _truncated(wire: Wire, rule: str) -> Wire:
+    """The same number, with its own requirement for bytes that are not there."""
+
+    def decode(cursor: Cursor) -> Any:
+        if cursor.left < wire.smallest:
+            cursor.fail(rule, f"{wire.smallest} bytes are needed, {cursor.left} are left")
+        return wire.decode(cursor)
+
+    return Wire(wire.name, decode, wire.encode, wire.notation, wire.smallest, wire.edges)
+
+
+_CONTROL_INT16 = _truncated(INT16, "control.key-layout")
+_TYPE = Wire(
+    "INT16",
+    _CONTROL_INT16.decode,
+    INT16.encode,
+    n.Names(CONTROL_TYPES, further=("UNKNOWN",)),
+    INT16.smallest,
+    (0, 1),
+)
+
+CONTROL_RECORD = wire_of(
+    Layout(
+        "CONTROL_RECORD",
+        (Field("version", _CONTROL_INT16, check=_open_version), Field("type", _TYPE, check=_open_type)),
+        rules=(_open_rest,),
+    )
+)
+"""The key of a control record (record-batch#control-record-format, message-format#control-batches)."""

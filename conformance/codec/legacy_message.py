@@ -1,0 +1,320 @@
+"""Messages of magic 0 and 1, wrappers among them (message-format#old-message-format), as tables.
+
+0      8            12  16    17         18                        magic 1: 18         26
+offset message_size crc magic attributes key value                 ...      timestamp  key value
+
+A message with a codec in its attributes is a wrapper: its value is a compressed message set, whose messages are the
+real ones (the documents call them inner messages).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec import record_batch
+from conformance.codec.checksums import CRC32
+from conformance.codec.compression import CODEC_NAMES, CODECS
+from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.lengths import OCTETS, Prefix, sized
+from conformance.codec.primitives import INT8, INT32, INT64, UINT32
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    MAGIC_AT,
+    OVERHEAD,
+    TIMESTAMP_TYPES,
+    stored_magic,
+    stored_size,
+)
+from conformance.codec.structure import (
+    Bits,
+    ByteLength,
+    ChecksumOf,
+    Constant,
+    Field,
+    Layout,
+    Values,
+    read,
+    smallest,
+    write,
+)
+from conformance.codec.wrapper import place_inner
+
+_BATCH = 2
+"""The magic of record batches."""
+
+_FIT = (1 << 31) - 1 - OVERHEAD
+"""A size above this overflows a signed 32-bit number once the 12 bytes before it are added."""
+
+_SIZE_AT = BATCH_LAYOUT.offset("batchLength")
+
+
+# --- fields -------------------------------------------------------------------------------------------
+
+_VALUE_LENGTH = Prefix(INT32, nullable=True, negative_rule="legacy.value-nullable", negative_open=True)
+_KEY = sized(
+    "key",
+    Prefix(INT32, nullable=True, negative_rule="legacy.key-nullable", negative_open=True),
+    OCTETS,
+    "robustness.message-key-length",
+)
+_VALUE = sized("value", _VALUE_LENGTH, OCTETS, "message-set.size-mismatch-rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """The value of a message; that of a wrapper is opened, and its messages are kept under `messages`."""
+
+    notation: Any = n.HEX
+    smallest: int = _VALUE.smallest
+
+    def read(self, cursor: Cursor, values: Values) -> bytes | None:
+        """The bytes of a plain message, None for a wrapper."""
+        start, codec = cursor.pos, values["compression"]
+        found: bytes | None = _VALUE.decode(cursor)
+        if not codec:
+            return found
+        at = start + _VALUE_LENGTH.wire.smallest
+        if codec >= len(CODECS):
+            cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=start)
+        if not CODECS[codec].is_read_in(values["magic"]):
+            hint = f"{CODECS[codec].name} is not a codec of magic {values['magic']}"
+            cursor.fail("legacy.v1-attributes", hint, at=start)
+        if cursor.layer:
+            hint = "a compressed message inside a compressed message"
+            cursor.fail("recursive.wrapper-holds-set", hint, at=start, open=True)
+        if found is None:
+            cursor.fail("recursive.wrapper-holds-set", "a wrapper without a value", at=start, open=True)
+        mend = CODECS[codec].mend_magic_0
+        if values["magic"] == 0 and mend is not None:
+            found = mend(found)
+        outer, cursor.pos = cursor.pos, at
+        plain = CODECS[codec].open(cursor, found)
+        cursor.pos = outer
+        layers = cursor.findings.layers
+        layers.append(plain)
+        values["messages"] = _inner(Cursor(plain, cursor.findings, layer=len(layers), path=cursor.path))
+        return None
+
+    def write(self, values: Values) -> bytes:
+        """The value, or the compressed set of a wrapper's messages."""
+        if not values["compression"]:
+            return _VALUE.encode(values["value"])
+        plain = b"".join(write(LAYOUTS[inner["magic"]], inner) for inner in values["messages"])
+        return _VALUE.encode(CODECS[values["compression"]].write(plain))
+
+
+def _inner(cursor: Cursor) -> list[Values]:
+    """The messages of a wrapper's set."""
+    found: list[Values] = []
+    base = cursor.path
+    while cursor.left:
+        if is_cut_off(cursor):
+            # Where a size is there to be read, Apache Kafka sets so much memory aside before it looks for the bytes.
+            rule = "message-set.no-count" if cursor.left < OVERHEAD else "robustness.inner-message"
+            cursor.remark(rule, "the last inner message is cut off", openness=Openness.ANY_VALUE)
+            break
+        cursor.count(1)
+        if cursor.tracing:
+            cursor.path = f"{base}[{len(found)}]"
+        start = cursor.pos
+        found.append(read_message(cursor, is_inner=True))
+        cursor.span("", start)
+    cursor.path = base
+    if not found:
+        cursor.fail("recursive.wrapper-holds-set", "no message inside a wrapper", open=True)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Slack:
+    """Bytes between the value and the end that message_size gives: the checksum covers them, Kafka passes them over."""
+
+    notation: Any = n.HEX
+    smallest: int = 0
+
+    def read(self, cursor: Cursor, values: Values) -> bytes:
+        """Whatever is left."""
+        del values
+        if cursor.left:
+            cursor.remark("message-set.size-mismatch-rejected", f"{cursor.left} bytes after the value")
+        found = cursor.data[cursor.pos : cursor.end]
+        cursor.pos = cursor.end
+        return found
+
+    def write(self, values: Values) -> bytes:
+        """Nothing."""
+        del values
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Crc:
+    """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
+
+    def check(self, cursor: Cursor, start: int, found: int) -> None:
+        """Notes a mismatch and lets reading go on."""
+        begin = start - LAYOUTS[0].offset("crc")
+        compression = LAYOUTS[0].peek("compression", cursor.data, begin)
+        rule = "legacy.wrapper-crc-checked" if compression else "legacy.crc-checked"
+        ChecksumOf(CRC32, rule).check(cursor, start, found)
+
+    def compute(self, values: Values, tail: bytes) -> int:
+        """The checksum of what follows."""
+        del values
+        return CRC32.compute(tail)
+
+
+# --- rules over a whole message -----------------------------------------------------------------------
+
+
+def _high_bits(known: int) -> Callable[[Cursor, Any, int], None]:
+    def check(cursor: Cursor, found: int, start: int) -> None:
+        if found & 0xFF >> known << known:
+            hint = f"attributes {found & 0xFF:02x} has bits set that mean nothing"
+            cursor.remark("legacy.attributes-high-bits-zero", hint, at=start)
+
+    return check
+
+
+def _leaves_room(cursor: Cursor, key: bytes | None, start: int) -> None:
+    del key
+    if cursor.left < _VALUE_LENGTH.wire.smallest:
+        hint = f"a key that leaves {cursor.left} bytes for the value's length"
+        cursor.fail("robustness.message-key-length", hint, at=start)
+
+
+def _open_places(cursor: Cursor, message: Values, start: int) -> None:
+    if message["offset"] < 0:
+        cursor.remark("message-set.entry-layout", f"offset {message['offset']}", at=start)
+    if message.get("timestamp", 0) < -1:
+        at = start + LAYOUTS[1].offset("timestamp")
+        cursor.remark("legacy.timestamp-milliseconds", f"timestamp {message['timestamp']}", at=at)
+    if "messages" in message and message["key"] is not None:
+        after_key = start + LAYOUTS[message["magic"]].offset("key") + _VALUE_LENGTH.wire.smallest
+        cursor.remark("recursive.wrapper-key-null", "a wrapper with a key", at=after_key)
+
+
+# --- the tables ---------------------------------------------------------------------------------------
+
+_COMPRESSION = n.Names(CODEC_NAMES)
+
+
+def _counted(magic: int, attributes: Field, *timestamp: Field) -> tuple[Field, ...]:
+    """The fields that message_size counts."""
+    return (
+        Field("crc", UINT32, "legacy.crc32-not-crc32c", _Crc()),
+        Field("magic", INT8, "format.magic-versions", Constant(magic, "format.magic-versions")),
+        attributes,
+        *timestamp,
+        Field("key", _KEY, "legacy.key-nullable", check=_leaves_room),
+        Field("value", _Value(), "legacy.value-nullable"),
+        Field("slack", _Slack(), "message-set.size-mismatch-rejected"),
+    )
+
+
+_COUNTED = {
+    0: _counted(
+        0,
+        Field(
+            "attributes",
+            INT8,
+            "legacy.v0-attributes",
+            bits=(Bits("compression", 0, 3, _COMPRESSION, "legacy.v0-attributes"),),
+            check=_high_bits(3),
+        ),
+    ),
+    1: _counted(
+        1,
+        Field(
+            "attributes",
+            INT8,
+            "legacy.v1-attributes",
+            bits=(
+                Bits("compression", 0, 3, _COMPRESSION, "legacy.v1-attributes"),
+                Bits("timestampType", 3, 1, n.Names(TIMESTAMP_TYPES), "legacy.v1-attributes"),
+            ),
+            check=_high_bits(4),
+        ),
+        Field("timestamp", INT64, "legacy.timestamp-milliseconds"),
+    ),
+}
+
+SMALLEST = {magic: smallest(fields) for magic, fields in _COUNTED.items()}
+"""Bytes that message_size counts at least: null key and null value (record-batch#magic-0, #magic-1)."""
+
+_TOO_SMALL = {0: "", 1: "robustness.message-size-v1"}
+"""What a smaller size breaks, where that is a requirement of its own."""
+
+LAYOUTS = {
+    magic: Layout(
+        f"MESSAGE_{magic}",
+        (
+            Field("offset", INT64, "message-set.entry-layout"),
+            Field(
+                "messageSize",
+                INT32,
+                "message-set.entry-layout",
+                ByteLength("message-set.size-mismatch-rejected", SMALLEST[magic], _TOO_SMALL[magic]),
+            ),
+            *counted,
+        ),
+        rules=(_open_places, place_inner),
+    )
+    for magic, counted in _COUNTED.items()
+}
+"""The layout of a message by its magic."""
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+def is_cut_off(cursor: Cursor, *, magics: tuple[int, ...] = (0, 1)) -> bool:
+    """Whether what is left is an entry cut off at the end; a size too small is refused wherever it stands."""
+    start, rest = cursor.pos, cursor.left
+    if rest < OVERHEAD:
+        return True
+    size = stored_size(cursor.data, start)
+    if size < SMALLEST[0]:
+        rule = "batch.length-wrong-rejected" if _BATCH in magics else "message-set.size-mismatch-rejected"
+        cursor.fail(rule, f"size {size} is below that of any entry", at=start + _SIZE_AT)
+    is_cut = size > rest - OVERHEAD
+    if is_cut:
+        _doubt_cut(cursor, size, magics)
+    return is_cut
+
+
+def _doubt_cut(cursor: Cursor, size: int, magics: tuple[int, ...]) -> None:
+    """What others may refuse at the entry that is cut off at the cursor."""
+    # While the magic is not to be seen, the entry may be a batch to those who know nothing else.
+    unseen = _BATCH if _BATCH in magics else 0
+    magic = cursor.data[cursor.pos + MAGIC_AT] if cursor.left > MAGIC_AT else unseen
+    rule = "message-set.size-mismatch-rejected" if magic in SMALLEST else "batch.length-wrong-rejected"
+    if size < SMALLEST.get(magic, record_batch.SMALLEST):
+        cursor.remark(rule, f"size {size} of the cut entry is too small for its magic", at=cursor.pos + _SIZE_AT)
+    if size > _FIT:
+        cursor.remark(rule, f"size {size} overflows a 32-bit number", at=cursor.pos + _SIZE_AT)
+    if magic not in magics:
+        cursor.remark("format.magic-versions", "the cut entry has no known magic", at=cursor.pos + MAGIC_AT)
+
+
+def is_wrapper(entry: bytes) -> bool:
+    """Whether an entry of a log is, by its magic and attributes, a message of magic 0 or 1 with a codec."""
+    magic = stored_magic(entry)
+    return magic in LAYOUTS and LAYOUTS[magic].peek("compression", entry) > 0
+
+
+def read_message(cursor: Cursor, *, is_inner: bool = False) -> Values:
+    """A message and what stands before it, by the magic that it names."""
+    magic = cursor.data[cursor.pos + MAGIC_AT]
+    if magic not in LAYOUTS:
+        rule = "robustness.inner-message" if is_inner else "format.magic-versions"
+        hint = f"magic {magic} in a message set"
+        cursor.fail(rule, hint, at=cursor.pos + MAGIC_AT, open=is_inner or magic == _BATCH)
+    return read(LAYOUTS[magic], cursor)
+
+
+def sealed_message(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:
+    """One message with its size and checksum made right for the bytes it has; too short a one is left as it is."""
+    return LAYOUTS[0].sealed(message, [*["messageSize"] * length, *["crc"] * crc])

@@ -1,0 +1,96 @@
+"""A record of a record batch and its headers (record-batch#record-format), as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized
+from conformance.codec.primitives import INT8, VARINT, VARLONG
+from conformance.codec.structure import (
+    ByteLength,
+    Field,
+    Layout,
+    wire_of,
+)
+from conformance.codec.wire import Wire
+
+# --- header -------------------------------------------------------------------------------------------
+
+_HEADER_KEY = sized(
+    "header key",
+    Prefix(VARINT, null_rule="header.key-not-nullable", negative_rule="header.key-not-nullable"),
+    CHARACTERS,
+    "header.key-length",
+)
+
+
+def _nullable_bytes(rule: str, truncated: str) -> Wire:
+    prefix = Prefix(VARINT, nullable=True, negative_rule=rule, negative_open=True)
+    return sized("bytes", prefix, OCTETS, truncated)
+
+
+def _nul_in_key(cursor: Cursor, found: str, start: int) -> None:
+    if "\0" in found:
+        cursor.remark("header.key-no-nul", "U+0000 in a header key", at=start)
+
+
+HEADER_LAYOUT = Layout(
+    "Header",
+    (
+        Field("key", _HEADER_KEY, "header.key-bytes", check=_nul_in_key),
+        Field(
+            "value", _nullable_bytes("header.value-absent-when-negative", "header.value-length"), "header.value-length"
+        ),
+    ),
+)
+HEADER = wire_of(HEADER_LAYOUT)
+
+# --- record -------------------------------------------------------------------------------------------
+
+
+def _unused_attributes(cursor: Cursor, found: int, start: int) -> None:
+    if found:
+        cursor.remark("record.attributes-zero", f"attributes {found}, no bit is in use", at=start)
+
+
+def _negative_delta(cursor: Cursor, found: int, start: int) -> None:
+    if found < 0:
+        cursor.remark("record.offset-delta", f"offset delta {found}", at=start)
+
+
+def _refuse_attributes(value: Any) -> None:
+    if value != 0:
+        raise Unencodable("record.attributes-zero", f"attributes {value!r}, a writer puts 0")
+
+
+RECORD_LAYOUT = Layout(
+    "RECORD",
+    (
+        Field(
+            "length",
+            VARINT,
+            "record.length-covers-attributes-to-headers",
+            derive=ByteLength("record.length-mismatch-rejected"),
+        ),
+        Field("attributes", INT8, "record.attributes-zero", check=_unused_attributes, refuse=_refuse_attributes),
+        Field("timestampDelta", VARLONG, "record.timestamp-delta"),
+        Field("offsetDelta", VARINT, "record.offset-delta", check=_negative_delta),
+        Field("key", _nullable_bytes("record.key-absent-when-negative", "record.key-length"), "record.key-length"),
+        Field(
+            "value", _nullable_bytes("record.value-absent-when-negative", "record.value-length"), "record.value-length"
+        ),
+        Field(
+            "headers",
+            array(
+                "headers",
+                Prefix(VARINT, null_rule="record.headers-count", negative_rule="record.headers-count"),
+                HEADER,
+                "record.headers-follow-count",
+            ),
+            "record.headers-follow-count",
+        ),
+    ),
+    hidden=("length",),
+)
+RECORD = wire_of(RECORD_LAYOUT)
