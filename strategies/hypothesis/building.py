@@ -245,9 +245,14 @@ SMALL = 128
 
 
 def plain_values(row: Wire, *, longest: int = LONGEST, nul: bool = True) -> SearchStrategy[Any]:
-    """Any value of a row of numbers or sized contents (of at most so many bytes), null included where it has one."""
-    if row.notation not in (n.TEXT, n.HEX):
+    """Any value of a row of numbers or sized contents (of at most so many bytes), null included where it has one.
+
+    Of another row, one of its edges.
+    """
+    if row.notation in (n.NUMBER, n.DECIMAL):
         return integers(row)
+    if row.notation not in (n.TEXT, n.HEX):
+        return st.sampled_from(row.edges)
     filled = contents_of(row, (0, None if longest == LONGEST else longest), nul=nul)
     return st.none() | filled if None in row.edges else filled
 

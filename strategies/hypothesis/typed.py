@@ -23,7 +23,7 @@ from conformance.strategies.hypothesis.batches import (
     record_batches,
     records,
 )
-from conformance.strategies.hypothesis.building import FOR_TYPE, T, named, row_given, strategy_given
+from conformance.strategies.hypothesis.building import FOR_TYPE, T, named, plain_values, row_given, strategy_given
 from conformance.strategies.hypothesis.fields import (
     arrays,
     booleans,
@@ -119,7 +119,7 @@ def from_type(type_: Wire | str) -> SearchStrategy[Any]:
     name = row.name
     form, _, rest = name.partition("<")
     if not rest:
-        return FOR_TYPE[name]()
+        return FOR_TYPE[name]() if name in FOR_TYPE else plain_values(row)
     flat = isinstance(wire(rest[:-1]).notation, n.Notation)
     return FOR_TYPE[form](from_type(rest[:-1]), max_size=None if flat else 8)
 

@@ -17,14 +17,14 @@ Entry = dict[str, Any]
 
 _LENGTHS = (0, 1, 2, 7, 63, 300)
 _EPOCH_MS = 1_700_000_000_000
-_CODECS = {magic: [number for number, codec in enumerate(CODECS) if magic in codec.magics] for magic in LAYOUTS}
+CODECS_BY_MAGIC = {magic: [number for number, codec in enumerate(CODECS) if magic in codec.magics] for magic in LAYOUTS}
 """By magic, the codecs that the documents give it."""
 
 
 def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
     """A top-level entry whose first message is at an offset."""
     magic = dice.below(2) if magic is None else magic
-    compression = dice.pick(_CODECS[magic]) if compression is None else compression
+    compression = dice.pick(CODECS_BY_MAGIC[magic]) if compression is None else compression
     # Now and then there is so much of the same that every compressor makes less of it: encoders are asked for that.
     alike = dice.octets(1) * 250 if compression and dice.chance(20) else None
     count = dice.pick((5, 20) if alike else (1, 1, 2, 3, 5, 20)) if compression else 1

@@ -12,6 +12,7 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec.batch_building import build
+from conformance.codec.compression import CODECS
 from conformance.codec.log import first_offset, last_offset
 from conformance.semantics.compaction import compacted
 from conformance.semantics.sequences import next_sequence
@@ -27,7 +28,6 @@ _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
 _MUTATED = 30
 """How many fetches in a hundred are of damaged logs."""
-_ZSTD = 4
 
 # --- fetches ------------------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ class _Partition:
             self.open.setdefault(producer, self.end)
         batch = self._built(
             *(producer, sequence),
-            compression=dice.pick((0, 0, 1, 2, 3, 4)),
+            compression=dice.pick((0, *range(len(CODECS)))),
             timestampType=int(dice.chance(10)),
             isTransactional=transactional,
             records=tuple(
@@ -199,14 +199,16 @@ def _sent(dice: Dice) -> bytes:
     at = dice.pick((0, 0, 4, 1000))
     data = b""
     for _ in range(1 if wrapped else dice.pick((1, 2, 3, 6))):
-        entry = legacy.entry(dice, at, magic=magic, compression=1 + dice.below(2 + magic) if wrapped else 0)
+        compression = dice.pick(legacy.CODECS_BY_MAGIC[magic][1:]) if wrapped else 0
+        entry = legacy.entry(dice, at, magic=magic, compression=compression)
         data, at = data + entry_bytes(entry), entry["offset"] + 1 + dice.below(3)
     return data
 
 
 def _sendable(entry: dict[str, Any], dice: Dice) -> dict[str, Any]:
     """The entry in a codec that older magics know."""
-    return {**entry, "compression": dice.below(4)} if entry["compression"] == _ZSTD else entry
+    old = legacy.CODECS_BY_MAGIC[1]
+    return entry if entry["compression"] in old else {**entry, "compression": dice.pick(old)}
 
 
 # --- sequences ----------------------------------------------------------------------------------------

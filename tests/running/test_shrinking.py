@@ -208,7 +208,8 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
 
 
 def shrunk_failure(type, digest):
-    case = Case(f"bytes/{type}/{digest}", "decode", type, "int8.layout", "must", {"hex": "00"}, Refuses(), b"\0")
+    wire = replace(codec.wire("INT8"), name=type)
+    case = Case(f"bytes/{type}/{digest}", "decode", wire, "int8.layout", "must", {"hex": "00"}, Refuses(), b"\0")
     case = replace(case, kind=CaseKind.SHRUNK)
     return Shrunk(Result("t", case, Accepted({}), Verdict(Kind.FAIL, "accepted"), "must"), 1, "gen/2/INT8/0/1")
 

@@ -20,7 +20,8 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.message_definition import UNKNOWN
 from conformance.codec.messages import wire_of
-from conformance.codec.primitives import ARRAYS, PRIMITIVES
+from conformance.codec.notation import NUMBER, Notation
+from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire
 from conformance.definitions.files import parse_definition
 from conformance.semantics.visibility import Aborted, view
 from conformance.strategies import (
@@ -734,3 +735,12 @@ def test_the_example_in_the_docs_passes_in_a_fresh_process_and_leaves_nothing_in
 def test_the_package_imports_no_hypothesis_before_a_strategy_is_used():
     program = "import sys, conformance.strategies; sys.exit('hypothesis' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_primitive_that_has_a_row_and_no_strategy_of_its_own_is_drawn_too():
+    number = Wire("UINT24", lambda _: 0, lambda value: value.to_bytes(3, "big"), NUMBER, 3, (0, 1, (1 << 24) - 1))
+    assert smallest(from_type(number), lambda value: value > 1000) == 1001
+    roman = Notation("a Roman numeral", str, str)
+    numeral = Wire("ROMAN", lambda _: "", lambda text: text.encode(), roman, 1, ("I", "IV", "MMM"))
+    assert smallest(from_type(numeral), lambda value: value != "I") == "IV"
+    assert smallest(encoded(numeral)) == ("I", b"I")

@@ -15,10 +15,12 @@ from conformance.cases.from_reference import decode_case, expectation
 from conformance.cases.model import CaseKind, Delivers, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
+from conformance.codec.notation import NUMBER, Notation
+from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import sealed
 from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, generated_cases, types_for
 from conformance.strategies.seeded.choices import Dice
-from conformance.strategies.seeded.generator import VERSION, drawn, unencodable
+from conformance.strategies.seeded.generator import VERSION, drawn, unencodable, value
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
 
@@ -329,3 +331,19 @@ def test_a_seed_at_random_is_told(tmp_path):
     )
     assert isinstance(json.loads((tmp_path / "r.json").read_text())["suite"]["seed"], int)
     assert run("reference", "--seed", "x", cwd=tmp_path).returncode == 2
+
+
+def test_a_primitive_of_a_new_notation_is_drawn_at_its_edges():
+    roman = Notation("a Roman numeral", str, str)
+    row = Wire("ROMAN", lambda _: "", lambda text: text.encode(), roman, 1, ("I", "IV", "MMM"))
+    assert {value(row, Dice(f"{seed}")) for seed in range(50)} == {"I", "IV", "MMM"}
+
+
+def test_a_primitive_of_a_known_notation_is_drawn_between_its_edges():
+    def encode(number):
+        return number.to_bytes(3, "big")
+
+    row = Wire("UINT24", lambda _: 0, encode, NUMBER, 3, (0, 1, (1 << 24) - 1))
+    found = {value(row, Dice(f"{seed}")) for seed in range(50)}
+    assert found > {0, 1, (1 << 24) - 1}
+    assert all(0 <= number < 1 << 24 for number in found)
