@@ -14,22 +14,22 @@ from typing import BinaryIO
 
 from conformance.cases.model import (
     ROBUSTNESS,
+    Answer,
     Converts,
     Delivers,
     Kind,
     Measures,
     Reads,
     Refuses,
+    Request,
     Sequences,
     Writes,
     WritesAs,
 )
-from conformance.targets import lies
+from conformance.targets import deeds, lies
+from conformance.targets.deeds import FOREVER
 from conformance.targets.lies import (
-    FOREVER,
-    Answer,
     Lie,
-    Request,
     at_the_one,
     batches,
     describing,
@@ -67,7 +67,7 @@ class Liar:
     """What must be said of one that does not get as far as being judged."""
     seconds: float = 5.0
     """How long to wait for its answers, or for its start; short for one that is to be late."""
-    reads: Callable[[BinaryIO], Iterable[bytes]] = lies.in_order
+    reads: Callable[[BinaryIO], Iterable[bytes]] = deeds.in_order
     """How it takes its requests from standard input."""
 
     def respond(self, request: Request) -> Answer:
@@ -205,31 +205,31 @@ LOGS = (
 """Those that lie about whole logs, and about nothing else."""
 
 _BREAKING = (
-    once("hangs", "never answers", lies.hang, Kind.TIMEOUT, seconds=1),
-    once("complains", "answers on standard error only, for ever", lies.complain, Kind.TIMEOUT, seconds=1),
-    once("trickles", "writes its answer a byte at a time, for ever", lies.trickle, Kind.TIMEOUT, seconds=1),
+    once("hangs", "never answers", deeds.hang, Kind.TIMEOUT, seconds=1),
+    once("complains", "answers on standard error only, for ever", deeds.complain, Kind.TIMEOUT, seconds=1),
+    once("trickles", "writes its answer a byte at a time, for ever", deeds.trickle, Kind.TIMEOUT, seconds=1),
     once("exits", "exits with status 0", lambda: os._exit(0), Kind.CRASH),
-    once("segfaults", "dies of a signal", lies.segfault, Kind.CRASH),
+    once("segfaults", "dies of a signal", deeds.segfault, Kind.CRASH),
     once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, Kind.CRASH),
-    Liar("allocates", "allocates without end", at_the_one(lies.allocate),
+    Liar("allocates", "allocates without end", at_the_one(deeds.allocate),
          fails("memory.message-size-limit", level="should"), once=True),
-    once("leaves-a-child", "leaves a child behind, and answers as it should", lies.leave_child, None),
-    once("leaves-a-session", "leaves a child in a session of its own", lies.leave_session, None),
-    once("dies-with-a-child", "dies while a child holds its output open", lies.leave_child_and_die, Kind.CRASH),
-    once("closes-output", "closes its output, and lives on", lies.close_output, Kind.CRASH),
-    once("long-line", "writes a line without end", lambda: lies.write(b"x" * 65536, FOREVER), Kind.PROTOCOL),
-    once("unasked-lines", "writes lines nobody asked for", lambda: lies.write(b"{}\n" * 21845, FOREVER), Kind.PROTOCOL),
-    once("garbage", "prints a line before its answer", lambda: lies.write(b"hello\n"), Kind.PROTOCOL),
+    once("leaves-a-child", "leaves a child behind, and answers as it should", deeds.leave_child, None),
+    once("leaves-a-session", "leaves a child in a session of its own", deeds.leave_session, None),
+    once("dies-with-a-child", "dies while a child holds its output open", deeds.leave_child_and_die, Kind.CRASH),
+    once("closes-output", "closes its output, and lives on", deeds.close_output, Kind.CRASH),
+    once("long-line", "writes a line without end", lambda: deeds.write(b"x" * 65536, FOREVER), Kind.PROTOCOL),
+    once("unasked-lines", "writes unasked lines", lambda: deeds.write(b"{}\n" * 21845, FOREVER), Kind.PROTOCOL),
+    once("garbage", "prints a line before its answer", lambda: deeds.write(b"hello\n"), Kind.PROTOCOL),
     once("wrong-id", "answers under another id", lambda: {"id": -1}, Kind.PROTOCOL),
     once("wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, Kind.PROTOCOL),
     once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, Kind.PROTOCOL),
     Liar("out-of-order", "answers what is waiting in reverse order", lies.nothing,
-         (Catch(Kind.PROTOCOL),), reads=lies.in_reverse),
+         (Catch(Kind.PROTOCOL),), reads=deeds.in_reverse),
     Liar("empty-claims", "supports nothing of what it claims", lies.claim_only,
          (Catch(Kind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
     Liar("dies-at-start", "does not live to describe itself", describing(lambda: os._exit(9)),
          problem="exited with status 9"),
-    Liar("silent-at-start", "never describes itself", describing(lies.hang),
+    Liar("silent-at-start", "never describes itself", describing(deeds.hang),
          problem="no answer to describe", seconds=1),
     Liar("describes-nonsense", "describes itself with nonsense", describing(lambda: {"supports": 7}),
          problem="supports is an object"),

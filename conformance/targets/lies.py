@@ -1,4 +1,4 @@
-"""What deliberate liars do: wrong answers made of honest ones, and deeds that no target should do.
+"""What deliberate liars say: wrong answers, made of honest ones.
 
 The table of `liars` says who does which, and what must come of it.
 """
@@ -7,24 +7,19 @@ The table of `liars` says who does which, and what must come of it.
 
 from __future__ import annotations
 
-import os
-import select
-import signal
 import struct
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from conformance.cases.model import Answer, Request
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
-from conformance.targets.protocol import LONGEST_ANSWER
 from conformance.targets.reference import answer as honest
 
-Request = dict[str, Any]
-Answer = dict[str, Any]
 Shown = dict[str, Any]
 """A batch or a record as an answer shows it."""
+Change = Callable[[Any], Any]
+"""What is shown instead of a value."""
 Lie = Callable[[Request, Answer], Answer]
 """What a liar makes of a request and the honest answer to it."""
 
@@ -67,7 +62,7 @@ def describing(deed: Deed) -> Lie:
     return lambda request, answer: {**answer, **(deed() or {})} if request["op"] == "describe" else answer
 
 
-def values(change: Callable[[Any], Any], *types: str) -> Lie:
+def values(change: Change, *types: str) -> Lie:
     """Show another value than the decoded one."""
     return _on("decode", types=types)(lambda _, answer: {**answer, "value": change(answer["value"])})
 
@@ -104,7 +99,7 @@ def fates(**changed: str) -> Lie:
     return _on("sequence")(lambda _, answer: {**answer, "value": [changed.get(fate, fate) for fate in answer["value"]]})
 
 
-def _everywhere(change: Callable[[Any], Any], value: Any) -> Any:
+def _everywhere(change: Change, value: Any) -> Any:
     """Change every leaf of a value."""
     if isinstance(value, dict):
         return {name: _everywhere(change, entry) for name, entry in value.items()}
@@ -327,78 +322,3 @@ def convert_the_first(_: Request, answer: Answer) -> Answer:
 @_on("sequence")
 def forget_the_last(_: Request, answer: Answer) -> Answer:
     return {**answer, "value": answer["value"][:-1]}
-
-
-# --- deeds --------------------------------------------------------------------------------------------
-
-
-def hang() -> None:
-    time.sleep(3600)
-
-
-def complain() -> None:
-    while True:
-        os.write(2, b"still trying\n" * 100)
-
-
-def trickle() -> None:
-    while True:
-        write(b" ")
-        time.sleep(0.01)
-
-
-def segfault() -> None:
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def allocate() -> None:
-    hoard = []
-    while True:
-        hoard.append(b"x" * (32 << 20))
-        time.sleep(0.02)
-
-
-def leave_child() -> None:
-    if os.fork() == 0:
-        hang()
-
-
-def leave_session() -> None:
-    if os.fork() == 0:
-        os.setsid()
-        hang()
-
-
-def leave_child_and_die() -> None:
-    leave_child()
-    os._exit(7)
-
-
-def close_output() -> None:
-    os.close(1)
-    hang()
-
-
-def write(piece: bytes, times: int = 1) -> None:
-    for _ in range(times):
-        sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
-
-
-FOREVER = LONGEST_ANSWER >> 15
-"""How often 64 kB are written until they are twice as long as any answer may be."""
-
-
-def in_order(source: BinaryIO) -> Iterator[bytes]:
-    """The requests as they come."""
-    return iter(source.readline, b"")
-
-
-def in_reverse(source: BinaryIO) -> Iterator[bytes]:
-    """All requests that are waiting, the last one first."""
-    rest = b""
-    while chunk := os.read(source.fileno(), 1 << 16):
-        while select.select([source], [], [], 0.02)[0] and (more := os.read(source.fileno(), 1 << 16)):
-            chunk += more
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from reversed(lines)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
-from conformance.cases.model import ERRORS, Accepted, Broke, Case, Outcome, Refused, Unsupported
+from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import TargetError
@@ -28,7 +27,7 @@ class ProtocolError(TargetError):
     """A line that is no answer to the request it stands for; what was said is in the message."""
 
 
-def body(request: dict[str, Any]) -> bytes:
+def body(request: Request) -> bytes:
     """A request without its id, ready for `with_id`."""
     return _encode(request)
 
@@ -45,7 +44,7 @@ def shown(line: bytes) -> str:
     return printable + ("…" if len(line) > 200 else "")
 
 
-def fields(line: bytes, number: int) -> dict[str, Any]:
+def fields(line: bytes, number: int) -> Answer:
     """The fields of an answer to request `number`. Raises ProtocolError."""
     try:
         found = _json(line)
@@ -58,7 +57,7 @@ def fields(line: bytes, number: int) -> dict[str, Any]:
     return found
 
 
-def _json(line: bytes) -> Any:
+def _json(line: bytes) -> object:
     """What a line of JSON holds. Raises msgspec.DecodeError, ValueError or RecursionError."""
     try:
         return _decode(line)
@@ -70,7 +69,7 @@ def _json(line: bytes) -> Any:
     return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
-def outcome(found: dict[str, Any]) -> Outcome:
+def outcome(found: Answer) -> Outcome:
     """What an answer says; one that says nothing of the protocol is a `protocol` fault."""
     if "unsupported" in found:
         return Unsupported(str(found["unsupported"]))
@@ -103,7 +102,7 @@ class Description:
     magics: frozenset[int] | None = None
     messages: dict[str, Versions] | None = None
     """The messages that it has, with their versions; None for a codec that takes any definition."""
-    raw: dict[str, Any] = field(default_factory=dict)
+    raw: Answer = field(default_factory=dict)
 
     def claims(self, op: str, name: str) -> bool:
         """Whether it says that it can do `op` on a type; an array form stands for every element it supports."""
@@ -137,7 +136,7 @@ class Description:
         return ""
 
 
-def description(found: dict[str, Any]) -> Description:
+def description(found: Answer) -> Description:
     """The answer to `describe`. Raises ProtocolError naming the field that is wrong."""
     if found.get("ok") is not True:
         raise ProtocolError(f"describe was not answered with ok: {shown(_encode(found))}")
@@ -167,7 +166,7 @@ def description(found: dict[str, Any]) -> Description:
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5})|(\+))?\Z")
 
 
-def _messages(given: Any) -> dict[str, Versions]:
+def _messages(given: object) -> dict[str, Versions]:
     """Message names with the versions that a target has of them."""
     if not isinstance(given, dict):
         raise ProtocolError("describe: messages is an object of names and versions")
@@ -180,7 +179,7 @@ def _messages(given: Any) -> dict[str, Versions]:
     return found
 
 
-def _names(given: Any, where: str) -> frozenset[str]:
+def _names(given: object, where: str) -> frozenset[str]:
     if given is False or given is None:
         return frozenset()
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):

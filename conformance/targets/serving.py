@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
+from conformance.cases.model import Answer, Request
 from conformance.codec import BUILT_IN, Types
 from conformance.targets.reference import answer
 
@@ -16,7 +17,7 @@ def serve_reference(source: BinaryIO, sink: BinaryIO, types: Types = BUILT_IN) -
     serve(iter(source.readline, b""), sink, lambda request: answer(request, types))
 
 
-def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[Request], Answer]) -> None:
     """Answer every line on `sink`; an answer takes the id of its request unless it brings one of its own."""
     encoder = msgspec.json.Encoder()
     for line in lines:
@@ -27,7 +28,7 @@ def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[dict[str, A
         sink.flush()
 
 
-def _request(line: bytes) -> dict[str, Any]:
+def _request(line: bytes) -> Request:
     """A request as it came; a line that is none becomes one that nobody supports."""
     try:
         request = msgspec.json.decode(line)

@@ -16,6 +16,8 @@ from conformance.targets import resolve
 from conformance.targets.resolve import adapters
 
 KNOWN = Path(__file__).parent.parent / "known"
+JUDGED_AT_LEAST = {"aiokafka": 600, "aiokafka-pure": 600, "kafka-python": 600, "kio": 600}
+"""How many vectors are judged of a library, so that a claim that vanishes is noticed; of one not named here, any."""
 PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
 
 
@@ -52,13 +54,14 @@ def test_a_python_adapter_is_in_order(name, tmp_path):
 @pytest.mark.parametrize("name", PYTHON)
 def test_the_verdicts_on_a_library_are_those_that_are_pinned(name, tmp_path):
     require(name)
-    arguments = ["run", name, "--generated", 0, "--json", "r.json", "--known-failures", KNOWN / f"{name}.yaml"]
-    done = conformance(*arguments, cwd=tmp_path)
+    pinned = KNOWN / f"{name}.yaml"
+    known = ["--known-failures", pinned] if pinned.exists() else []
+    done = conformance("run", name, "--generated", 0, "--json", "r.json", *known, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "Traceback" not in done.stdout + done.stderr
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     judged = [result for result in results if result["verdict"] not in ("skip", "protocol")]
-    assert len(judged) >= 600
+    assert len(judged) >= JUDGED_AT_LEAST.get(name, 1)
     explained(name, failing(results))
 
 
@@ -68,7 +71,7 @@ def test_every_failure_on_generated_cases_names_requirement_bytes_and_reproducti
     conformance("run", name, "--select", "gen/*", "--generated", 20, "--json", "r.json", cwd=tmp_path)
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     failures = failing(results)
-    assert failures
+    assert failures or not (KNOWN / f"{name}.yaml").exists()
     explained(name, failures)
 
 

@@ -1,0 +1,87 @@
+"""What deliberate liars do that no target should do: they hang, die, flood, hide children, answer out of order."""
+
+# ruff: noqa: D103 - what each does stands in the table of `liars`
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from conformance.targets.protocol import LONGEST_ANSWER
+
+
+def hang() -> None:
+    time.sleep(3600)
+
+
+def complain() -> None:
+    while True:
+        os.write(2, b"still trying\n" * 100)
+
+
+def trickle() -> None:
+    while True:
+        write(b" ")
+        time.sleep(0.01)
+
+
+def segfault() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def allocate() -> None:
+    hoard = []
+    while True:
+        hoard.append(b"x" * (32 << 20))
+        time.sleep(0.02)
+
+
+def leave_child() -> None:
+    if os.fork() == 0:
+        hang()
+
+
+def leave_session() -> None:
+    if os.fork() == 0:
+        os.setsid()
+        hang()
+
+
+def leave_child_and_die() -> None:
+    leave_child()
+    os._exit(7)
+
+
+def close_output() -> None:
+    os.close(1)
+    hang()
+
+
+def write(piece: bytes, times: int = 1) -> None:
+    for _ in range(times):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+FOREVER = LONGEST_ANSWER >> 15
+"""How often 64 kB are written until they are twice as long as any answer may be."""
+
+
+def in_order(source: BinaryIO) -> Iterator[bytes]:
+    """The requests as they come."""
+    return iter(source.readline, b"")
+
+
+def in_reverse(source: BinaryIO) -> Iterator[bytes]:
+    """All requests that are waiting, the last one first."""
+    rest = b""
+    while chunk := os.read(source.fileno(), 1 << 16):
+        while select.select([source], [], [], 0.02)[0] and (more := os.read(source.fileno(), 1 << 16)):
+            chunk += more
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from reversed(lines)
