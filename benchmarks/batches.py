@@ -1,4 +1,4 @@
-"""The record batches that benchmarks of reading put to both sides."""
+"""The record batches that the benchmarks of reading give to both sides."""
 
 from __future__ import annotations
 

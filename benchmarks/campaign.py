@@ -1,10 +1,10 @@
-"""What a campaign does on one core and on two, whether a case costs the same in a long one, and what memory it takes.
+"""The speed of a campaign on one core and on two, the cost of a case in a short and in a long one, and the memory.
 
     python benchmarks/campaign.py [CASES [TARGET]]
 
-The target is the reference in process, unless another is named. Starting Spark, and the first slices, on which the
-workers import what they need, are not counted. The figures of one run are to be compared with one another; machines
-differ. With CASES 1000000 it is asked whether a case costs what it does with 100000.
+The target is the reference in process, unless another is named. The start of Spark and the first slices, during which
+the workers import their modules, are not counted. Compare the figures of one run with one another; machines differ.
+CASES 1000000 shows whether a case costs the same as with 100000.
 """
 
 from __future__ import annotations
@@ -141,17 +141,17 @@ def main(arguments: list[str]) -> None:
     ratio = two.rate / one.rate
     print(f"\nlocal[2] : local[1]                        {ratio:6.2f}")
     dearer = (two.processor / two.judged) / (one.processor / one.judged)
-    print(f"processor time of a case, likewise         {dearer:6.2f}")
+    print(f"processor time of a case, local[2] : local[1] {dearer:6.2f}")
     growth = (one.judging / one.judged) / (small_one.judging / small_one.judged)
     print(f"a case of {cases:,} : a case of {short:,}      {growth:6.2f}")
-    print(f"memory of a worker, likewise               {one.memory.workers / small_one.memory.workers:6.2f}")
-    # On paper: cores work as two do here, at best as one each, and the driver gathers alone.
+    print(f"memory of a worker, long : short           {one.memory.workers / small_one.memory.workers:6.2f}")
+    # An estimate: more cores scale as two do here, at best each as one; the driver alone makes the tables.
     gathering = one.gathering / cases
     rate = one.rate * min(ratio / 2, 1) * CORES
     hour = 3600 / (one.judged / cases / rate + gathering)
     print(
-        f"gathering, on the driver alone             {gathering * 1e6:6.1f} µs a case\n"
-        f"on paper, {CORES} cores: {rate:,.0f} cases/s, and {hour / 1e6:,.0f} million generated cases an hour, gathered"
+        f"making tables, on the driver alone         {gathering * 1e6:6.1f} µs a case\n"
+        f"estimate for {CORES} cores: {rate:,.0f} cases/s, {hour / 1e6:,.0f} million generated cases an hour"
     )
 
 

@@ -1,12 +1,12 @@
-"""How many records a second the audit's columns make of batches, beside aiokafka's C extension, in one run.
+"""How many records a second the audit reads as columns, compared with aiokafka's C extension in the same run.
 
     python benchmarks/decode.py        (needs the extras spark and clients)
 
-The same bytes go to both: batches of 1,000 records, of 100 bytes and of 1 KB, with a key and, in a second round, two
-headers. Both check the checksum and read every field of every record; aiokafka hands out an object a record, as its
-users get it, columns a row of numbers. Rounds alternate, the median counts. Figures of one run are to be compared with
-one another; machines differ. Ends with status 1 where the columns are not ahead on plain records; with zstd most of the
-time of both goes into two builds of the same library, so that line is shown only.
+Both read the same bytes: batches of 1,000 records, of 100 bytes and of 1 KB, with a key and, in a second round, two
+headers. Both check the checksum and read every field of every record. aiokafka makes an object for each record, as its
+users get it; the columns have a row of numbers. Rounds alternate, the median counts. Compare the figures of one run
+with one another; machines differ. Ends with status 1 where the columns are slower on plain records. With zstd both
+spend most of their time in two builds of the same library, so that line does not count.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How many vector cases a second go through the harness, and what each costs on our side.
+"""How many vector cases a second the harness judges, and what each case costs on our side.
 
     python benchmarks/harness.py
 
-Every bundled decode case is put to a subprocess that does as little as a target can: one accepts everything without a
-value, one refuses everything, one speaks for the reference. Every case is judged. The figures of one run are to be
-compared with one another; machines differ.
+Every bundled decode case goes to a subprocess that does as little as a target can: one accepts everything without a
+value, one refuses everything, one is the reference. Every case is judged. Compare the figures of one run with one
+another; machines differ.
 """
 
 from __future__ import annotations

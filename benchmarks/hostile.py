@@ -1,12 +1,12 @@
-"""What damaged batches, message sets and logs cost the reference codec: violations alone, little time, little memory.
+"""What damaged batches, message sets and logs cost the reference codec: only violations, little time, little memory.
 
     python benchmarks/hostile.py                          # 100,000 batches
     python benchmarks/hostile.py --type LOG --count 20000 --seed 1
 
-Generated values in every codec, every other one with payloads that are truly compressed (the generator only stores),
-are damaged once each and decoded. Held against bounds: exceptions (none may come out of the codec), CPU time of a
-decode, and what Python allocates at most during one. Exit status 1 when a bound is broken; the bytes are printed.
-The libraries' own memory is not Python's: it shows in the growth of the process, which is bounded too.
+Generated values in every codec are damaged once each and decoded; every other value has payloads that are really
+compressed (the generator only stores). There are bounds for exceptions (the codec must raise none), for the CPU time of
+a decode, and for the memory that Python allocates during one. Exit status 1 when a bound is broken; the bytes are
+printed. The memory of the libraries is not Python's: it shows in the growth of the process, which has a bound too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Damaged:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What became of one, its CPU seconds, the bytes allocated for it at most, and the exception if there was one."""
+    """What became of a value, its CPU seconds, the most bytes allocated for it, and the exception if there was one."""
 
     outcome: str
     seconds: float
@@ -61,7 +61,7 @@ class Cost:
 
     @property
     def broken(self) -> str:
-        """The bound that is broken, in words; empty when none is."""
+        """The bound that is broken; empty when none is."""
         if self.error:
             return f"raised {self.error}"
         if self.seconds > SLOWEST:
@@ -70,7 +70,7 @@ class Cost:
 
 
 def damaged(name: str, count: int, seed: int) -> Iterator[Damaged]:
-    """So many damaged values of a type, the same for a seed on every machine but for the compressors' output."""
+    """`count` damaged values of a type; a seed gives the same on every machine, except for the compressors' output."""
     for index in range(count):
         identity = f"hostile/{seed}/{index}"
         dice = Dice(identity)
@@ -81,7 +81,7 @@ def damaged(name: str, count: int, seed: int) -> Iterator[Damaged]:
 
 
 def _compressed(name: str, whole: Drawn) -> bytes:
-    """The same entries, as the codec writes them: with payloads out of the compressors."""
+    """The same entries as the codec writes them: with compressed payloads."""
     if name == "RECORD_BATCH":
         return codec.wire(name).encode(whole.value)
     log = codec.decode("LOG", whole.data).value
@@ -91,7 +91,7 @@ def _compressed(name: str, whole: Drawn) -> bytes:
 def costs(some: Sequence[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
     """Decode values twice: against the clock, then with every allocation counted, which is slow."""
     times = [_timed(one.type, one.data) for one in some]
-    # Once for many: every start and stop leaves a few kilobytes behind.
+    # Started once for many values: every start and stop leaves a few kilobytes behind.
     tracemalloc.start()
     try:
         for one, (seconds, error) in zip(some, times, strict=True):
@@ -102,7 +102,7 @@ def costs(some: Sequence[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
 
 
 def _timed(name: str, data: bytes) -> tuple[float, str]:
-    """CPU seconds of a decode, and what it raised; a slow one is timed again, as other work may have come between."""
+    """CPU seconds of a decode, and what it raised; a slow one is timed again, since other work may have interfered."""
     least = math.inf
     try:
         for _ in range(2):
@@ -111,25 +111,25 @@ def _timed(name: str, data: bytes) -> tuple[float, str]:
             least = min(least, time.thread_time() - start)
             if least <= SLOWEST:
                 break
-    except Exception as error:  # noqa: BLE001 - that none comes is what is measured
+    except Exception as error:  # noqa: BLE001 - the benchmark counts exceptions
         return 0.0, f"{type(error).__name__}: {error}"
     return least, ""
 
 
 def _weighed(name: str, data: bytes) -> tuple[str, int, str]:
-    """What becomes of bytes, what Python allocates for it at most, and what was raised."""
+    """What becomes of bytes, the most that Python allocates for them, and what was raised."""
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
     try:
         expect, _ = expectation(codec.wire(name), data)
-    except Exception as error:  # noqa: BLE001 - that none comes is what is measured
+    except Exception as error:  # noqa: BLE001 - the benchmark counts exceptions
         return "", 0, f"{type(error).__name__}: {error}"
     outcome = "open" if isinstance(expect, AnyOf) else "refused" if isinstance(expect, Refuses) else "accepted"
     return outcome, tracemalloc.get_traced_memory()[1] - before, ""
 
 
-def _all_costs(found: Iterator[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
-    while some := [*islice(found, _AT_ONCE)]:
+def _all_costs(values: Iterator[Damaged]) -> Iterator[tuple[Damaged, Cost]]:
+    while some := [*islice(values, _AT_ONCE)]:
         yield from costs(some)
 
 
@@ -140,7 +140,7 @@ def _high_water() -> int:
 
 
 def table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
-    """A line per mutation: how many, and what became of them."""
+    """A line for each mutation: how many values, and what became of them."""
     yield f"{'mutation':<18}" + "".join(f"{name:>10}" for name in ("values", *OUTCOMES))
     for mutation in (*MUTATIONS, "all"):
         row = [
@@ -164,13 +164,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     slowest: tuple[float, str, int] = (0.0, "", 0)
     largest: tuple[int, str, int] = (0, "", 0)
     broken = 0
-    for one, found in _all_costs(damaged(given.type, given.count, given.seed)):
-        counts[one.mutation, found.outcome] += 1
-        slowest = max(slowest, (found.seconds, one.id, len(one.data)))
-        largest = max(largest, (found.memory, one.id, len(one.data)))
-        if found.broken:
+    for one, cost in _all_costs(damaged(given.type, given.count, given.seed)):
+        counts[one.mutation, cost.outcome] += 1
+        slowest = max(slowest, (cost.seconds, one.id, len(one.data)))
+        largest = max(largest, (cost.memory, one.id, len(one.data)))
+        if cost.broken:
             broken += 1
-            print(f"{one.id} ({one.mutation}) {found.broken}: {one.data.hex()}")
+            print(f"{one.id} ({one.mutation}) {cost.broken}: {one.data.hex()}")
     grown = _high_water() - before
     print(*table(counts), sep="\n")
     print(
@@ -179,9 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"exceptions other than violations: {sum(counts[mutation, 'raised'] for mutation in MUTATIONS)}")
     print(f"slowest: {slowest[0] * 1000:.2f} ms of CPU time, {slowest[1]}, {slowest[2]:,} bytes")
     print(f"most memory for one: {largest[0]:,} bytes, {largest[1]}, {largest[2]:,} bytes")
-    print(f"the process grew by {grown >> 10:,} KiB, all that the generator and the mutations took included")
+    print(f"the process grew by {grown >> 10:,} KiB, including what the generator and the mutations took")
     if grown > LARGEST:
-        print(f"more than {LARGEST >> 10:,} KiB")
+        print(f"that is more than the bound of {LARGEST >> 10:,} KiB")
     return int(broken > 0 or grown > LARGEST)
 
 

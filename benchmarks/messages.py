@@ -1,10 +1,10 @@
-"""Messages: how long definitions take, whether every message in every version comes back, and how fast small ones go.
+"""Messages: the time to read definitions, a round trip of every message and version, the speed of small messages.
 
     python benchmarks/messages.py PATH               # a folder, file, jar or zip of definitions
-    python benchmarks/messages.py PATH --values 200  # so many generated values of each message in each version
+    python benchmarks/messages.py PATH --values 200  # N generated values of each message in each version
 
-Prints seconds for reading all definitions and for making a layout of every version; how many generated values were
-encoded, decoded and found the same; and, for small messages, how many a second the reference, kafka-python and kio each
+Prints the seconds for reading all definitions and for making a layout of every version; how many generated values came
+back from a round trip as they were; and how many small messages a second the reference, kafka-python and kio each
 decode and encode again, side by side in one run (a library that is not installed is left out).
 """
 
@@ -77,27 +77,24 @@ def _round_trips(wires: list[codec.Wire], count: int) -> int:
 
 def _speeds(types: codec.Types) -> None:
     """Small messages a second, decoded and encoded again, by each library that has them."""
-    print(f"\n{'message':<26}" + "".join(f"{name:>24}" for name in _LIBRARIES))
+    print(f"\n{'message':<26}" + "".join(f"{name:>24}" for name in ("reference", *_LIBRARIES)))
     for message, version, given in SMALL:
         if message not in types.messages or version not in types.messages[message].valid:
             continue
         wire = wire_of(types.messages[message], version)
         data = codec.encode(wire, given)
-        cells = []
-        base = 0.0
-        for make in _LIBRARIES.values():
-            speed = _speed(make(message, version), data)
-            base = base or speed
-            cells.append("—" if not speed else f"{speed:,.0f}/s ({speed / base:.2f})")
+        several = [_reference(wire), *(make(message, version) for make in _LIBRARIES.values())]
+        speeds = [_speed(again, data) for again in several]
+        cells = [f"{speed:,.0f}/s ({speed / speeds[0]:.2f})" if speed else "—" for speed in speeds]
         print(f"{message + ' ' + str(version):<26}" + "".join(f"{cell:>24}" for cell in cells))
 
 
-def _speed(again: Callable[[bytes], bytes] | None, data: bytes) -> float:
+def _speed(again: Again | None, data: bytes) -> float:
     """Messages a second, the best of a few rounds; 0 where the library does not have the message."""
     if again is None:
         return 0.0
     if again(data) != data:
-        raise SystemExit(f"what is decoded is not encoded again to the same bytes: {data.hex()}")
+        raise SystemExit(f"decoded and encoded again, these bytes come back as others: {data.hex()}")
     best = 0.0
     for _ in range(_BEST_OF):
         begin = time.perf_counter()
@@ -107,32 +104,36 @@ def _speed(again: Callable[[bytes], bytes] | None, data: bytes) -> float:
     return best
 
 
-def _reference(message: str, version: int) -> Callable[[bytes], bytes] | None:
-    name = f"MESSAGE<{message},{version}>"
-    return lambda data: codec.encode(name, codec.decode(name, data).value)
+Again = Callable[[bytes], bytes]
+"""Decodes a message and encodes it again."""
 
 
-def _kafka_python(message: str, version: int) -> Callable[[bytes], bytes] | None:
+def _reference(wire: codec.Wire) -> Again:
+    return lambda data: codec.encode(wire, codec.decode(wire, data).value)
+
+
+def _kafka_python(message: str, version: int) -> Again | None:
     """Decodes, and encodes an object with the same fields: the library does not encode what it has decoded."""
     try:
         from kafka.protocol import admin, consumer, metadata, producer
     except ImportError:
         return None
-    found = next((vars(m)[message] for m in (admin, consumer, metadata, producer) if message in vars(m)), None)
-    if found is None:
+    modules = (admin, consumer, metadata, producer)
+    kind = next((vars(module)[message] for module in modules if message in vars(module)), None)
+    if kind is None:
         return None
     written: dict[bytes, object] = {}
 
     def again(data: bytes) -> bytes:
-        read = found.decode(data, version=version)
+        read = kind.decode(data, version=version)
         if data not in written:
-            written[data] = found(version=version, **{name: getattr(read, name) for name in found.fields})
+            written[data] = kind(version=version, **{name: getattr(read, name) for name in kind.fields})
         return bytes(written[data].encode(version=version))
 
     return again
 
 
-def _kio(message: str, version: int) -> Callable[[bytes], bytes] | None:
+def _kio(message: str, version: int) -> Again | None:
     try:
         from pkgutil import resolve_name
 
@@ -155,11 +156,7 @@ def _kio(message: str, version: int) -> Callable[[bytes], bytes] | None:
     return again
 
 
-_LIBRARIES: dict[str, Callable[[str, int], Callable[[bytes], bytes] | None]] = {
-    "reference": _reference,
-    "kafka-python": _kafka_python,
-    "kio": _kio,
-}
+_LIBRARIES: dict[str, Callable[[str, int], Again | None]] = {"kafka-python": _kafka_python, "kio": _kio}
 
 if __name__ == "__main__":
     sys.exit(main())

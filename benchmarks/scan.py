@@ -1,13 +1,13 @@
-"""How fast the audit reads a segment on one core, beside Kafka's own DumpLogSegments, in one run.
+"""How fast the audit reads a segment on one core, compared with Kafka's own DumpLogSegments in the same run.
 
     python benchmarks/scan.py [MEGABYTES]        (needs the extra spark, Java 17 and Maven)
 
 The peer is org.apache.kafka.tools.DumpLogSegments --deep-iteration of the version in tests/broker/pom.xml, which Maven
 fetches and keeps under ~/.cache/kafka-conformance. Both read the same file: batches of about 16 KB, records of 100
-bytes and of 1 KB, in every codec. The audit checks everything it ever checks; what either prints goes nowhere. Spark
-takes no part: this is the work of one executor. Of Java's time its start is taken off: that of a run on a segment of
-one batch. Rounds alternate, the median counts, MB/s are of the file as it lies there. Ends with status 1 where a ratio
-is below what is asked: 3 at 1 KB, 2 at 100 B, 2 with zstd at 1 KB.
+bytes and of 1 KB, in every codec. The audit makes all its checks; the output of both is thrown away. Spark takes no
+part: this is the work of one executor. The time that Java needs to start, measured on a segment of one batch, is
+subtracted. Rounds alternate, the median counts, MB/s are those of the file. Ends with status 1 where a ratio is too
+low: below 3 at 1 KB, below 2 at 100 B and with zstd at 1 KB.
 """
 
 from __future__ import annotations
