@@ -12,7 +12,7 @@ import pytest
 from conformance.cases.model import Case, Kind
 from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.plain_text import described, described_property, verdict
-from conformance.pytest_plugin.selection import Selection
+from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target
 from conformance.reports.grouping import Example, Section, section_of
 from conformance.reports.text import printable
@@ -44,13 +44,13 @@ class KafkaFolder(pytest.Collector):
             yield folder
 
     def _items(self, target: Target) -> Iterator[pytest.Item]:
-        selection = target.selection
+        selected = target.selected
         yield KafkaClaims.make(self, CLAIMS, target)
-        for case in selection.cases:
+        for case in selected.cases:
             item = KafkaCase.make(self, case.id, target)
             item.case = case
             yield item
-        for name in selection.properties:
+        for name in selected.properties:
             generated = KafkaProperty.make(self, property_name(name), target)
             generated.type = name
             yield generated
@@ -98,7 +98,7 @@ class KafkaClaims(_Item):
     def judge_target(self) -> None:
         disproved = self.target.disproved()
         if disproved:
-            requirements = self.target.selection.catalog.requirements
+            requirements = self.target.selected.catalog.requirements
             lines = [f"{len(disproved)} claims of the target do not hold; the cases of these types are skipped"]
             lines += [described(Example(result), requirements) for result in disproved]
             pytest.fail("\n\n".join(lines), pytrace=False)
@@ -116,14 +116,14 @@ class KafkaCase(_Item):
             requirement=result.requirement,
             level=result.level,
         )
-        requirements = self.target.selection.catalog.requirements
-        _raise_outcome([result], self.target.selection, lambda bad: described(Example(bad[0]), requirements))
+        requirements = self.target.selected.catalog.requirements
+        _raise_outcome([result], self.target.selected, lambda bad: described(Example(bad[0]), requirements))
         self._no_longer_known(result)
 
     def _no_longer_known(self, result: Result) -> None:
-        selection = self.target.selection
+        selected = self.target.selected
         if result.verdict.kind is Kind.PASS:
-            for entry in selection.known_of_one_case:
+            for entry in selected.known_of_one_case:
                 if entry.covers(result.target, self.case.id):
                     pytest.fail(f"[XPASS(strict)] known failure (line {entry.line}): {entry.reason}", pytrace=False)
 
@@ -134,25 +134,25 @@ class KafkaProperty(_Item):
     type: str
 
     def judge_target(self) -> None:
-        selection = self.target.selection
-        results = self.target.judge(selection.generated(self.type))
+        selected = self.target.selected
+        results = self.target.judge(selected.generated(self.type))
         counts = Counter(str(result.verdict.kind) for result in results)
         judged = next((kind for kind in counts if kind not in ("skip", "protocol")), "skip")
         self.add_properties(
             **{"kafka-target": self.target.name, "kafka-case": self.name, "verdict": judged},
             counts=", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts)),
         )
-        _raise_outcome(results, selection, lambda bad: self._in_full(bad, len(results)))
+        _raise_outcome(results, selected, lambda bad: self._in_full(bad, len(results)))
 
     def _in_full(self, bad: Sequence[Result], count: int) -> str:
         """The failures, each kind by its smallest case; faults of the adapter are not shrunk."""
         shrunk = self.target.shrink(bad) or [Shrunk(bad[0], len(bad), bad[0].case.id)]
         examples = [Example(one.result, one) for one in shrunk]
-        return described_property(examples, count, len(bad), self.target.selection.catalog.requirements)
+        return described_property(examples, count, len(bad), self.target.selected.catalog.requirements)
 
 
 def _raise_outcome(
-    results: Sequence[Result], selection: Selection, describe: Callable[[Sequence[Result]], str]
+    results: Sequence[Result], selected: SelectedCases, describe: Callable[[Sequence[Result]], str]
 ) -> None:
     """Raise the outcome of an item from its results, as pytest knows it; return when the item passed."""
     bad = [result for result in results if result.is_unexpected]
@@ -161,7 +161,7 @@ def _raise_outcome(
         pytest.fail(describe(bad), pytrace=False)
     known = [result for result in results if section_of(result) is Section.KNOWN]
     if known:
-        entry = next(entry for entry in selection.policy.known if entry.excuses(known[0]))
+        entry = next(entry for entry in selected.policy.known if entry.excuses(known[0]))
         pytest.xfail(f"{entry.reason} ({verdict(known[0])})")
         # With --runxfail, xfail does nothing.
         if any(result.counts for result in known):

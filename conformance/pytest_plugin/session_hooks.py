@@ -12,7 +12,7 @@ from conformance.cases.model import Kind, Unsupported, Verdict
 from conformance.errors import ConformanceError
 from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
-from conformance.pytest_plugin.selection import Selection
+from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target
 from conformance.running.known_failures import stale
 from conformance.running.results import Result
@@ -34,8 +34,8 @@ class SessionHooks:
     def pytest_sessionstart(self) -> None:
         """Read all files, and check that the targets start, before anything is collected. Raises pytest.UsageError."""
         try:
-            self._selection = Selection(self._config)
-            self._targets = _targets(self._config, self._selection)
+            self._selected = SelectedCases(self._config)
+            self._targets = _targets(self._config, self._selected)
             self._check_chosen()
             if not self._worker and not self._config.getoption("collectonly"):
                 self._try_out()
@@ -44,7 +44,7 @@ class SessionHooks:
             raise pytest.UsageError(f"{ROOT}: {error}") from None
 
     def _check_chosen(self) -> None:
-        names = _names(self._selection)
+        names = _names(self._selected)
         ids = [f"{_folder_id(self._targets, target)}::{name}" for target in self._targets for name in names]
         for chosen in self._chosen:
             if not any(_within(nodeid, chosen) for nodeid in ids):
@@ -60,8 +60,8 @@ class SessionHooks:
     def pytest_report_header(self) -> list[str]:
         """A line per target, and how many cases there are."""
         names = ", ".join(target.title for target in self._targets)
-        selection = self._selection
-        return [f"{ROOT}: {__version__}, {len(selection.cases)} cases, {len(selection.properties)} properties: {names}"]
+        selected = self._selected
+        return [f"{ROOT}: {__version__}, {len(selected.cases)} cases, {len(selected.properties)} properties: {names}"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -91,7 +91,7 @@ class SessionHooks:
             return
         stopped = session.shouldstop or session.shouldfail
         self._problems += [] if stopped else _unjudged(self._seen)
-        self._problems += _stale(self._selection, self._seen)
+        self._problems += _stale(self._selected, self._seen)
         if self._problems:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -116,20 +116,20 @@ def _folder_id(targets: Sequence[Target], target: Target) -> str:
     return ROOT if len(targets) == 1 else f"{ROOT}::{target.name}"
 
 
-def _names(selection: Selection) -> list[str]:
+def _names(selected: SelectedCases) -> list[str]:
     """The names of the items of a target, in order."""
-    return [CLAIMS, *(case.id for case in selection.cases), *map(property_name, selection.properties)]
+    return [CLAIMS, *(case.id for case in selected.cases), *map(property_name, selected.properties)]
 
 
-def _targets(config: pytest.Config, selection: Selection) -> list[Target]:
+def _targets(config: pytest.Config, selected: SelectedCases) -> list[Target]:
     """The targets, each named once. Raises UnknownTarget."""
     # The tests of the project may change the working directory between our items.
     here = str(config.invocation_params.dir)
     targets = []
     for name in dict.fromkeys(config.getoption("kafka_target")):
-        spec = target_spec(name, config.getoption("kafka_python"), selection.allowance)
+        spec = target_spec(name, config.getoption("kafka_python"), selected.allowance)
         launch = spec.launch and replace(spec.launch, cwd=spec.launch.cwd or here)
-        targets.append(Target(replace(spec, launch=launch), selection))
+        targets.append(Target(replace(spec, launch=launch), selected))
     return targets
 
 
@@ -141,9 +141,9 @@ def _unjudged(seen: Iterable[tuple[str, str, str]]) -> list[str]:
     return [f"{target} was judged on no case" for target, any_case in judged.items() if not any_case]
 
 
-def _stale(selection: Selection, seen: Iterable[tuple[str, str, str]]) -> list[str]:
+def _stale(selected: SelectedCases, seen: Iterable[tuple[str, str, str]]) -> list[str]:
     """A line for each stale known failure."""
-    cases = selection.catalog.cases
+    cases = selected.catalog.cases
     results = [
         Result(target, cases[name], Unsupported(""), Verdict(Kind(verdict)), cases[name].level)
         for target, name, verdict in seen
@@ -151,5 +151,5 @@ def _stale(selection: Selection, seen: Iterable[tuple[str, str, str]]) -> list[s
     ]
     return [
         f"stale known failure {entry.id} (line {entry.line}): {why}"
-        for entry, why in stale(selection.policy.known, cases, results)
+        for entry, why in stale(selected.policy.known, cases, results)
     ]

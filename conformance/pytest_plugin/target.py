@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from conformance.cases.model import Case
-from conformance.pytest_plugin.selection import Selection
+from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.running.examiner import Examiner
 from conformance.running.results import Result, Shrunk
 from conformance.running.shrinking import PATIENCE, shrink
@@ -17,9 +17,9 @@ from conformance.targets.target import TargetSpec
 class Target:
     """A target of this pytest process. It is started when first needed, and that one process gets all cases."""
 
-    def __init__(self, spec: TargetSpec, selection: Selection) -> None:
+    def __init__(self, spec: TargetSpec, selected: SelectedCases) -> None:
         self.name = spec.name
-        self.selection = selection
+        self.selected = selected
         self.problem = ""
         """Why no further case can be put to it; empty while it answers."""
         self._spec = spec
@@ -36,7 +36,7 @@ class Target:
     def start(self) -> Examiner:
         """Start it, if it does not run. Raises CannotStart."""
         if self._examiner is None:
-            self._examiner = Examiner(self._spec, self.selection.catalog.requirements, self.selection.policy)
+            self._examiner = Examiner(self._spec, self.selected.catalog.requirements, self.selected.policy)
         self._version = self._examiner.describe().version
         return self._examiner
 
@@ -49,7 +49,7 @@ class Target:
     def disproved(self) -> list[Result]:
         """Its claims that do not hold, asked once. Raises CannotStart."""
         if self._disproved is None:
-            self._disproved = self.start().disprove_claims(self.selection.one_per_claim())
+            self._disproved = self.start().disprove_claims(self.selected.one_per_claim())
         return self._disproved
 
     def judge(self, cases: Sequence[Case]) -> list[Result]:
@@ -62,7 +62,7 @@ class Target:
         smallest: list[Shrunk] = []
         started = time.monotonic()
         try:
-            for shrunk in shrink(results, self.start(), self.selection.catalog, self._patience):
+            for shrunk in shrink(results, self.start(), self.selected.catalog, self._patience):
                 smallest.append(shrunk)  # noqa: PERF402 - what was shrunk before an error is kept
         except CannotStart as error:
             self.problem = str(error)

@@ -18,7 +18,7 @@ from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.targets.session import Allowance
 
 
-class Selection:
+class SelectedCases:
     """The cases and properties that the options select, what a target is allowed, and which failures count.
 
     Raises FileError for a file that cannot be read, and UsageError where nothing is selected.
