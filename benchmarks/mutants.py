@@ -191,7 +191,8 @@ _UNSEEN = _names(
     "ListOf.nullable Fields.nullable",
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
-    "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial hidden.update legacy.update is_wrapper",
+    "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial semantics/visibility.py:_BATCHES is_wrapper",
+    "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
     "_Transactions.passes_over _need_not_be_met _header _is_passed_over",
     # the generator's, the linter's, and what no target is asked for
     "sealed sealed_message Layout.put Layout.sealed Bits.mask PACKED_LAYOUT _whole encode_entry",

@@ -7,13 +7,14 @@ not. Held against Apache Kafka's own filter of records.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
+
+from conformance.codec.structure import Values
 
 _DERIVED = ("batchLength", "crc", "attributes")
 """What follows from the rest when the batch is written; what stood there is no longer true."""
 
 
-def compacted(batch: dict[str, Any], kept: Container[int], *, delete_horizon: int | None = None) -> dict[str, Any]:
+def compacted(batch: Values, kept: Container[int], *, delete_horizon: int | None = None) -> Values:
     """A RECORD_BATCH value with the records at the offsets in `kept` alone, ready to be written.
 
     The rest are read against a new baseTimestamp: `delete_horizon`, in milliseconds, where the batch has none yet and
@@ -43,11 +44,11 @@ def compacted(batch: dict[str, Any], kept: Container[int], *, delete_horizon: in
     }
 
 
-def _emptied(batch: dict[str, Any]) -> dict[str, Any]:
+def _emptied(batch: Values) -> Values:
     """The header alone: it holds the producer's last sequence, and the offsets."""
     gone = {"compression": 0, "hasDeleteHorizonMs": False, "baseTimestamp": -1, "recordCount": 0, "records": ()}
     return {**_lasting(batch), **gone}
 
 
-def _lasting(batch: dict[str, Any]) -> dict[str, Any]:
+def _lasting(batch: Values) -> Values:
     return {name: value for name, value in batch.items() if name not in _DERIVED}

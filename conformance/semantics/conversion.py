@@ -6,7 +6,6 @@ What is judged are the records of the converted log; how its bytes are laid out 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from conformance import codec
 from conformance.codec import notation as n
@@ -15,6 +14,7 @@ from conformance.codec.cursor import Unencodable
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.codec.structure import Values
 from conformance.errors import UserError
 
 _BATCHES = 2
@@ -43,7 +43,7 @@ CONVERTED = n.ListOf(
 )
 """A log as conversion is judged on it: its records, each with the magic and codec of the entry that it stands in."""
 
-Records = tuple[dict[str, Any], ...]
+Records = tuple[Values, ...]
 _NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False, "isControlBatch": False}
 """What a batch says of its producer where there is none."""
 _NO_EPOCH = -1
@@ -51,18 +51,18 @@ _NO_EPOCH = -1
 _OF_ENTRY = ("magic", "compression", "timestampType", *_NOBODY)
 
 
-def flattened(batches: Sequence[dict[str, Any]]) -> Records:
+def flattened(batches: Sequence[Values]) -> Records:
     """The records of a LOG value, as CONVERTED; `entry` is the number of the batch or message, from 0."""
     names = CONVERTED.element.fields
-    found: list[dict[str, Any]] = []
+    records: list[Values] = []
     for index, batch in enumerate(batches):
         shared = {"entry": index} | {name: batch[name] for name in _OF_ENTRY if name in batch}
         inside = batch["messages"] if "messages" in batch else batch["records"]
-        found += ({name: record[name] for name in names if name in record} | shared for record in inside)
-    return tuple(found)
+        records += ({name: record[name] for name in names if name in record} | shared for record in inside)
+    return tuple(records)
 
 
-def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | None = None) -> Records:
+def converted(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> Records:
     """What the records of a LOG value become in a magic, numbered from `base_offset` where there is one.
 
     In what entries they then stand is not said. Raises Unencodable for a base offset below magic 2.
@@ -79,14 +79,14 @@ def converted(batches: Sequence[dict[str, Any]], magic: int, base_offset: int | 
     return records
 
 
-def _down(record: dict[str, Any], most: int) -> dict[str, Any]:
+def _down(record: Values, most: int) -> Values:
     """A record as a message of that magic or its own lower one: of what such messages cannot say, nothing is left."""
     magic = min(record["magic"], most)
     kept = LAYOUTS[magic].rules_by_name()
     return {name: value for name, value in record.items() if name in kept} | {"magic": magic}
 
 
-def _up(record: dict[str, Any]) -> dict[str, Any]:
+def _up(record: Values) -> Values:
     """A message as a record without a producer: its time is kept as a time of creation."""
     if record["magic"] == _BATCHES:
         return record
@@ -99,16 +99,16 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     Entries of the magic are copied as they are. Raises Unencodable where there is no such conversion, and Unconvertible
     for a log that cannot be read.
     """
-    found = list(codec.entries(data))
-    broken = next((entry.violations[0] for entry in found if entry.violations), None)
+    entries = list(codec.entries(data))
+    broken = next((entry.violations[0] for entry in entries if entry.violations), None)
     if broken is not None:
         raise Unconvertible(broken)
-    found = [entry for entry in found if entry.value is not None]
+    whole = [entry for entry in entries if entry.value is not None]
     if base_offset is not None:
-        records = converted([entry.value for entry in found], magic, base_offset)
+        records = converted([entry.value for entry in whole], magic, base_offset)
         return _batch(records) if records else b""
     out = []
-    for entry in found:
+    for entry in whole:
         if entry.value["magic"] == magic:
             out.append(data[entry.start : entry.stop])
         elif records := converted([entry.value], magic):

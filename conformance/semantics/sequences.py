@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from conformance.codec import notation as n
+from conformance.codec.structure import Values
 
 ANSWERS = ("accept", "duplicate", "out-of-order", "fenced")
 ANY = frozenset(ANSWERS)
@@ -40,13 +40,13 @@ class _Producer:
     """An open place was met: which batches of this epoch the target has taken is its own choice."""
 
 
-def judged(batches: Iterable[dict[str, Any]]) -> list[frozenset[str]]:
+def judged(batches: Iterable[Values]) -> list[frozenset[str]]:
     """For each batch, the answers that are right."""
     producers: dict[int, _Producer] = {}
     return [_answer(producers, batch) for batch in batches]
 
 
-def _answer(producers: dict[int, _Producer], batch: dict[str, Any]) -> frozenset[str]:
+def _answer(producers: dict[int, _Producer], batch: Values) -> frozenset[str]:
     identity, epoch, first = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
     if identity < 0:
         return frozenset(("accept",))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from conformance import codec
 from conformance.codec import Openness
@@ -27,6 +26,7 @@ from conformance.codec.record_batch import (
     stored_magic,
     stored_offset,
 )
+from conformance.codec.structure import Values
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
@@ -65,7 +65,7 @@ class View:
     """What is to be seen of a log from an offset on."""
 
     fetch_offset: int
-    records: tuple[dict[str, Any], ...]
+    records: tuple[Values, ...]
     """The visible ones of all sound entries, in order."""
     ends: tuple[int, ...]
     """The offset after each sound entry, in order: where a next fetch may start."""
@@ -94,7 +94,7 @@ class _Transactions:
         self._active: dict[int, int] = {}
         """The first offset of the transaction, by producer."""
 
-    def hides(self, batch: dict[str, Any], at: int, remarks: list[codec.Violation]) -> bool:
+    def hides(self, batch: Values, at: int, remarks: list[codec.Violation]) -> bool:
         """Whether a batch, at byte `at`, is part of an aborted transaction; to be asked for each batch in order.
 
         Open places are added to the remarks; they leave any outcome where a listed transaction hangs on them.
@@ -110,7 +110,7 @@ class _Transactions:
             if _marker(batch) == _ABORT:
                 self._active.pop(producer, None)
             elif matters:
-                hint = f"a marker that is no ABORT ends a transaction listed as aborted (producer {producer})"
+                hint = f"a marker that is not an ABORT ends a transaction listed as aborted (producer {producer})"
                 remarks.append(_doubt("control.ends-transaction", at, hint, Openness.ANY_VALUE))
             return False
         if not batch["isTransactional"] or producer not in self._active:
@@ -120,7 +120,7 @@ class _Transactions:
             remarks.append(_doubt("consumer.filters-aborted", at, hint, Openness.ANY_VALUE))
         return True
 
-    def passes_over(self, header: dict[str, Any]) -> bool:
+    def passes_over(self, header: Values) -> bool:
         """Whether a batch with this header is hidden, so that its records need not be read to know it."""
         self._reach(last_offset(header))
         return bool(header["isTransactional"]) and header["producerId"] in self._active
@@ -136,7 +136,7 @@ def _doubt(requirement: str, at: int, hint: str, openness: Openness = Openness.O
     return codec.Violation(requirement, at, hint, openness=openness)
 
 
-def _marker(batch: dict[str, Any]) -> int | None:
+def _marker(batch: Values) -> int | None:
     """The type in the first record of a control batch, if there is one that can be read."""
     if not batch["records"]:
         return None
@@ -144,13 +144,15 @@ def _marker(batch: dict[str, Any]) -> int | None:
     return int(key.value["type"]) if key.ok else None
 
 
-def _doubts(batch: dict[str, Any], at: int) -> list[codec.Violation]:
+def _doubts(batch: Values, at: int) -> list[codec.Violation]:
     """The open places of a marker, where another reader may refuse it or take it for none."""
-    found = [] if batch["isTransactional"] else [_doubt("attributes.transactional-bit", at, "a marker without the bit")]
+    doubts = []
+    if not batch["isTransactional"]:
+        doubts.append(_doubt("attributes.transactional-bit", at, "a marker in a batch that is not transactional"))
     if batch["records"]:
         key = codec.decode("CONTROL_RECORD", batch["records"][0]["key"] or b"")
-        found += (_doubt(one.requirement, at, one.hint) for one in (*key.violations, *key.remarks))
-    return found
+        doubts += (_doubt(one.requirement, at, one.hint) for one in (*key.violations, *key.remarks))
+    return doubts
 
 
 def view(
@@ -168,63 +170,87 @@ def view(
     for who has read them already.
     """
     transactions = _Transactions(aborted) if isolation == READ_COMMITTED else None
-    records: list[dict[str, Any]] = []
-    ends: list[int] = []
-    hidden: dict[int, str] = {}
-    legacy: set[int] = set()
-    remarks: list[codec.Violation] = []
+    seen = _Seen(fetch_offset, transactions)
     damage: codec.Violation | None = None
     partial = False
     for entry in codec.entries(data) if entries is None else entries:
-        remarks += entry.remarks
+        seen.remarks += entry.remarks
         faults = entry.faults(check_crcs=check_crcs)
         if faults or entry.value is None:
             damage = _foremost(faults)
             partial = damage is None
             if damage is not None and _need_not_be_met(data, entry, damage, fetch_offset, transactions):
-                hint = "damage in records that nobody is shown: a consumer need not look at them"
-                remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
+                hint = "the damage lies in records that are not shown, at which a consumer need not look"
+                seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
             break
-        if ends and first_offset(entry.value) < ends[-1]:
-            hint = "an entry does not begin after the one before it"
-            remarks.append(_doubt("offset.record-formula", entry.start, hint, Openness.ANY_VALUE))
-        ends.append(last_offset(entry.value) + 1)
-        if ends[-1] > _INT64_MAX:
-            remarks.append(
-                _doubt("offset.next-formula", entry.start, "the next offset is no INT64", Openness.ANY_VALUE)
-            )
-        if "messages" in entry.value:
-            records += (_of_message(message) for message in entry.value["messages"])
-            legacy.update(message["offset"] for message in entry.value["messages"])
-            continue
-        aborted_here = transactions is not None and transactions.hides(entry.value, entry.start, remarks)
-        if aborted_here and ends[-1] <= fetch_offset:
-            hint = "an aborted batch before the fetch, to whose end Apache Kafka's consumer goes back"
-            remarks.append(_doubt("offset.fetch-absolute", entry.start, hint, Openness.ANY_VALUE))
-        if aborted_here or entry.value["isControlBatch"]:
-            rule = "consumer.filters-aborted" if aborted_here else "consumer.handles-control-batches"
-            hidden.update((record["offset"], rule) for record in entry.value["records"])
-        else:
-            records += _of_batch(entry.value)
-    if ends and ends[0] <= fetch_offset and len(ends) + (damage is not None) > 1:
-        # Apache Kafka's consumer, too, may fall back to such an entry's end, and hand out what lies between.
-        hint = "a whole entry before the fetch offset, with others after it, which no broker sends"
-        remarks.append(_doubt("offset.fetch-absolute", 0, hint, Openness.ANY_VALUE))
+        seen.add(entry.value, entry.start)
+    seen.remark_the_first_entry(is_followed=len(seen.ends) + (damage is not None) > 1)
     return View(
         fetch_offset,
-        tuple(record for record in records if record["offset"] >= fetch_offset),
-        tuple(ends),
-        hidden,
-        frozenset(legacy),
+        tuple(record for record in seen.records if record["offset"] >= fetch_offset),
+        tuple(seen.ends),
+        seen.hidden,
+        frozenset(seen.legacy),
         damage,
-        tuple(remarks),
+        tuple(seen.remarks),
         partial,
     )
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a log so far, its sound entries added in order."""
+
+    fetch_offset: int
+    transactions: _Transactions | None
+    """None where all transactions are shown."""
+    records: list[Values] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    hidden: dict[int, str] = field(default_factory=dict)
+    legacy: set[int] = field(default_factory=set)
+    remarks: list[codec.Violation] = field(default_factory=list)
+
+    def add(self, value: Values, at: int) -> None:
+        """Add a sound entry that begins at byte `at`."""
+        self._place(value, at)
+        if "messages" in value:
+            self.records += (_of_message(message) for message in value["messages"])
+            self.legacy.update(message["offset"] for message in value["messages"])
+        else:
+            self._add_batch(value, at)
+
+    def _place(self, value: Values, at: int) -> None:
+        """Note where the entry ends, and what is open about its offsets."""
+        if self.ends and first_offset(value) < self.ends[-1]:
+            hint = "the entry does not begin after the end of the one before it"
+            self.remarks.append(_doubt("offset.record-formula", at, hint, Openness.ANY_VALUE))
+        self.ends.append(last_offset(value) + 1)
+        if self.ends[-1] > _INT64_MAX:
+            hint = "the offset after the last one is not an INT64"
+            self.remarks.append(_doubt("offset.next-formula", at, hint, Openness.ANY_VALUE))
+
+    def _add_batch(self, batch: Values, at: int) -> None:
+        """Add the records of a batch, or hide them."""
+        is_aborted = self.transactions is not None and self.transactions.hides(batch, at, self.remarks)
+        if is_aborted and self.ends[-1] <= self.fetch_offset:
+            hint = "an aborted batch before the fetch offset: Apache Kafka's consumer goes back to its end"
+            self.remarks.append(_doubt("offset.fetch-absolute", at, hint, Openness.ANY_VALUE))
+        if is_aborted or batch["isControlBatch"]:
+            rule = "consumer.filters-aborted" if is_aborted else "consumer.handles-control-batches"
+            self.hidden.update((record["offset"], rule) for record in batch["records"])
+        else:
+            self.records += _of_batch(batch)
+
+    def remark_the_first_entry(self, *, is_followed: bool) -> None:
+        """A whole entry before the fetch offset: Apache Kafka's consumer may fall back to its end and show the rest."""
+        if self.ends and self.ends[0] <= self.fetch_offset and is_followed:
+            hint = "a whole entry before the fetch offset, with others after it: a broker does not send that"
+            self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Openness.ANY_VALUE))
+
+
 def _foremost(violations: Sequence[codec.Violation]) -> codec.Violation | None:
     """What is wrong besides a checksum, or the checksum where that is all."""
-    beside = (found for found in violations if found.requirement not in CHECKSUM_RULES)
+    beside = (one for one in violations if one.requirement not in CHECKSUM_RULES)
     return next(beside, next(iter(violations), None))
 
 
@@ -239,18 +265,19 @@ def _need_not_be_met(
     if stored_magic(whole) != _BATCHES:
         return _is_passed_over(whole, damage, fetch_offset)
     header = _header(whole)
-    if header is None or any(found.requirement in CHECKSUM_RULES for found in entry.violations):
+    if header is None or any(one.requirement in CHECKSUM_RULES for one in entry.violations):
         return False
     hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
     return bool(hidden) or header["baseOffset"] < fetch_offset
 
 
-def _header(data: bytes) -> Any:
+def _header(data: bytes) -> Values | None:
     """The header of a batch by itself, whatever its records are; None when that is not sound either."""
     if len(data) < HEADER_SIZE:
         return None
     uncompressed = BATCH_LAYOUT.put("compression", data[:HEADER_SIZE], 0)
-    return codec.decode("RECORD_BATCH", sealed(BATCH_LAYOUT.put("recordCount", uncompressed, 0))).value
+    header: Values | None = codec.decode("RECORD_BATCH", sealed(BATCH_LAYOUT.put("recordCount", uncompressed, 0))).value
+    return header
 
 
 def _is_passed_over(entry: bytes, damage: codec.Violation, fetch_offset: int) -> bool:
@@ -268,11 +295,11 @@ def _is_passed_over(entry: bytes, damage: codec.Violation, fetch_offset: int) ->
     return stored.get(own, 0) + origin < fetch_offset
 
 
-def _of_batch(batch: dict[str, Any]) -> list[dict[str, Any]]:
+def _of_batch(batch: Values) -> list[Values]:
     stamp = {"timestampType": batch["timestampType"]}
     return [{name: record[name] for name in SEEN.fields if name in record} | stamp for record in batch["records"]]
 
 
-def _of_message(message: dict[str, Any]) -> dict[str, Any]:
+def _of_message(message: Values) -> Values:
     untimed = {"timestamp": -1, "timestampType": "NoTimestampType"}
     return {**untimed, **{name: message[name] for name in SEEN.fields if name in message}, "headers": ()}
