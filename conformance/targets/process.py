@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from conformance.errors import TargetError
-from conformance.targets.protocol import LONGEST_ANSWER
+from conformance.targets.protocol import LONGEST_ANSWER, Breakdown
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
@@ -46,8 +45,8 @@ class Launch:
     cwd: str | None = None
 
 
-class Gone(TargetError):
-    """The target ended, closed its output, or was ended for its memory; says how."""
+class Gone(Breakdown):
+    """The target ended, closed its output, or was killed for its memory; the message says which."""
 
     def __init__(self, detail: str, *, memory: bool = False) -> None:
         super().__init__(detail)
@@ -55,16 +54,16 @@ class Gone(TargetError):
         self.memory = memory
 
 
-class Silent(TargetError):
+class Silent(Breakdown):
     """No answer came in time."""
 
 
-class Flood(TargetError):
-    """A line longer than any answer may be."""
+class Flood(Breakdown):
+    """The target writes a line that is longer than any answer may be."""
 
 
 class TargetProcess:
-    """A running target. Write lines, read lines; `close` always, and nothing of it is left."""
+    """A running target: lines go in and lines come out. After `close`, which is always due, nothing of it is left."""
 
     def __init__(self, launch: Launch, memory: int) -> None:
         """Start it; `memory` is the most resident memory of the whole family in bytes. Raises OSError."""
@@ -113,14 +112,14 @@ class TargetProcess:
         """The next line, by `time.monotonic()` deadline. Raises Gone, Silent or Flood."""
         while not self._lines:
             left, alive = deadline - time.monotonic(), self.alive
-            # The look comes before the clock: what came while we were busy elsewhere is not late.
+            # We read before we look at the clock: what came while we were busy elsewhere is not late.
             moved = self._turn(min(max(left, 0), 0.5))
             if self._lines:
                 break
             if left <= 0:
                 raise Silent
             if not (alive or moved):
-                # Its output need not end with it: a child may hold it open.
+                # Its output may stay open after its end: a child may hold it.
                 raise self._gone()
         return self._lines.popleft()
 
@@ -144,7 +143,7 @@ class TargetProcess:
         except BlockingIOError:
             return False
         except BrokenPipeError:
-            # It reads no more; whether it dies of it shows on its output.
+            # It does not read any more; whether it died shows on its output.
             sent = len(self._unsent)
         del self._unsent[:sent]
         if not self._unsent:
@@ -190,7 +189,7 @@ class TargetProcess:
         except subprocess.TimeoutExpired:
             return Gone("closed its output and went on")
         with contextlib.suppress(OSError, KeyError, ValueError):
-            # Not without end: a child that lives on may go on writing.
+            # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
         how = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
         return Gone(f"{how}{self._last_words()}")
@@ -239,7 +238,7 @@ class TargetProcess:
             os.killpg(self._popen.pid, signal.SIGKILL)
 
     def close(self, *, kindly: bool = False) -> int | None:
-        """End the target and all that it started, wherever they hid; kindly, by the end of its input first.
+        """End the target and every process it started; `kindly`, its input ends first, and it may exit by itself.
 
         Returns the status with which it exited by itself, None when it had to be killed.
         """
@@ -263,7 +262,7 @@ class TargetProcess:
         return status
 
     def _sweep(self) -> None:
-        """Kill what left the session: every process that carries our token in its environment."""
+        """Kill the processes that left the session: all that carry our token in their environment."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if process.pid != os.getpid() and process.environ().get(_TOKEN) == self._token:
@@ -282,7 +281,7 @@ _running: set[TargetProcess] = set()
 
 @atexit.register
 def _end_all() -> None:
-    """An interrupt may come at any moment, also while targets are being started or ended: none outlives us."""
+    """No target outlives this process, even where an interrupt came while it was being started or ended."""
     for process in list(_running):
         process.kill()
         process._sweep()  # noqa: SLF001 - the class is ours

@@ -23,8 +23,12 @@ _decode = msgspec.json.Decoder().decode
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class ProtocolError(TargetError):
-    """A line that is no answer to the request it stands for; what was said is in the message."""
+class Breakdown(TargetError):
+    """The conversation with a target cannot go on: it ended, fell silent, or wrote what is not an answer."""
+
+
+class ProtocolError(Breakdown):
+    """A line that is not an answer to the request that is due; the message shows the line."""
 
 
 def body(request: Request) -> bytes:

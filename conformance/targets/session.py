@@ -1,8 +1,9 @@
-"""Puts questions to a target and attributes every answer, death and silence to the question that caused it.
+"""Sends requests to a target, and charges every answer, death and silence to the request that caused it.
 
-Questions are pipelined. When the target dies or falls silent it is started again and the unanswered questions are put
-one at a time: the one that brings it down again is to blame. If none does alone, the window is replayed once and the
-last one sent is to blame, with that remark. No question is put again after that.
+Requests are pipelined: several are in flight at once, which is the window. When the target dies or falls silent, it is
+started again and gets the unanswered requests one at a time; the request that brings it down again is to blame. If no
+request does so alone, the whole window is replayed once, and the last request sent is blamed, with a remark that says
+so. No request is sent again after that.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import TargetError
 from conformance.targets import protocol
 from conformance.targets.process import Flood, Gone, Launch, Silent, TargetProcess
-from conformance.targets.protocol import Description, ProtocolError
+from conformance.targets.protocol import Breakdown, Description, ProtocolError
 
 WINDOW = 64
 """Requests in flight at most."""
@@ -25,9 +26,9 @@ WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
 _STARTS = 3
 _SLOW, _SLOW_BYTES = 1.0, 1_000_000
-"""An answer may take so many seconds, and one more for so many bytes of request."""
+"""An answer may take so many seconds, and one more for each so many bytes of the request."""
 _PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10}
-"""Faults of a kind after which the rest is not asked: a target that is broken throughout must not cost hours."""
+"""How many faults of a kind end the conversation: a target that is broken throughout must not cost hours."""
 
 
 class CannotStart(TargetError):
@@ -55,7 +56,7 @@ class Session:
     _faults: Counter[str] = field(default_factory=Counter)
     _aborted: bool = False
     gave_up: str = ""
-    """Why the rest was not asked, if so."""
+    """Why no further request is sent; empty while requests are sent."""
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +81,7 @@ class Session:
             window: list[bytes] = []
             try:
                 yield from self._pipeline(queue, window)
-            except (Gone, Silent, Flood, ProtocolError) as fault:
+            except Breakdown as fault:
                 yield from self._settle(window, fault)
 
     def forget_faults(self) -> None:
@@ -89,12 +90,12 @@ class Session:
         self.gave_up = ""
 
     def finish(self) -> int | None:
-        """End it by the end of its input: the status it exits with, None when it has to be killed."""
+        """End its input, and it with that: the status it exits with, None when it has to be killed."""
         process, self._process = self._process, None
         return process.close(kindly=True) if process is not None else None
 
     def abort(self) -> None:
-        """End it from another thread: whoever waits for an answer is told so at once."""
+        """End it from another thread: a thread that waits for an answer gets an error at once."""
         self._aborted = True
         process = self._process
         if process is not None:
@@ -104,7 +105,7 @@ class Session:
 
     def _ensure(self, *, alive: bool = False) -> TargetProcess:
         if alive and self._process is not None and not self._process.alive:
-            # It ended after its last answer: no question is to blame, and the next one must not be.
+            # It ended after its last answer: no request is to blame, and the next one must not be.
             self._end()
         if self._process is None:
             self._start()
@@ -169,20 +170,20 @@ class Session:
             asked = time.monotonic()
             line = process.line(asked + self.allowance.timeout)
             took = time.monotonic() - asked
-            found = protocol.outcome(protocol.fields(line, numbers.popleft()))
+            outcome = protocol.outcome(protocol.fields(line, numbers.popleft()))
             request = window.pop(0)
             in_flight -= len(request)
-            yield self._if_slow(request, took) or found
+            yield self._if_slow(request, took) or outcome
 
     def _if_slow(self, request: bytes, took: float) -> Broke | None:
-        """A fault for an answer out of all proportion, given as slowly again by another process, warm and alone."""
+        """A fault where an answer took far too long, and again takes too long in another process, warm and idle."""
         allowed = _SLOW + len(request) / _SLOW_BYTES
         if took <= allowed or self._aborted or self._faults["slow"] >= _PATIENCE["slow"]:
             return None
         self._faults["slow"] += 1
         with Session(self.launch, self.allowance) as other:
-            other._faults["slow"] = _PATIENCE["slow"]  # it does not ask for another opinion
-            if any(isinstance(found, Broke) for found in other.ask([request])):
+            other._faults["slow"] = _PATIENCE["slow"]  # it does not ask for a second opinion itself
+            if any(isinstance(outcome, Broke) for outcome in other.ask([request])):
                 return None
             asked = time.monotonic()
             list(other.ask([request]))
@@ -200,11 +201,10 @@ class Session:
         repeated = False
         try:
             for request in window:
-                found = Unsupported(self.gave_up) if self.gave_up else self._alone(request)
+                outcomes.append(Unsupported(self.gave_up) if self.gave_up else self._alone(request))
                 repeated |= self._process is None
-                outcomes.append(found)
         except CannotStart:
-            # It does not come up again: what it was asked when it broke down is all there is to blame.
+            # It does not start again: only the requests in flight when it broke down can be blamed.
             yield from outcomes or [self._blame(fault)]
             raise
         if not repeated:
@@ -214,7 +214,7 @@ class Session:
     def _alone(self, request: bytes) -> Outcome:
         try:
             return next(self._pipeline(deque([request]), []))
-        except (Gone, Silent, Flood, ProtocolError) as fault:
+        except Breakdown as fault:
             self._end()
             return self._blame(fault)
 
@@ -224,7 +224,7 @@ class Session:
         try:
             for _ in self._pipeline(deque(window), []):
                 pass
-        except (Gone, Silent, Flood, ProtocolError):
+        except Breakdown:
             self._end()
             return True
         return False
