@@ -1,7 +1,7 @@
 """The messages of aiokafka: those that its requests are built of, each with the response that it reads for it.
 
-The library has structures of its own making: a schema for each version, the names its own. NAMES says what its fields
-are called in Apache Kafka's definitions; the order is the same, and a schema says no more than types.
+The library has schemas of its own, one for each version, with names of its own. NAMES says how Apache Kafka's
+definitions call its fields. The order of the fields is the same; a schema holds nothing else but types.
 """
 
 import io
@@ -31,11 +31,12 @@ REQUESTS = {
     "OffsetRequest": "ListOffsetsRequest",
     "SaslHandShakeRequest": "SaslHandshakeRequest",
 }
-"""Requests that the library calls otherwise."""
+"""Requests that have another name in the library: that name, and the name of the definition."""
 
-# Where a name is not that of the library with its words run together: the library's, by its path where it has the name
-# twice, = the definition's. After a / is the field that a structure consists of where the library has its value alone;
-# = alone where the library has a structure of what are fields of the outer one.
+# Fields whose name in the definition is not just the library's name with its words joined. Before the = is the
+# library's name (its path, where the library has the name twice), after it the definition's. A field after a / is the
+# only one of its structure, and the library has its value in place of the structure. Nothing after the = means that
+# the library has a structure where the definition has its fields in the outer one.
 NAMES = {
     message: dict(entry.split("=") for entry in entries.split())
     for message, _, entries in (
@@ -109,9 +110,9 @@ TxnOffsetCommitResponse: errors=Topics partition_errors=Partitions topic=Name pa
 UNKNOWN = "_unknownTaggedFields"
 
 
-def _found() -> dict[str, dict[int, Any]]:
+def _classes() -> dict[str, dict[int, Any]]:
     """Find the classes by message and version."""
-    found: dict[str, dict[int, Any]] = {
+    classes: dict[str, dict[int, Any]] = {
         "RequestHeader": {1: api.RequestHeader_v1, 2: api.RequestHeader_v2},
         "ResponseHeader": {0: api.ResponseHeader_v0, 1: api.ResponseHeader_v1},
     }
@@ -122,36 +123,36 @@ def _found() -> dict[str, dict[int, Any]]:
             message = REQUESTS.get(name, name)
             # A version of a response is what is read in answer to that version of the request.
             versions = {one.API_VERSION: one for one in vars(request)["_CLASSES"]}
-            found[message] = versions
-            found[message.replace("Request", "Response")] = {
+            classes[message] = versions
+            classes[message.replace("Request", "Response")] = {
                 number: one.RESPONSE_TYPE for number, one in versions.items()
             }
-    return found
+    return classes
 
 
-CLASSES = _found()
+CLASSES = _classes()
 VERSIONS = {message: f"{min(versions)}-{max(versions)}" for message, versions in CLASSES.items()}
 
 
 def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int]:
     """Decode a message, with the bytes consumed. Raises Unsupported where the library has none."""
-    found = _class(message, version)
+    message_class = _class(message, version)
     if message == "RequestHeader":
         raise Unsupported("a request header is made of a request; there is none to decode it into")
     stream = io.BytesIO(data)
-    item = found.decode(stream)
-    values = [item.get_item(name) for name in found.SCHEMA.names]
-    return dict(_shown_fields(message, found.SCHEMA, values)), stream.tell()
+    item = message_class.decode(stream)
+    values = [item.get_item(name) for name in message_class.SCHEMA.names]
+    return dict(_shown_fields(message, message_class.SCHEMA, values)), stream.tell()
 
 
 def encode(value: dict[str, Any], message: str, version: int) -> bytes:
     """Encode a message. Raises Unsupported where the library has none, and for what its schema cannot say."""
-    found = _class(message, version)
-    values = _given_fields(message, found.SCHEMA, value)
+    message_class = _class(message, version)
+    values = _given_fields(message, message_class.SCHEMA, value)
     if message == "RequestHeader":
         key, number, *rest = values
-        return bytes(found(SimpleNamespace(API_KEY=key, API_VERSION=number), *rest).encode())
-    return bytes(found(*values).encode())
+        return bytes(message_class(SimpleNamespace(API_KEY=key, API_VERSION=number), *rest).encode())
+    return bytes(message_class(*values).encode())
 
 
 def _class(message: str, version: int) -> Any:

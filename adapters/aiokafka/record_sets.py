@@ -164,14 +164,14 @@ def read(data: bytes, **asked: Any) -> dict[str, Any]:
         check_crcs=asked.get("checkCrcs", True),
         isolation_level=ISOLATION[asked["isolation"]],
     )
-    found: dict[str, Any] = {"records": []}
+    answer: dict[str, Any] = {"records": []}
     try:
         with _refusals():
             for record in partition:
-                found["records"].append(_consumed(record))
+                answer["records"].append(_consumed(record))
     except Reject as refused:
-        found["error"] = refused.error
-    return {**found, "nextOffset": partition.next_fetch_offset}
+        answer["error"] = refused.error
+    return {**answer, "nextOffset": partition.next_fetch_offset}
 
 
 def _consumed(record: Any) -> dict[str, Any]:

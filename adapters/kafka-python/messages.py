@@ -33,12 +33,12 @@ PACKAGES = (
     kafka.protocol.sasl,
 )
 CLASSES: dict[str, Any] = {"RequestHeader": RequestHeader, "ResponseHeader": ResponseHeader} | {
-    name: found
+    name: candidate
     for package in PACKAGES
-    for name, found in vars(package).items()
-    if isinstance(found, type) and issubclass(found, (ApiMessage, ApiData)) and hasattr(found, "_json")
+    for name, candidate in vars(package).items()
+    if isinstance(candidate, type) and issubclass(candidate, (ApiMessage, ApiData)) and hasattr(candidate, "_json")
 }
-VERSIONS: dict[str, str] = {name: found._json["validVersions"] for name, found in CLASSES.items()}  # noqa: SLF001
+VERSIONS: dict[str, str] = {name: message_class._json["validVersions"] for name, message_class in CLASSES.items()}  # noqa: SLF001
 # What Apache Kafka calls a field since the definitions in the wheel were taken; both names are taken and shown.
 RENAMED = {("TxnOffsetCommitRequest", "GenerationId"): "GenerationIdOrMemberEpoch"}
 UNKNOWN = "_unknownTaggedFields"
@@ -49,23 +49,23 @@ Fields = dict[str, tuple[Any, "Fields"]]
 
 def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int | None]:
     """Decode a message, with the bytes consumed where the library tells. Raises Unsupported where it has none."""
-    found = _class(message, version)
+    message_class = _class(message, version)
     stream = io.BytesIO(data)
-    if issubclass(found, ApiHeader):
-        item = found.decode(stream, flexible=_flexible(found, version))
-    elif issubclass(found, ApiData):
-        item = found.decode(stream, version=version, header=False)
+    if issubclass(message_class, ApiHeader):
+        item = message_class.decode(stream, flexible=_flexible(message_class, version))
+    elif issubclass(message_class, ApiData):
+        item = message_class.decode(stream, version=version, header=False)
     else:
-        return _shown_struct(found.decode(data, version=version), _fields(message)), None
+        return _shown_struct(message_class.decode(data, version=version), _fields(message)), None
     return _shown_struct(item, _fields(message)), stream.tell()
 
 
 def encode(value: dict[str, Any], message: str, version: int) -> bytes:
     """Encode a message. Raises Unsupported where the library has none, and for what an object of it cannot say."""
-    found = _class(message, version)
-    item = found(version=version, **_arguments(value, _fields(message), version))
+    message_class = _class(message, version)
+    item = message_class(version=version, **_arguments(value, _fields(message), version))
     if isinstance(item, ApiHeader):
-        return bytes(item.encode(flexible=_flexible(found, version)))
+        return bytes(item.encode(flexible=_flexible(message_class, version)))
     if isinstance(item, ApiData):
         return bytes(item.encode(version=version, header=False))
     return bytes(item.encode(version=version))
@@ -85,8 +85,8 @@ def _flexible(header: Any, version: int) -> bool:
 
 @lru_cache
 def _fields(message: str) -> Fields:
-    found = _paired(CLASSES[message].fields.values(), load_json(message)["fields"])
-    return found | {now: found[then] for (owner, then), now in RENAMED.items() if owner == message}
+    fields = _paired(CLASSES[message].fields.values(), load_json(message)["fields"])
+    return fields | {now: fields[then] for (owner, then), now in RENAMED.items() if owner == message}
 
 
 def _paired(fields: Iterable[Any], definitions: list[dict[str, Any]]) -> Fields:
@@ -105,10 +105,10 @@ def _shown_struct(item: Any, fields: Fields) -> dict[str, Any]:
     for name, (field, inner) in fields.items():
         if not field.for_version_q(item.version):
             continue
-        found = getattr(item, field.name)
-        if found is None and field.is_struct() and not field.nullable_for_version_q(item.version):
+        content = getattr(item, field.name)
+        if content is None and field.is_struct() and not field.nullable_for_version_q(item.version):
             continue  # a tagged structure that was not there: the library has no default for it
-        value[name] = _shown(field, inner, found)
+        value[name] = _shown(field, inner, content)
     if item.unknown_tags:
         value[UNKNOWN] = [{"tag": int(name[1:]), "data": data} for name, data in item.unknown_tags.items()]
     return value

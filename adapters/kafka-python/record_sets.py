@@ -185,14 +185,14 @@ def read(data: bytes, **asked: Any) -> dict[str, Any]:
     )
     fetched = {PARTITION: int(asked["fetchOffset"])}
     fetcher._handle_fetch_response(NODE, fetched, time.monotonic(), _response(data, asked))  # noqa: SLF001
-    found: dict[str, Any] = {"records": []}
+    answer: dict[str, Any] = {"records": []}
     try:
         with _refusals():
             while polled := fetcher.fetched_records()[0]:  # what was read before an error comes before the error
-                found["records"] += [_consumed(record) for record in polled[PARTITION]]
+                answer["records"] += [_consumed(record) for record in polled[PARTITION]]
     except Reject as refused:
-        found["error"] = refused.error
-    return {**found, "nextOffset": subscriptions.position(PARTITION).offset}
+        answer["error"] = refused.error
+    return {**answer, "nextOffset": subscriptions.position(PARTITION).offset}
 
 
 def _response(data: bytes, asked: dict[str, Any]) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))  # notation.py
 
-# kio gives its types Hypothesis strategies wherever it finds Hypothesis, as it does beside this suite. Importing that
-# takes longer than all of kio, and a process is started anew after every abort. So to kio it is not installed.
+# If Hypothesis is installed, as it is beside this suite, kio imports it to give its types strategies. That takes longer
+# than importing all of kio, and after every abort a new process is started. So Hypothesis is hidden from kio.
 sys.modules["hypothesis"] = None  # type: ignore[assignment]
 # ruff: noqa: E402
 
@@ -89,7 +89,7 @@ BATCH_FIELDS = {
 }
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
-# A record on its own is read and written against a base timestamp of ours (2001), so that a delta may be negative.
+# A single record is read and written with this base timestamp (in 2001), so that its delta may be negative.
 BASE_TIMESTAMP = 10**12
 
 

@@ -87,8 +87,8 @@ def _type(field: Field[Any]) -> tuple[str, Any, bool, bool]:
 
 def _options(kind: Any) -> list[Any]:
     """List what a type may be, None last."""
-    found = get_args(kind) if get_origin(kind) is types.UnionType else (kind,)
-    return sorted(found, key=lambda option: option is types.NoneType)
+    options = get_args(kind) if get_origin(kind) is types.UnionType else (kind,)
+    return sorted(options, key=lambda option: option is types.NoneType)
 
 
 # --- decode -------------------------------------------------------------------------------------------

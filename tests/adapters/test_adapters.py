@@ -94,11 +94,11 @@ def test_apache_kafkas_own_code_agrees_on_every_message_in_every_version(fixture
     done = conformance("run", name, *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
     results = json.loads((tmp_path / "r.json").read_text())["results"]
-    found = {(result["type"], result["op"]) for result in results if result["verdict"] == "pass"}
+    passed = {(result["type"], result["op"]) for result in results if result["verdict"] == "pass"}
     messages = read_definitions(jar).messages.values()
     every = {type_name(message.name, version) for message in messages for version in message.valid}
     assert len(every) > 600
-    assert {name for name in every if (name, "decode") not in found or (name, "encode") not in found} == set()
+    assert {name for name in every if (name, "decode") not in passed or (name, "encode") not in passed} == set()
     assert sum(result["id"].endswith(":skewed") for result in results) > 2000
 
 

@@ -99,9 +99,9 @@ def test_a_message_set_that_a_library_wrote_reads_as_it_was_given(magic, compres
     if isinstance(written, Unsupported):
         assert (magic, compression) == (0, "lz4")
         return
-    found = ask(op="decode", type="MESSAGE_SET", hex=written.answer["hex"])
-    assert isinstance(found, Accepted)
-    shown = [{name: str(message[name]) for name in given[0]} for message in found.answer["value"]]
+    outcome = ask(op="decode", type="MESSAGE_SET", hex=written.answer["hex"])
+    assert isinstance(outcome, Accepted)
+    shown = [{name: str(message[name]) for name in given[0]} for message in outcome.answer["value"]]
     assert shown == given
     size = ask(op="size", type="MESSAGE_SET", magic=magic, compression=compression, value=given)
     if compression == "none":

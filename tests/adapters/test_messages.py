@@ -96,10 +96,10 @@ MESSAGES = [
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("message", "version", "data", "value"), MESSAGES)
 def test_a_message_has_the_names_of_its_definition_in_both_directions(name, message, version, data, value, ask):
-    found = ask(name, "decode", message, version, hex=data)
-    assert isinstance(found, Accepted)
-    assert plain(found.answer["value"]) == plain(value)
-    assert found.answer.get("consumed", len(data) // 2) == len(data) // 2
+    outcome = ask(name, "decode", message, version, hex=data)
+    assert isinstance(outcome, Accepted)
+    assert plain(outcome.answer["value"]) == plain(value)
+    assert outcome.answer.get("consumed", len(data) // 2) == len(data) // 2
     assert ask(name, "encode", message, version, value=value).answer["hex"] == data
 
 
@@ -118,9 +118,9 @@ def test_a_field_that_a_class_does_not_have_is_unsupported(name, ask):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cut_message_is_refused(name, ask):
-    found = ask(name, "decode", "FetchRequest", 11, hex=FETCH[:40])
-    assert isinstance(found, Refused)
-    assert found.error == "malformed"
+    outcome = ask(name, "decode", "FetchRequest", 11, hex=FETCH[:40])
+    assert isinstance(outcome, Refused)
+    assert outcome.error == "malformed"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -161,23 +161,23 @@ def test_a_uuid_of_zeros_is_a_value(name, ask):
 def test_kafka_python_shows_a_set_of_bits_as_the_number_of_the_definition(ask):
     header = "000000000100ffffffff01"
     for operations, number in (("80000000", -(2**31)), ("00000102", 258), ("ffffffff", -1)):
-        found = ask("kafka-python", "decode", "MetadataResponse", 10, hex=header + operations + "00")
-        assert found.answer["value"]["ClusterAuthorizedOperations"] == number
-        again = ask("kafka-python", "encode", "MetadataResponse", 10, value=found.answer["value"])
+        outcome = ask("kafka-python", "decode", "MetadataResponse", 10, hex=header + operations + "00")
+        assert outcome.answer["value"]["ClusterAuthorizedOperations"] == number
+        again = ask("kafka-python", "encode", "MetadataResponse", 10, value=outcome.answer["value"])
         assert again.answer["hex"] == header + operations + "00"
 
 
 def test_kafka_python_shows_tagged_fields_that_it_does_not_know_and_cannot_write_them(ask):
     unknown = [{"tag": 5, "data": "aa"}]
-    found = ask("kafka-python", "decode", "ResponseHeader", 1, hex="00000007010501aa")
-    assert found.answer["value"] == {"CorrelationId": 7, "_unknownTaggedFields": unknown}
-    assert isinstance(ask("kafka-python", "encode", "ResponseHeader", 1, value=found.answer["value"]), Unsupported)
+    outcome = ask("kafka-python", "decode", "ResponseHeader", 1, hex="00000007010501aa")
+    assert outcome.answer["value"] == {"CorrelationId": 7, "_unknownTaggedFields": unknown}
+    assert isinstance(ask("kafka-python", "encode", "ResponseHeader", 1, value=outcome.answer["value"]), Unsupported)
 
 
 def test_kio_crashes_on_tagged_fields_that_it_does_not_know(ask):
-    found = ask("kio", "decode", "ResponseHeader", 1, hex="00000007010501aa")
-    assert isinstance(found, Broke)
-    assert found.detail.startswith("KeyError")
+    outcome = ask("kio", "decode", "ResponseHeader", 1, hex="00000007010501aa")
+    assert isinstance(outcome, Broke)
+    assert outcome.detail.startswith("KeyError")
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1, 1700000000001])
@@ -194,8 +194,8 @@ def test_kio_has_none_for_no_timestamp_only_where_it_may_be_null(ask):
     partition = {"Index": 0, "ErrorCode": 0, "BaseOffset": "0", "LogAppendTimeMs": "-1"}
     value = {"Responses": [{"Name": "t", "PartitionResponses": [partition]}], "ThrottleTimeMs": 0}
     written = ask("kio", "encode", "ProduceResponse", 3, value=value)
-    found = ask("kio", "decode", "ProduceResponse", 3, hex=written.answer["hex"])
-    assert plain(found.answer["value"]) == plain(value)
+    outcome = ask("kio", "decode", "ProduceResponse", 3, hex=written.answer["hex"])
+    assert plain(outcome.answer["value"]) == plain(value)
 
 
 def test_aiokafka_has_no_default_for_a_field(ask):
