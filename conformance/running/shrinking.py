@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
@@ -19,11 +18,11 @@ from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
 DISTINCT = 60
-"""Distinct failures that are shown for one target."""
+"""Distinct failures of one target that are shrunk and shown, at most."""
 
 PATIENCE = 15.0
-"""Seconds of shrinking for one target in all; what is left then stands as it was found. A target that dies of every
-question costs a start for each."""
+"""Seconds spent on shrinking for one target in all; later failures are shown as they were found. The limit is needed
+because a target that dies of each case is started again for each."""
 
 
 def signature(result: Result) -> tuple[str, ...]:
@@ -32,7 +31,7 @@ def signature(result: Result) -> tuple[str, ...]:
 
 
 def failures_by_signature(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
-    """Failing generated results by signature, in order."""
+    """The failures that may be shrunk and are not known, by signature, in the order of the run."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
         if result.case.is_shrinkable and result.failed and not result.known:
@@ -41,7 +40,7 @@ def failures_by_signature(results: Sequence[Result]) -> dict[tuple[str, ...], li
 
 
 def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: FailurePolicy) -> Iterator[Shrunk]:
-    """Shrink what failed in a run; the target is started anew for it."""
+    """Shrink the failures of a run; the target is started anew. The record notes a target that cannot start."""
     if record.problem or not failures_by_signature(record.results):
         return
     examiner = Examiner(spec, catalog.requirements, policy)
@@ -56,7 +55,7 @@ def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: Fa
 def shrink(
     results: Sequence[Result], examiner: Examiner, catalog: Catalog, patience: float = PATIENCE
 ) -> Iterator[Shrunk]:
-    """Shrink the smallest failure of each kind, for so many seconds in all. Raises CannotStart."""
+    """Shrink the smallest failure of each signature, for `patience` seconds in all. Raises CannotStart."""
     until = time.monotonic() + patience
     for group in list(failures_by_signature(results).values())[:DISTINCT]:
         smallest = _smallest(group)
@@ -67,28 +66,35 @@ def shrink(
 
 
 def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalog) -> Shrunk:
-    """The smallest case that shows what `count` failures do, of which `smallest` is one.
+    """The smallest case that fails as `smallest` does, which is the smallest of `count` failures of one signature.
 
-    That one itself, marked flaky, when it does not repeat. Raises CannotStart.
+    It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
     """
     wanted = signature(smallest)
 
     case, budget = smallest.case, Budget()
     for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):
 
-        def with_part(candidate: Any, case: Case = case, part: str = part) -> Case | None:
+        def with_part(candidate: object, case: Case = case, part: str = part) -> Case | None:
             return _case(case, part, candidate, catalog)
 
-        def shows(candidate: Any, with_part: Callable[[Any], Case | None] = with_part) -> bool:
+        def shows(candidate: object, with_part: Callable[[object], Case | None] = with_part) -> bool:
             made = with_part(candidate)
             return made is not None and signature(_again(made, examiner)) == wanted
 
-        start: Any = case.data if part == "hex" else case.request[part]
+        start: object = case.data if part == "hex" else case.request[part]
         if case is smallest.case and not shows(start):
             return Shrunk(smallest, count, smallest.case.id, flaky=True)
-        shrunk = shrink_bytes(case.wire, start, shows, budget) if part == "hex" else shrink_value(start, shows, budget)
+        shrunk = _smaller(case, start, shows, budget)
         case = with_part(shrunk) or case
     return Shrunk(_again(case, examiner), count, smallest.case.id)
+
+
+def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget: Budget) -> object:
+    """The smallest bytes, or the smallest value in notation, for which `shows` holds."""
+    if isinstance(start, bytes):
+        return shrink_bytes(case.wire, start, shows, budget)
+    return shrink_value(start, shows, budget)
 
 
 def _again(case: Case, examiner: Examiner) -> Result:
@@ -99,9 +105,9 @@ def _smallest(group: list[Result]) -> Result:
     return min(group, key=lambda result: len(result.case.data or b""))
 
 
-def _case(case: Case, part: str, candidate: Any, catalog: Catalog) -> Case | None:
-    """The case with another part in its request; None for a value that is none of the type, or is never asked for."""
-    given = candidate.hex() if part == "hex" else candidate
+def _case(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | None:
+    """The case with another part in its request; None where the part is not a value of its type, or never asked for."""
+    given = candidate.hex() if isinstance(candidate, bytes) else candidate
     try:
         return ad_hoc_case(case.op, case.wire, {**parts_of(case), part: given}, catalog, kind=CaseKind.SHRUNK)
     except NotationError:
