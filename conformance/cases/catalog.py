@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from conformance import codec
 from conformance.cases.from_vectors import make_cases
@@ -54,7 +53,7 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ())
                     types = types.adding([vector.wire.message])
                 for case in make_cases(vector, requirements, origin):
                     if case.id in cases:
-                        raise vector.error("this id stands already in another vector")
+                        raise vector.error("another vector has this id already")
                     cases[case.id] = case
     return Catalog(requirements, tuple(vectors), cases, types)
 
@@ -64,7 +63,7 @@ def vector_files(root: Path) -> list[Path]:
     if root.is_file():
         return [root]
     if not root.is_dir():
-        raise FileError(root, "there is no such file or folder")
+        raise FileError(root, "this file or folder does not exist")
     files = sorted(path for path in root.rglob("*.y*ml") if path.name != "requirements.yaml")
     if not files:
         raise FileError(root, "there is no vector file (*.yaml) in this folder")
@@ -80,7 +79,7 @@ def select(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
     return [case for case in cases if not wanted or any(matches(case) for matches in wanted)]
 
 
-def _matcher(pattern: str) -> Any:
+def _matcher(pattern: str) -> Callable[[Case], bool]:
     attribute, colon, rest = pattern.partition(":")
     if colon and attribute == "type":
         return lambda case: fnmatchcase(case.type, rest) or case.type.partition("<")[0] == rest

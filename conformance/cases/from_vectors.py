@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
@@ -22,6 +21,7 @@ from conformance.cases.model import (
     Reads,
     Refuses,
     Request,
+    Value,
     Writes,
 )
 from conformance.cases.operations import request_of
@@ -66,7 +66,7 @@ def _error_class(vector: Vector) -> tuple[str | None, str]:
     """The class to judge, if any, and as worded. The documents name one class only: a CRC mismatch is corrupt."""
     error = vector.row["reject"]
     if error not in ERRORS:
-        raise vector.error(f"reject is one of {', '.join(ERRORS)}, found {error!r}")
+        raise vector.error(f"reject: expected one of {', '.join(ERRORS)}, found {error!r}")
     if error != "corrupt" or vector.data is None:
         return None, error
     found = codec.decode(vector.wire, vector.data)
@@ -78,7 +78,7 @@ def _readings(vector: Vector) -> Iterator[Reads | Refuses]:
     if given == "any":
         return
     if not isinstance(given, list) or not given:
-        raise vector.error("either is `any` or a list of readings")
+        raise vector.error("either: expected `any` or a list of readings")
     for reading in given:
         if reading == "reject":
             yield Refuses()
@@ -86,14 +86,14 @@ def _readings(vector: Vector) -> Iterator[Reads | Refuses]:
             value = _parse(vector, reading["value"]) if "value" in reading else UNSHOWN
             yield Reads(value, reading.get("consumed"))
         else:
-            raise vector.error(f"a reading is `reject` or {{value, consumed}}, found {reading!r:.60}")
+            raise vector.error(f"either: expected readings `reject` or {{value, consumed}}, found {reading!r:.60}")
 
 
-def _parse(vector: Vector, given: Any) -> Any:
+def _parse(vector: Vector, given: object) -> Value:
     notation = vector.wire.notation
     unknown = unknown_fields(notation, given)
     if unknown:
-        raise vector.error(f"value: {unknown[0]} is no field of {vector.type}")
+        raise vector.error(f"value: {unknown[0]} is not a field of {vector.type}")
     try:
         return notation.parse(given)
     except NotationError as error:
@@ -115,7 +115,7 @@ class _Maker:
         stated = _parse(vector, vector.row["value"])
         consumed = vector.row.get("consumed", len(data))
         if type(consumed) is not int or not 0 <= consumed <= len(data):
-            raise vector.error(f"consumed: expected a number up to {len(data)}")
+            raise vector.error(f"consumed: expected a number from 0 to {len(data)}, found {consumed!r:.40}")
         value = self._complete(stated, data) if is_structured(vector.type) else stated
         yield self.decode(Reads(value, consumed), self._about(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
@@ -150,11 +150,11 @@ class _Maker:
         """An encode case whose value has no encoding."""
         value = self.vector.row.get("value")
         if self.vector.row.get("reject") != "invalid-value":
-            raise self.vector.error("a value without hex is rejected as invalid-value")
+            raise self.vector.error("reject: expected invalid-value for a value without hex")
         parameters = {name: self.vector.row[name] for name in ("magic", "compression") if name in self.vector.row}
         return self._case("encode", {**parameters, "value": value}, Refuses(None, "invalid-value"), ())
 
-    def _encode_cases(self, value: Any, data: bytes) -> Iterator[Case]:
+    def _encode_cases(self, value: Value, data: bytes) -> Iterator[Case]:
         vector = self.vector
         if vector.type in NOT_ENCODED:
             return
@@ -172,17 +172,17 @@ class _Maker:
         """The definition that travels with a message."""
         return {"definition": self.vector.definition} if self.vector.definition else {}
 
-    def _complete(self, stated: Any, data: bytes) -> Any:
+    def _complete(self, stated: Value, data: bytes) -> Value:
         """The whole value by the reference, held against what the vector states."""
         read = codec.decode(self.vector.wire, data)
         if not read.ok:
-            raise self.vector.error(f"the bytes have no value: {read.violations[0]}")
+            raise self.vector.error(f"hex: the reference refuses these bytes: {read.violations[0]}")
         path = next(self.vector.wire.notation.mismatches(stated, read.value), None)
         if path:
-            raise self.vector.error(f"value: the bytes say otherwise at {path}")
+            raise self.vector.error(f"value: it differs from the bytes at {path}")
         return read.value
 
-    def _about(self, stated: Any) -> tuple[str, ...]:
+    def _about(self, stated: Value) -> tuple[str, ...]:
         row = self.vector.row
         if "about" in row:
             if not isinstance(row["about"], list) or not all(isinstance(path, str) for path in row["about"]):
@@ -225,7 +225,7 @@ def is_structured(name: str) -> bool:
     return name in STRUCTURED or name.startswith("MESSAGE<")
 
 
-def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
+def _leaves(notation: object, stated: Value, path: str = "") -> Iterator[str]:
     if isinstance(notation, Fields) and stated is not None:
         for name, entry in stated.items():
             yield from _leaves(notation.fields[name], entry, f"{path}.{name}" if path else name)
@@ -237,7 +237,7 @@ def _leaves(notation: Any, stated: Any, path: str = "") -> Iterator[str]:
 
 
 def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset[int]]:
-    """The codecs and magics in the entries of some bytes, as far as they can be seen; codec 5 to 7 is none."""
+    """The codecs and magics in the entries of some bytes, as far as they can be seen; codecs 5 to 7 do not exist."""
     codecs: set[str] = set()
     magics: set[int] = set()
     if name not in ("RECORD_BATCH", "MESSAGE_SET", "LOG"):

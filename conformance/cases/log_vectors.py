@@ -21,7 +21,7 @@ def question_of(row: Request, data: bytes | None) -> Question:
     Raises NotationError for a part that is not in its notation, or a stated answer that differs from the reference's.
     """
     if row.get("reject", "other") not in ERRORS:
-        raise NotationError(f"reject is one of {', '.join(ERRORS)}, found {row['reject']!r}")
+        raise NotationError(f"reject: expected one of {', '.join(ERRORS)}, found {row['reject']!r}")
     if data is not None and row["op"] == "sequence":
         raise NotationError("a sequence request has batches and no hex")
     given = {**_DEFAULTS, **row, **({} if data is None else {"hex": data.hex()})}
@@ -38,7 +38,7 @@ def _fetch(row: Request, parts: Request) -> Question:
             return Question(request, AnyOf())
         expect, stated = softened(expect), readings[-1]
     elif ("reject" in row) != (damage is not None):
-        raise NotationError(f"the bytes say otherwise: {damage or 'nothing is wrong with them'}")
+        raise NotationError(f"reject: the log is damaged: {damage}" if damage else "reject: the log is not damaged")
     elif not isinstance(expect, Delivers) or expect.open:
         raise NotationError("the documents leave open how these bytes are read: say `either`")
     if stated is not None and isinstance(expect, Delivers):
@@ -53,13 +53,13 @@ def _readings(row: Request) -> list[object]:
             return []
         case ["reject", {"value": value, **further}] if not further:
             return [value]
-    raise NotationError("either is `any`, or [reject, {value: ...}]")
+    raise NotationError("either: expected `any`, or [reject, {value: ...}]")
 
 
 def _conversion(row: Request, parts: Request) -> Question:
     if "either" in row:
         if _readings(row):
-            raise NotationError("either is `any` for a conversion")
+            raise NotationError("either: expected `any` for a conversion")
         data: bytes = parts["hex"]
         base = {"baseOffset": str(parts["baseOffset"])} if "baseOffset" in parts else {}
         return Question({"hex": data.hex(), "magic": parts["magic"], **base}, AnyOf())
@@ -102,4 +102,4 @@ def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) ->
         raise NotationError(f"value: {unknown[0]} is not a field of the answer")
     path = next(notation.mismatches(notation.parse(stated), computed), None)
     if path:
-        raise NotationError(f"value: the bytes say otherwise at {path}")
+        raise NotationError(f"value: it differs from the bytes at {path}")

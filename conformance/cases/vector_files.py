@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from conformance import codec
 from conformance.cases.model import LEVELS
+from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.yaml_files import Row, load
 from conformance.codec.message_definition import type_name
 from conformance.definitions.files import parse_definition
@@ -50,7 +50,7 @@ class Vector:
     row: Row
     path: Path
     data: bytes | None
-    definition: dict[str, Any] | None = None
+    definition: dict[str, object] | None = None
     """That of the message which the vector is about."""
 
     @property
@@ -67,15 +67,15 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
     """The register in a file. Raises FileError."""
     rows = load(path)
     if not isinstance(rows, list):
-        raise FileError(path, "a list of requirements is expected")
+        raise FileError(path, "expected a list of requirements")
     register: dict[str, Requirement] = {}
     for row in rows:
         if not isinstance(row, Row) or not isinstance(row.get("id"), str):
-            raise FileError(path, "a requirement is a mapping with an id", getattr(row, "line", 0))
+            raise FileError(path, "expected a requirement: a mapping with an id", getattr(row, "line", 0))
         if row.get("level") not in LEVELS:
-            raise FileError(path, f"{row['id']}: level is one of {', '.join(LEVELS)}", row.line)
+            raise FileError(path, f"{row['id']}: level: expected one of {', '.join(LEVELS)}", row.line)
         if row["id"] in register:
-            raise FileError(path, f"{row['id']} stands twice", row.line)
+            raise FileError(path, f"{row['id']}: another requirement has this id already", row.line)
         register[row["id"]] = Requirement(
             row["id"],
             row["level"],
@@ -97,7 +97,7 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
 _KEYS = {
     *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "about"),
     *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
-    *("isolation", "fetchOffset", "highWatermark", "aborted", "checkCrcs", "baseOffset", "batches"),
+    *(name for op in WHOLE_LOG for name in OPERATIONS[op].names),
     *("message", "version"),
 }
 _TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
@@ -116,14 +116,14 @@ def read_vectors(path: Path, types: codec.Types = codec.BUILT_IN) -> Iterator[Ve
             raise FileError(path, f"unknown key {sorted(unknown)[0]!r} beside vectors", document.line)
         document = document.get("vectors")
     if not isinstance(document, list):
-        raise FileError(path, "a list of vectors is expected, or a mapping with `vectors:`")
+        raise FileError(path, "expected a list of vectors, or a mapping with `vectors:`")
     for row in document:
         yield _vector(path, row, common, types)
 
 
-def _vector(path: Path, row: Any, common: Row, types: codec.Types) -> Vector:
+def _vector(path: Path, row: object, common: Row, types: codec.Types) -> Vector:
     if not isinstance(row, Row):
-        raise FileError(path, f"a vector is a mapping, found {row!r:.40}", common.line)
+        raise FileError(path, f"expected a vector (a mapping), found {row!r:.40}", common.line)
     for key in ("type", "source", "since"):
         if key in common:
             row.setdefault(key, common[key])
@@ -148,7 +148,7 @@ def _vector(path: Path, row: Any, common: Row, types: codec.Types) -> Vector:
     return vector
 
 
-def _message(path: Path, row: Row, common: Row, types: codec.Types) -> tuple[str, dict[str, Any], codec.Types]:
+def _message(path: Path, row: Row, common: Row, types: codec.Types) -> tuple[str, dict[str, object], codec.Types]:
     """The type of a vector of a message, its definition (under `definitions` of the file), and the types with it."""
     defined = common.get("definitions", {})
     name, version = row.get("message"), row.get("version")
@@ -167,22 +167,16 @@ def _message(path: Path, row: Row, common: Row, types: codec.Types) -> tuple[str
         raise FileError(path, str(error), common.line) from None
 
 
-_OF_LOGS = {
-    "read": ("isolation", "fetchOffset", "highWatermark", "aborted", "checkCrcs"),
-    "convert": ("magic", "baseOffset"),
-    "sequence": ("batches",),
-}
-"""What a vector of an operation on whole logs may say of the request, besides the bytes."""
 _COMMON = {"id", "type", "requirement", "op", "hex", "value", "reject", "either", "note", "found-in", "since", "source"}
 
 
 def _check_log_keys(vector: Vector) -> None:
     op = vector.row["op"]
-    if op not in _OF_LOGS:
-        raise vector.error(f"op is one of {', '.join(_OF_LOGS)}, found {op!r:.40}")
-    unknown = set(vector.row) - _COMMON - set(_OF_LOGS[op])
+    if op not in WHOLE_LOG:
+        raise vector.error(f"op: expected one of {', '.join(WHOLE_LOG)}, found {op!r:.40}")
+    unknown = set(vector.row) - _COMMON - set(OPERATIONS[op].names)
     if unknown:
-        raise vector.error(f"{sorted(unknown)[0]!r} is no part of a {op} request")
+        raise vector.error(f"{sorted(unknown)[0]!r} is not a part of a {op} request")
     if sum(key in vector.row for key in ("value", "reject", "either")) != 1:
         raise vector.error(f"a vector of {op} has one of value, reject and either")
 
@@ -192,17 +186,17 @@ def _check_keys(path: Path, row: Row) -> None:
         if key in row and not isinstance(row[key], str):
             raise FileError(path, f"{key}: expected a string, found {row[key]!r}", row.line)
     if not _ID.match(row.get("id", "")):
-        raise FileError(path, f"id {row.get('id', '')!r}: expected family/words-with-dashes", row.line)
+        raise FileError(path, f"id: expected family/words-with-dashes, found {row.get('id', '')!r}", row.line)
     for key in ("type", "requirement"):
         if key not in row:
             raise FileError(path, f"{row['id']}: {key} is missing", row.line)
     unknown = set(row) - _KEYS
     if unknown:
         known = ", ".join(sorted(_KEYS))
-        raise FileError(path, f"{row['id']}: unknown key {sorted(unknown)[0]!r}; there are {known}", row.line)
+        raise FileError(path, f"{row['id']}: unknown key {sorted(unknown)[0]!r}, expected one of {known}", row.line)
 
 
-def hex_pieces(given: Any) -> list[tuple[int, str]]:
+def hex_pieces(given: object) -> list[tuple[int, str]]:
     """The pieces of a `hex`: how often, and the digits as written. Raises ValueError."""
     pieces: list[tuple[int, str]] = []
     for piece in given if isinstance(given, list) else [given]:

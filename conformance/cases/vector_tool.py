@@ -15,7 +15,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from conformance import codec
 from conformance.cases.catalog import VECTORS
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.model import AnyOf, Case, Reads, Refuses
+from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value
 from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
 from conformance.cases.yaml_files import misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
@@ -35,7 +35,7 @@ def check(path: Path) -> Iterator[FileError]:
         return
     for vector in vectors:
         if vector.id in seen:
-            yield vector.error("this id stands twice in the file")
+            yield vector.error("another vector of the file has this id already")
         seen.add(vector.id)
         try:
             for case in make_cases(vector, requirements):
@@ -55,23 +55,25 @@ def _agrees(vector: Vector, case: Case) -> Iterator[FileError]:
             yield from _agrees_on_value(vector, read, value, consumed)
         case Refuses():
             if not any(not violation.open for violation in read.violations):
-                yield vector.error("the reference does not refuse these bytes for certain: use `either`")
+                yield vector.error("reject: the documents do not settle that these bytes are refused: use `either`")
         case AnyOf(readings) if readings and read.ok:
             if not any(_is_reading(case, reading, read) for reading in readings):
-                yield vector.error("none of the readings is what the reference makes of the bytes")
+                yield vector.error("either: the reference reads a value that is not among the readings")
         case AnyOf(readings) if readings and not any(isinstance(reading, Refuses) for reading in readings):
-            yield vector.error(f"no reading refuses, but the reference does: {read.violations[0]}")
+            yield vector.error(
+                f"either: the reference refuses these bytes, so a reading has to be `reject`: {read.violations[0]}"
+            )
 
 
-def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Any, consumed: int | None) -> Iterator[FileError]:
+def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Value, consumed: int | None) -> Iterator[FileError]:
     if not read.ok:
         yield vector.error(f"the reference refuses these bytes: {read.violations[0]}")
     elif read.remarks:
         yield vector.error(f"the documents leave this open, use `either`: {read.remarks[0]}")
     elif not vector.wire.notation.same(value, read.value):
-        yield vector.error("the reference reads another value")
+        yield vector.error("value: the reference reads another value")
     elif consumed != read.consumed:
-        yield vector.error(f"the reference consumes {read.consumed} bytes")
+        yield vector.error(f"consumed: expected {read.consumed}, the number of bytes that the reference reads")
 
 
 def _is_reading(case: Case, reading: Reads | Refuses, read: codec.Decoded) -> bool:
@@ -84,7 +86,7 @@ def _stale(vector: Vector) -> Iterator[FileError]:
     """Bytes that a recomputation would change."""
     wanted = _recompute(vector)
     if wanted and vector.data is not None and recomputed(vector.data, wanted) != vector.data:
-        yield vector.error(f"{' and '.join(wanted)} would be recomputed: run `conformance vectors fix`")
+        yield vector.error(f"{' and '.join(wanted)} would change when recomputed: run `conformance vectors fix`")
 
 
 # --- recompute ----------------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ _RECOMPUTED = ("batchLength", "crc")
 def _recompute(vector: Vector) -> list[str]:
     wanted = vector.row.get("recompute", [])
     if not isinstance(wanted, list) or not set(wanted) <= set(_RECOMPUTED):
-        raise vector.error(f"recompute: a list of {', '.join(_RECOMPUTED)}")
+        raise vector.error(f"recompute: expected a list of {', '.join(_RECOMPUTED)}")
     return [name for name in _RECOMPUTED if name in wanted]
 
 
@@ -158,7 +160,7 @@ def _quoted(path: Path, text: str) -> str:
     return text
 
 
-def _plain_scalars(node: Any) -> Iterator[yaml.ScalarNode]:
+def _plain_scalars(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
     """Unquoted scalars below a node that are read as something else."""
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.tag != "tag:yaml.org,2002:str" and misread(node.tag, node.value):
@@ -172,7 +174,7 @@ def _plain_scalars(node: Any) -> Iterator[yaml.ScalarNode]:
             yield from _plain_scalars(entry)
 
 
-def _fix_row(path: Path, row: Any) -> None:
+def _fix_row(path: Path, row: object) -> None:
     if not isinstance(row, CommentedMap):
         return
     if "hex" in row and row.get("recompute"):

@@ -59,7 +59,7 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Row:
         if not isinstance(key, str):
             raise _Misread(problem=f"the key {key!r} is not a string", problem_mark=key_node.start_mark)
         if key in row:
-            raise _Misread(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+            raise _Misread(problem=f"the key {key!r} is given twice", problem_mark=key_node.start_mark)
         row[key] = loader.construct_object(value_node, deep=True)
     return row
 

@@ -162,7 +162,7 @@ MALFORMED = {
     "bytes without a value": (
         '- {id: t/x, type: RECORD, requirement: batch.crc, value: {key: null}, hex: "00"}',
         1,
-        "no value",
+        "hex: the reference refuses these bytes",
     ),
     "consumed beyond the bytes": (
         HEAD + '  - {id: t/x, requirement: varint.examples, value: 0, hex: "00", consumed: 2}',
@@ -269,7 +269,7 @@ def test_vectors_are_found_in_folders_at_any_depth_in_order(tmp_path):
 def test_an_id_that_stands_twice_is_refused_wherever_it_stands(tmp_path):
     bundled = '- {id: varint/zero, type: VARINT, requirement: varint.examples, value: 0, hex: "00"}'
     for text in (HEAD + GOOD + GOOD, bundled):
-        with pytest.raises(FileError, match="stands already"):
+        with pytest.raises(FileError, match="has this id already"):
             read_catalog([write(tmp_path, text)])
 
 
@@ -280,7 +280,7 @@ def test_no_vector_takes_the_id_of_a_derived_case(catalog):
 
 REGISTER = {
     "level": "- {id: a.b, level: maybe}",
-    "twice": "- {id: a.b, level: must}\n- {id: a.b, level: must}",
+    "has this id already": "- {id: a.b, level: must}\n- {id: a.b, level: must}",
     "mapping": "- a.b",
     "id": "- {level: must}",
     "list": "a: {level: must}",

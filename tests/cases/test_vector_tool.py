@@ -36,14 +36,20 @@ def problems(tmp_path, text):
     [
         ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "00"}', "not the bytes that an encoder"),
         ('{id: a/b, type: VARINT, requirement: varint.range, value: 1, hex: "8000", canonical: false}', "open"),
-        ('{id: a/b, type: VARINT, requirement: varint.range, hex: "00", reject: malformed}', "does not refuse"),
+        (
+            '{id: a/b, type: VARINT, requirement: varint.range, hex: "00", reject: malformed}',
+            "do not settle that these bytes are refused",
+        ),
         ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "000161", canonical: false}', "another"),
         (
             '{id: a/b, type: VARINT, requirement: varint.range, hex: "8000", either: [reject, {value: 1}]}',
-            "none of the",
+            "is not among the readings",
         ),
         ('{id: a/b, type: STRING, requirement: string.layout, value: "b", hex: "ffff", canonical: false}', "refuses"),
-        ('{id: a/b, type: INT16, requirement: int16.layout, value: 0, hex: "000001", canonical: false}', "consumes 2"),
+        (
+            '{id: a/b, type: INT16, requirement: int16.layout, value: 0, hex: "000001", canonical: false}',
+            "consumed: expected 2",
+        ),
     ],
 )
 def test_a_vector_that_contradicts_the_reference_is_named_with_its_line(tmp_path, row, said):
