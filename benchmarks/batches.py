@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from conformance import codec
 from conformance.codec.compression import CODEC_NAMES
-from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.choices import Choices
 
 
 def word_batches(bases: Iterable[int], records: int, size: int, codec_name: str, headers: int = 0) -> list[bytes]:
     """A batch for each base offset: `records` records whose values have `size` bytes of words, as logs have them."""
-    dice = Dice(f"benchmarks/batches/{size}")
-    words = [bytes(dice.between(97, 122) for _ in range(dice.between(3, 9))) for _ in range(400)]
+    choices = Choices(f"benchmarks/batches/{size}")
+    words = [bytes(choices.between(97, 122) for _ in range(choices.between(3, 9))) for _ in range(400)]
     extra = tuple({"key": f"header-{index}", "value": b"some value"} for index in range(headers))
 
     def record(offset: int) -> dict[str, object]:
@@ -20,7 +20,7 @@ def word_batches(bases: Iterable[int], records: int, size: int, codec_name: str,
             "offset": offset,
             "timestamp": 1_700_000_000_000 + offset,
             "key": b"key-%d" % offset,
-            "value": b" ".join(dice.pick(words) for _ in range(size // 4))[:size],
+            "value": b" ".join(choices.pick(words) for _ in range(size // 4))[:size],
             "headers": extra,
         }
 

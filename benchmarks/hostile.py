@@ -25,8 +25,8 @@ from itertools import islice
 from conformance import codec
 from conformance.cases.from_reference import expectation
 from conformance.cases.model import AnyOf, Refuses
-from conformance.strategies.seeded.choices import Dice
-from conformance.strategies.seeded.generator import Drawn, drawn
+from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.generator import Generated, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
 
 TYPES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
@@ -73,14 +73,14 @@ def damaged(name: str, count: int, seed: int) -> Iterator[Damaged]:
     """`count` damaged values of a type; a seed gives the same on every machine, except for the compressors' output."""
     for index in range(count):
         identity = f"hostile/{seed}/{index}"
-        dice = Dice(identity)
-        whole = drawn(name, dice)
+        choices = Choices(identity)
+        whole = generate(name, choices)
         data = _compressed(name, whole) if index % 2 else whole.data
-        data, mutation = mutate(name, data, dice)
+        data, mutation = mutate(name, data, choices)
         yield Damaged(identity, name, mutation, data)
 
 
-def _compressed(name: str, whole: Drawn) -> bytes:
+def _compressed(name: str, whole: Generated) -> bytes:
     """The same entries as the codec writes them: with compressed payloads."""
     if name == "RECORD_BATCH":
         return codec.wire(name).encode(whole.value)

@@ -21,7 +21,7 @@ from conformance import codec
 from conformance.codec.messages import wire_of
 from conformance.definitions.files import read_definitions
 from conformance.strategies.seeded.cases import message_types
-from conformance.strategies.seeded.generator import dice_of, value
+from conformance.strategies.seeded.generator import choices_of, value
 
 SMALL = (
     ("HeartbeatRequest", 4, {"GroupId": "group", "GenerationId": 7, "MemberId": "member-1", "GroupInstanceId": None}),
@@ -62,7 +62,7 @@ def _round_trips(wires: list[codec.Wire], count: int) -> int:
     different = 0
     for wire in wires:
         for index in range(count):
-            given = value(wire, dice_of(wire.name, 0, index))
+            given = value(wire, choices_of(wire.name, 0, index))
             data = codec.encode(wire, given)
             read = codec.decode(wire, data)
             if not read.ok or read.consumed != len(data) or not wire.notation.same(given, read.value):

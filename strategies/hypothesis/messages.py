@@ -14,7 +14,7 @@ from conformance.codec.messages import wire_of
 from conformance.codec.structure import Values
 from conformance.strategies.hypothesis.building import FOR_TYPE, SMALL, contents_of, named, steps_of, tuples
 from conformance.strategies.hypothesis.fields import tagged_fields
-from conformance.strategies.seeded.messages import spared
+from conformance.strategies.seeded.messages import writable
 
 _MOST = 3
 """Structures, strings and the like in an array."""
@@ -46,7 +46,7 @@ def version_skews(message: Message, version: int) -> SearchStrategy[tuple[Values
     _given(message, version)
     others = st.sampled_from(sorted(message.valid, key=lambda other: (abs(other - version), other)))
     values = others.flatmap(lambda other: _structure(message, other, message.name))
-    values = values.map(lambda value: spared(message, version, value)) | values
+    values = values.map(lambda value: writable(message, version, value)) | values
     return named(
         "version_skews", values.map(lambda value: (value, _arrived(message, version, value))), _Shown(message), version
     )

@@ -55,7 +55,7 @@ from conformance.strategies.hypothesis.fields import (
 )
 from conformance.strategies.hypothesis.logs import fetches, logs, message_sets, transactions, wrappers
 from conformance.strategies.hypothesis.messages import from_message, version_skews
-from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.mutations import mutate
 
 __all__ = [
@@ -130,8 +130,8 @@ def encoded(type_: Wire | str, *, values: SearchStrategy[T] | None = None) -> Se
     return named("encoded", given.map(lambda value: (value, row.encode(value))), row.name, values=values)
 
 
-class _Drawn(Dice):
-    """Dice whose choices are Hypothesis' own, so that what they lead to shrinks."""
+class _HypothesisChoices(Choices):
+    """Choices that Hypothesis makes, so that what they lead to shrinks."""
 
     def __init__(self, draw: DrawFn) -> None:
         self._draw = draw
@@ -145,9 +145,9 @@ class _Drawn(Dice):
 
 @st.composite
 def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], row: Wire) -> bytes:
-    data, dice = draw(pairs)[1], _Drawn(draw)
+    data, choices = draw(pairs)[1], _HypothesisChoices(draw)
     for _ in range(draw(st.integers(1, 2))):
-        data = mutate(row, data, dice)[0]
+        data = mutate(row, data, choices)[0]
     return data
 
 

@@ -17,8 +17,9 @@ from conformance.cases.model import Case, NotAsked, Op
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_definition import Message, type_name
 from conformance.codec.primitives import ARRAYS
-from conformance.strategies.seeded.choices import Dice
-from conformance.strategies.seeded.generator import VERSION, dice_of, drawn, skewed, unencodable
+from conformance.codec.structure import Values
+from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.strategies.seeded.mutations import mutate
 
@@ -94,27 +95,27 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     Of a message also a value of another of its versions. For questions about whole logs the question, and nothing
     where one is drawn that nobody is asked.
     """
-    dice = dice_of(name, seed, index)
+    choices = choices_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
     if name in QUESTIONS:
-        yield from _questions(identity, *QUESTIONS[name], dice, catalog)
+        yield from _questions(identity, *QUESTIONS[name], choices, catalog)
         return
     wire = catalog.types.wire(name)
-    found = drawn(wire, dice)
-    fate = dice.below(100)
+    found = generate(wire, choices)
+    fate = choices.below(100)
     if fate < _MUTATED:
-        data, mutation = mutate(wire, found.data, dice)
+        data, mutation = mutate(wire, found.data, choices)
         yield replace(decode_case(identity, wire, data, catalog), mutation=mutation)
         return
     yield decode_case(identity, wire, found.data, catalog)
-    wrong = unencodable(wire, dice) if fate < _MUTATED + _UNENCODABLE else ...
+    wrong = unencodable(wire, choices) if fate < _MUTATED + _UNENCODABLE else ...
     if wrong is not ...:
         yield encode_case(f"{identity}:encode", wire, wire.notation.render(wrong), catalog)
     elif name == "MESSAGE_SET":
         yield from _set_cases(f"{identity}:encode", found.value, found.data, catalog)
     elif name != "LOG":
         yield from _encode_cases(f"{identity}:encode", wire, found.value, catalog)
-    other = skewed(wire, dice)
+    other = value_of_another_version(wire, choices)
     if other is not ...:
         shown = wire.notation.render(other)
         asked = encode_case(f"{identity}:skewed", wire, shown, catalog)
@@ -122,14 +123,14 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
 
 
 def _questions(
-    identity: str, op: str, draw: Callable[[Dice], tuple[Any, str]], dice: Dice, catalog: Catalog
+    identity: str, op: str, draw: Callable[[Choices], tuple[Values, str]], choices: Choices, catalog: Catalog
 ) -> Iterator[Case]:
-    request, mutation = draw(dice)
+    request, mutation = draw(choices)
     with suppress(NotAsked):
         yield replace(log_case(identity, cast("Op", op), request, catalog), mutation=mutation)
 
 
-def _set_cases(identity: str, messages: tuple[Any, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:
+def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:
     """What an encoder is asked for a message set: one wrapper or none; nothing for what the request cannot say."""
     entries = codec.decode("LOG", data).value["batches"]
     kinds = {(entry["magic"], entry["compression"]) for entry in entries}

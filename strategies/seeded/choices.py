@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Dice:
+class Choices:
     """Choices that follow from a text. Only `getrandbits` is used: its sequence for a seed is promised to stay."""
 
     def __init__(self, seed: str) -> None:
@@ -26,21 +26,21 @@ class Dice:
         """A number from low to high, both included."""
         return low + self.below(high - low + 1)
 
-    def pick(self, choices: Sequence[T]) -> T:
+    def pick(self, options: Sequence[T]) -> T:
         """One of several."""
-        return choices[self.below(len(choices))]
+        return options[self.below(len(options))]
 
-    def picks(self, choices: Sequence[T], count: int) -> list[T]:
+    def picks(self, options: Sequence[T], count: int) -> list[T]:
         """So many picks; what `pick` would give one by one, at a third of the cost."""
-        limit, bits = len(choices), self._bits
+        limit, bits = len(options), self._bits
         width = (limit - 1).bit_length()
         if not width:
-            return [choices[0]] * count
+            return [options[0]] * count
         found: list[T] = []
         while len(found) < count:
             number = bits(width)
             if number < limit:
-                found.append(choices[number])
+                found.append(options[number])
         return found
 
     def chance(self, percent: int) -> bool:

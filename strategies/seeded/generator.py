@@ -18,11 +18,16 @@ from conformance.codec.compression import CODECS
 from conformance.codec.log import last_offset
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import PACKED_LAYOUT
-from conformance.codec.structure import write
+from conformance.codec.structure import Values, write
 from conformance.semantics.compaction import compacted
-from conformance.strategies.seeded import legacy
-from conformance.strategies.seeded.choices import Dice
-from conformance.strategies.seeded.messages import draw_message, skewed_message, unencodable_message, with_unknown_tags
+from conformance.strategies.seeded import old_entries
+from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.messages import (
+    draw_message,
+    message_of_another_version,
+    unencodable_message,
+    with_unknown_tags,
+)
 
 VERSION = 2
 """Of the generator: it goes up whenever an id comes to mean other bytes."""
@@ -31,223 +36,236 @@ _LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)
 _COUNTS = (0, 1, 1, 2, 2, 3, 5)
 
 
-def dice_of(name: str, seed: int, index: int) -> Dice:
+def choices_of(name: str, seed: int, index: int) -> Choices:
     """The choices behind the case `gen/VERSION/name/seed/index`."""
-    return Dice(f"gen/{VERSION}/{name}/{seed}/{index}")
+    return Choices(f"gen/{VERSION}/{name}/{seed}/{index}")
 
 
-def value(type_: codec.Wire | str, dice: Dice) -> Any:
+def value(type_: codec.Wire | str, choices: Choices) -> Any:
     """A wire value of any type that has an encoding. Raises codec.UnknownType."""
     wire = codec.wire(type_)
     special = _SPECIAL.get(wire.name)
     if special is not None:
-        return special(dice)
+        return special(choices)
     if isinstance(wire, codec.MessageWire):
-        drawn = draw_message(wire.message, wire.version, dice, value)
-        return with_unknown_tags(drawn, wire.message, wire.version, dice) if dice.chance(10) else drawn
+        drawn = draw_message(wire.message, wire.version, choices, value)
+        return with_unknown_tags(drawn, wire.message, wire.version, choices) if choices.chance(10) else drawn
     form, _, rest = wire.name.partition("<")
     if rest:
-        return _array(form, rest[:-1], dice)
-    return _BY_NOTATION.get(wire.notation.describes, _edge)(wire, dice)
+        return _array(form, rest[:-1], choices)
+    return _BY_NOTATION.get(wire.notation.describes, _edge)(wire, choices)
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class Generated:
     """A value with its bytes. For a RECORD_BATCH or MESSAGE_SET the value may be one that no encode request can say."""
 
     value: Any
     data: bytes
 
 
-def drawn(type_: codec.Wire | str, dice: Dice) -> Drawn:
+def generate(type_: codec.Wire | str, choices: Choices) -> Generated:
     """A value of a type, and the bytes it has on the wire."""
     wire = codec.wire(type_)
-    found, name = value(wire, dice), wire.name
+    found, name = value(wire, choices), wire.name
     if name == "RECORD_BATCH":
-        return Drawn(found, batch_bytes(found))
+        return Generated(found, batch_bytes(found))
     if name == "LOG":
-        return Drawn(found, b"".join(map(entry_bytes, found["batches"])) + found["tail"])
+        return Generated(found, b"".join(map(entry_bytes, found["batches"])) + found["tail"])
     if name == "MESSAGE_SET":
         messages = tuple(message for entry in found["entries"] for message in entry["messages"])
-        return Drawn(messages, legacy.set_bytes(found))
-    return Drawn(found, codec.encode(wire, found))
+        return Generated(messages, old_entries.set_bytes(found))
+    return Generated(found, codec.encode(wire, found))
 
 
-def entry_bytes(entry: dict[str, Any]) -> bytes:
+def entry_bytes(entry: Values) -> bytes:
     """An entry of a log on the wire, of any magic."""
-    return legacy.entry_bytes(entry) if "messages" in entry else batch_bytes(entry)
+    return old_entries.entry_bytes(entry) if "messages" in entry else batch_bytes(entry)
 
 
-def batch_bytes(batch: dict[str, Any]) -> bytes:
+def batch_bytes(batch: Values) -> bytes:
     """A batch on the wire, its payload stored in a framing of its codec: the plain one, or that of its `form`."""
     forms = CODECS[batch["compression"]].forms
     payload = forms[batch.get("form", 0) % len(forms)](b"".join(map(RECORD.encode, batch["records"])))
     return write(PACKED_LAYOUT, {**batch, "payload": payload})
 
 
-def unencodable(type_: codec.Wire | str, dice: Dice) -> Any:
+def unencodable(type_: codec.Wire | str, choices: Choices) -> object:
     """A value in the notation of a type that has no encoding, close to its range; Ellipsis where we know of none.
 
     Raises codec.UnknownType.
     """
     wire = codec.wire(type_)
     if isinstance(wire, codec.MessageWire):
-        return unencodable_message(wire.message, wire.version, dice)
+        return unencodable_message(wire.message, wire.version, choices)
     form, _, element = wire.name.partition("<")
     if element:
-        wrong = unencodable(element[:-1], dice)
-        whole = list(_array(form, element[:-1], dice) or ())
-        whole.insert(dice.below(len(whole) + 1), wrong)
+        wrong = unencodable(element[:-1], choices)
+        whole = list(_array(form, element[:-1], choices) or ())
+        whole.insert(choices.below(len(whole) + 1), wrong)
         return ... if wrong is ... else tuple(whole)
     if wire.name == "TAGGED_FIELDS":
-        return _disordered(dice)
+        return _disordered(choices)
     numbers = [edge for edge in wire.edges if type(edge) is int]
     if numbers and wire.notation in (n.NUMBER, n.DECIMAL):
-        return max(numbers) + dice.pick((1, 1, 2, 1 << 31)) if dice.chance(50) else min(numbers) - dice.pick((1, 1, 2))
+        return (
+            max(numbers) + choices.pick((1, 1, 2, 1 << 31))
+            if choices.chance(50)
+            else min(numbers) - choices.pick((1, 1, 2))
+        )
     return None if wire.notation in (n.TEXT, n.HEX) and None not in wire.edges else ...
 
 
-def skewed(type_: codec.Wire | str, dice: Dice) -> Any:
+def value_of_another_version(type_: codec.Wire | str, choices: Choices) -> object:
     """A value of another version of a message than the type's, in wire values; Ellipsis for any other type."""
     wire = codec.wire(type_)
-    return skewed_message(wire.message, wire.version, dice, value) if isinstance(wire, codec.MessageWire) else ...
+    return (
+        message_of_another_version(wire.message, wire.version, choices, value)
+        if isinstance(wire, codec.MessageWire)
+        else ...
+    )
 
 
-def _disordered(dice: Dice) -> tuple[dict[str, Any], ...]:
+def _disordered(choices: Choices) -> tuple[Values, ...]:
     """Tagged fields of which one does not come after the one before it, or has no tag that there can be."""
-    tags = sorted({dice.below(1 << dice.between(4, 31)) for _ in range(4)})
-    at = dice.below(len(tags))
-    tags[at : at + 1] = dice.pick(((tags[at], tags[at]), (tags[at] + 1, tags[at]), (tags[at], -1)))
-    return tuple({"tag": tag, "data": dice.octets(dice.pick(_LENGTHS))} for tag in tags)
+    tags = sorted({choices.below(1 << choices.between(4, 31)) for _ in range(4)})
+    at = choices.below(len(tags))
+    tags[at : at + 1] = choices.pick(((tags[at], tags[at]), (tags[at] + 1, tags[at]), (tags[at], -1)))
+    return tuple({"tag": tag, "data": choices.octets(choices.pick(_LENGTHS))} for tag in tags)
 
 
 # --- by notation --------------------------------------------------------------------------------------
 
 
-def _number(wire: codec.Wire, dice: Dice) -> int:
+def _number(wire: codec.Wire, choices: Choices) -> int:
     edges = [edge for edge in wire.edges if type(edge) is int]
-    if dice.chance(40):
-        return dice.pick(edges)
+    if choices.chance(40):
+        return choices.pick(edges)
     low, high = min(edges), max(edges)
-    magnitude = dice.below(1 << dice.between(1, high.bit_length()))
-    return max(low, -magnitude) if low < 0 and dice.chance(50) else min(high, magnitude)
+    magnitude = choices.below(1 << choices.between(1, high.bit_length()))
+    return max(low, -magnitude) if low < 0 and choices.chance(50) else min(high, magnitude)
 
 
-def _edge(wire: codec.Wire, dice: Dice) -> Any:
+def _edge(wire: codec.Wire, choices: Choices) -> object:
     """One of the edges of a row: all that is known of the values of a notation which no function here draws."""
-    return dice.pick(wire.edges)
+    return choices.pick(wire.edges)
 
 
-def _bits(wire: codec.Wire, dice: Dice) -> int:
-    return dice.pick(wire.edges) if dice.chance(40) else int.from_bytes(dice.octets(8), "big")
+def _bits(wire: codec.Wire, choices: Choices) -> int:
+    return choices.pick(wire.edges) if choices.chance(40) else int.from_bytes(choices.octets(8), "big")
 
 
-def _text(wire: codec.Wire, dice: Dice) -> str | None:
-    return None if None in wire.edges and dice.chance(20) else text(dice)
+def _text(wire: codec.Wire, choices: Choices) -> str | None:
+    return None if None in wire.edges and choices.chance(20) else text(choices)
 
 
-def text(dice: Dice) -> str:
+def text(choices: Choices) -> str:
     """Text of one, two, three or four bytes a character, NUL and combining marks among them."""
-    letters = dice.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
-    return "".join(dice.picks(letters, dice.pick(_LENGTHS)))
+    letters = choices.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
+    return "".join(choices.picks(letters, choices.pick(_LENGTHS)))
 
 
-def _octets(wire: codec.Wire, dice: Dice) -> bytes | None:
-    return None if None in wire.edges and dice.chance(20) else dice.octets(dice.pick(_LENGTHS))
+def _octets(wire: codec.Wire, choices: Choices) -> bytes | None:
+    return None if None in wire.edges and choices.chance(20) else choices.octets(choices.pick(_LENGTHS))
 
 
-_BY_NOTATION: dict[str, Callable[[codec.Wire, Dice], Any]] = {
+_BY_NOTATION: dict[str, Callable[[codec.Wire, Choices], object]] = {
     n.NUMBER.describes: _number,
     n.DECIMAL.describes: _number,
     n.FLOAT_BITS.describes: _bits,
-    n.DASHED.describes: lambda wire, dice: dice.pick(wire.edges) if dice.chance(20) else dice.octets(16),
+    n.DASHED.describes: lambda wire, choices: choices.pick(wire.edges) if choices.chance(20) else choices.octets(16),
     n.TEXT.describes: _text,
     n.HEX.describes: _octets,
 }
 
 
-def _array(form: str, element: str, dice: Dice) -> Any:
-    if "NULLABLE" in form and dice.chance(15):
+def _array(form: str, element: str, choices: Choices) -> tuple[object, ...] | None:
+    if "NULLABLE" in form and choices.chance(15):
         return None
-    return tuple(value(element, dice) for _ in range(dice.pick((*_COUNTS, 20, 130))))
+    return tuple(value(element, choices) for _ in range(choices.pick((*_COUNTS, 20, 130))))
 
 
 # --- structures ---------------------------------------------------------------------------------------
 
 
-def _tagged(dice: Dice) -> tuple[dict[str, Any], ...]:
+def _tagged(choices: Choices) -> tuple[Values, ...]:
     tags: set[int] = set()
-    for _ in range(dice.pick(_COUNTS)):
-        tags.add(dice.pick((0, 1, 2, 127, 128, 16383, 16384)) if dice.chance(60) else dice.below((1 << 31) - 1))
-    return tuple({"tag": tag, "data": dice.octets(dice.pick(_LENGTHS))} for tag in sorted(tags))
+    for _ in range(choices.pick(_COUNTS)):
+        tags.add(
+            choices.pick((0, 1, 2, 127, 128, 16383, 16384)) if choices.chance(60) else choices.below((1 << 31) - 1)
+        )
+    return tuple({"tag": tag, "data": choices.octets(choices.pick(_LENGTHS))} for tag in sorted(tags))
 
 
-def _nullable(dice: Dice) -> bytes | None:
-    return None if dice.chance(20) else dice.octets(dice.pick(_LENGTHS))
+def _nullable(choices: Choices) -> bytes | None:
+    return None if choices.chance(20) else choices.octets(choices.pick(_LENGTHS))
 
 
-def _headers(dice: Dice) -> tuple[dict[str, Any], ...]:
+def _headers(choices: Choices) -> tuple[Values, ...]:
     found = [
-        {"key": text(dice).replace("\0", "k"), "value": _nullable(dice)} for _ in range(dice.pick((0, 0, 1, 2, 3)))
+        {"key": text(choices).replace("\0", "k"), "value": _nullable(choices)}
+        for _ in range(choices.pick((0, 0, 1, 2, 3)))
     ]
-    return tuple(found + found[:1] if dice.chance(20) else found)
+    return tuple(found + found[:1] if choices.chance(20) else found)
 
 
-def _record(dice: Dice) -> dict[str, Any]:
-    delta = _number(codec.wire("VARLONG"), dice)
-    offset = abs(_number(codec.wire("VARINT"), dice) + 1) - 1 if dice.chance(50) else dice.below(100)
+def _record(choices: Choices) -> Values:
+    delta = _number(codec.wire("VARLONG"), choices)
+    offset = abs(_number(codec.wire("VARINT"), choices) + 1) - 1 if choices.chance(50) else choices.below(100)
     return {
         "attributes": 0,
         "timestampDelta": delta,
         "offsetDelta": max(0, offset),
-        "key": _nullable(dice),
-        "value": _nullable(dice),
-        "headers": _headers(dice),
+        "key": _nullable(choices),
+        "value": _nullable(choices),
+        "headers": _headers(choices),
     }
 
 
 _EPOCH_MS = 1_700_000_000_000
 
 
-def _timestamps(count: int, dice: Dice) -> list[int]:
+def _timestamps(count: int, choices: Choices) -> list[int]:
     """Timestamps in milliseconds: none at all, rising, in any order, or far apart."""
-    style = dice.below(4)
+    style = choices.below(4)
     if style == 0:
         return [-1] * count
     if style == 1:
-        return [_EPOCH_MS + dice.below(1000) + 1000 * index for index in range(count)]
-    return [dice.below(1 << (44 if style == 2 else 31)) for _ in range(count)]
+        return [_EPOCH_MS + choices.below(1000) + 1000 * index for index in range(count)]
+    return [choices.below(1 << (44 if style == 2 else 31)) for _ in range(count)]
 
 
-def _producer(dice: Dice) -> dict[str, Any]:
-    if dice.chance(50):
+def _producer(choices: Choices) -> Values:
+    if choices.chance(50):
         return {"producerId": -1, "producerEpoch": -1, "baseSequence": -1, "isTransactional": False}
     return {
-        "producerId": dice.pick((0, 1, 1 << 31, (1 << 53) + 1, (1 << 63) - 1)),
-        "producerEpoch": dice.pick((0, 1, 32767)),
-        "baseSequence": dice.pick((0, 1, 1000, (1 << 31) - 1)),
-        "isTransactional": dice.chance(50),
+        "producerId": choices.pick((0, 1, 1 << 31, (1 << 53) + 1, (1 << 63) - 1)),
+        "producerEpoch": choices.pick((0, 1, 32767)),
+        "baseSequence": choices.pick((0, 1, 1000, (1 << 31) - 1)),
+        "isTransactional": choices.chance(50),
     }
 
 
-def _batch(dice: Dice, *, base: int | None = None) -> dict[str, Any]:
+def _batch(choices: Choices, *, base: int | None = None) -> Values:
     """A batch as a producer makes it, or one of those that compaction leaves: with gaps, or empty."""
-    count = dice.pick((1, 1, 1, 2, 2, 3, 3, 5, 20, 130))
-    control = dice.chance(10)
+    count = choices.pick((1, 1, 1, 2, 2, 3, 3, 5, 20, 130))
+    control = choices.chance(10)
     count = 1 if control else count
-    base = dice.pick((0, 0, 1, 100, 1 << 31, (1 << 53) + 1, (1 << 63) - 1000)) if base is None else base
-    stamps = _timestamps(count, dice)
-    contents = [{"key": _nullable(dice), "value": _nullable(dice), "headers": _headers(dice)} for _ in range(count)]
+    base = choices.pick((0, 0, 1, 100, 1 << 31, (1 << 53) + 1, (1 << 63) - 1000)) if base is None else base
+    stamps = _timestamps(count, choices)
+    contents = [
+        {"key": _nullable(choices), "value": _nullable(choices), "headers": _headers(choices)} for _ in range(count)
+    ]
     if control:
-        marker = codec.encode("CONTROL_RECORD", {"version": 0, "type": dice.below(2)})
-        contents = [{"key": marker, "value": dice.octets(6), "headers": ()}]
+        marker = codec.encode("CONTROL_RECORD", {"version": 0, "type": choices.below(2)})
+        contents = [{"key": marker, "value": choices.octets(6), "headers": ()}]
     batch = build(
         {
             "baseOffset": base,
-            "partitionLeaderEpoch": dice.pick((-1, 0, 5, (1 << 31) - 1)),
-            "compression": 0 if control else dice.below(len(CODECS)),
-            "timestampType": int(dice.chance(20)),
-            **_producer(dice),
+            "partitionLeaderEpoch": choices.pick((-1, 0, 5, (1 << 31) - 1)),
+            "compression": 0 if control else choices.below(len(CODECS)),
+            "timestampType": int(choices.chance(20)),
+            **_producer(choices),
             "isControlBatch": control,
             "records": tuple(
                 {**content, "offset": base + index, "timestamp": stamps[index]}
@@ -255,48 +273,48 @@ def _batch(dice: Dice, *, base: int | None = None) -> dict[str, Any]:
             ),
         }
     )
-    batch["form"] = dice.below(60)
-    return batch if control else _compacted(batch, dice)
+    batch["form"] = choices.below(60)
+    return batch if control else _compacted(batch, choices)
 
 
-def _compacted(batch: dict[str, Any], dice: Dice) -> dict[str, Any]:
+def _compacted(batch: Values, choices: Choices) -> Values:
     """Now and then the log cleaner has been there: records are gone, or a delete horizon stands in baseTimestamp."""
-    if dice.chance(75):
+    if choices.chance(75):
         return batch
-    kept = {record["offset"] for record in batch["records"] if dice.chance(dice.pick((0, 60, 60, 90)))}
-    return compacted(batch, kept, delete_horizon=_EPOCH_MS + dice.below(1 << 32) if dice.chance(30) else None)
+    kept = {record["offset"] for record in batch["records"] if choices.chance(choices.pick((0, 60, 60, 90)))}
+    return compacted(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
 
 
-def _log(dice: Dice, *, mixed: bool = True) -> dict[str, Any]:
+def _log(choices: Choices, *, mixed: bool = True) -> Values:
     """Entries with rising offsets, those of a magic mostly together, and perhaps the beginning of a further one."""
-    entries: list[dict[str, Any]] = []
-    base = dice.pick((0, 7, 1 << 40))
-    magic = dice.pick((0, 1, 2, 2, 2)) if mixed else 2
-    for _ in range(dice.pick((0, 1, 1, 2, 2, 3))):
-        entries.append(_batch(dice, base=base) if magic == 2 else legacy.entry(dice, base, magic=magic))
-        base = last_offset(entries[-1]) + 1 + dice.pick((0, 0, 0, 4))
-        magic = dice.below(3) if mixed and dice.chance(30) else magic
+    entries: list[Values] = []
+    base = choices.pick((0, 7, 1 << 40))
+    magic = choices.pick((0, 1, 2, 2, 2)) if mixed else 2
+    for _ in range(choices.pick((0, 1, 1, 2, 2, 3))):
+        entries.append(_batch(choices, base=base) if magic == 2 else old_entries.entry(choices, base, magic=magic))
+        base = last_offset(entries[-1]) + 1 + choices.pick((0, 0, 0, 4))
+        magic = choices.below(3) if mixed and choices.chance(30) else magic
     tail = b""
-    if dice.chance(40):
-        further = _batch(dice, base=base) if magic == 2 else legacy.entry(dice, base, magic=magic)
-        tail = legacy.cut(entry_bytes(further), dice)
+    if choices.chance(40):
+        further = _batch(choices, base=base) if magic == 2 else old_entries.entry(choices, base, magic=magic)
+        tail = old_entries.cut(entry_bytes(further), choices)
     return {"batches": entries, "tail": tail}
 
 
-def _records(dice: Dice) -> bytes | None:
+def _records(choices: Choices) -> bytes | None:
     """The content of a records field: whole batches, now and then none, or null."""
-    if dice.chance(15):
+    if choices.chance(15):
         return None
-    return b"".join(map(batch_bytes, _log(dice, mixed=False)["batches"]))
+    return b"".join(map(batch_bytes, _log(choices, mixed=False)["batches"]))
 
 
-_SPECIAL: dict[str, Callable[[Dice], Any]] = {
+_SPECIAL: dict[str, Callable[[Choices], object]] = {
     "TAGGED_FIELDS": _tagged,
     "RECORD": _record,
     "RECORD_BATCH": _batch,
     "LOG": _log,
-    "MESSAGE_SET": legacy.message_set,
+    "MESSAGE_SET": old_entries.message_set,
     "RECORDS": _records,
     "COMPACT_RECORDS": _records,
-    "CONTROL_RECORD": lambda dice: {"version": 0, "type": dice.below(2)},
+    "CONTROL_RECORD": lambda choices: {"version": 0, "type": choices.below(2)},
 }

@@ -14,15 +14,16 @@ from conformance import codec
 from conformance.codec.batch_building import build
 from conformance.codec.compression import CODECS
 from conformance.codec.log import first_offset, last_offset
+from conformance.codec.structure import Values
 from conformance.semantics.compaction import compacted
 from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
-from conformance.strategies.seeded import legacy
-from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded import old_entries
+from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import entry_bytes, value
 from conformance.strategies.seeded.mutations import mutate
 
-Request = dict[str, Any]
+Request = Values
 
 _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
@@ -36,50 +37,50 @@ _MUTATED = 30
 class _Partition:
     """A log as it grows."""
 
-    dice: Dice
+    choices: Choices
     end: int
-    entries: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[Values] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
     """The first offset of each producer's transaction that is under way."""
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
     """Producer, first and last offset of each aborted transaction."""
     sequences: dict[int, int] = field(default_factory=dict)
 
-    def append(self, entry: dict[str, Any]) -> None:
+    def append(self, entry: Values) -> None:
         """An entry at the end, and perhaps a gap after it."""
         self.entries.append(entry)
-        self.end = last_offset(entry) + 1 + self.dice.pick((0, 0, 0, 0, 1, 7))
+        self.end = last_offset(entry) + 1 + self.choices.pick((0, 0, 0, 0, 1, 7))
 
     def batch(self, producer: int, *, transactional: bool) -> None:
         """A batch of a producer (-1 is none); a transactional one begins a transaction if none is under way."""
-        dice, count = self.dice, self.dice.pick((1, 1, 2, 3, 5))
-        stamp = _EPOCH_MS + dice.below(1000)
-        sequence = self.sequences.setdefault(producer, dice.pick((0, 0, 5, (1 << 31) - 2))) if producer >= 0 else -1
+        choices, count = self.choices, self.choices.pick((1, 1, 2, 3, 5))
+        stamp = _EPOCH_MS + choices.below(1000)
+        sequence = self.sequences.setdefault(producer, choices.pick((0, 0, 5, (1 << 31) - 2))) if producer >= 0 else -1
         self.sequences[producer] = next_sequence(sequence, count) if producer >= 0 else -1
         if transactional:
             self.open.setdefault(producer, self.end)
         batch = self._built(
             *(producer, sequence),
-            compression=dice.pick((0, *range(len(CODECS)))),
-            timestampType=int(dice.chance(10)),
+            compression=choices.pick((0, *range(len(CODECS)))),
+            timestampType=int(choices.chance(10)),
             isTransactional=transactional,
             records=tuple(
                 {
                     "offset": self.end + index,
-                    "timestamp": stamp + dice.below(50),
-                    "key": dice.pick((None, b"", b"k", dice.octets(3))),
-                    "value": dice.pick((None, b"v", dice.octets(9))),
-                    "headers": ({"key": "h", "value": dice.pick((None, b"x"))},) if dice.chance(15) else (),
+                    "timestamp": stamp + choices.below(50),
+                    "key": choices.pick((None, b"", b"k", choices.octets(3))),
+                    "value": choices.pick((None, b"v", choices.octets(9))),
+                    "headers": ({"key": "h", "value": choices.pick((None, b"x"))},) if choices.chance(15) else (),
                 }
                 for index in range(count)
             ),
         )
-        self.append(_cleaned(batch, dice))
+        self.append(_cleaned(batch, choices))
 
     def ended(self, producer: int) -> None:
         """The marker that ends a producer's transaction, one way or the other."""
-        dice, first = self.dice, self.open.pop(producer)
-        commit = dice.chance(45)
+        choices, first = self.choices, self.open.pop(producer)
+        commit = choices.chance(45)
         if not commit:
             self.aborted.append((producer, first, self.end))
         key = codec.encode("CONTROL_RECORD", {"version": 0, "type": int(commit)})
@@ -93,166 +94,173 @@ class _Partition:
             isControlBatch=True,
         )
         # An ABORT that the cleaner has emptied ends nothing any more, and brokers see to it that none is needed.
-        self.append(compacted(batch, ()) if commit and dice.chance(10) else batch)
+        self.append(compacted(batch, ()) if commit and choices.chance(10) else batch)
 
-    def _built(self, producer: int, sequence: int, **fields: Any) -> dict[str, Any]:
+    def _built(self, producer: int, sequence: int, **fields: Any) -> Values:
         known = {"producerId": producer, "producerEpoch": 0 if producer >= 0 else -1, "baseSequence": sequence}
-        place = {"baseOffset": self.end, "partitionLeaderEpoch": self.dice.pick((-1, 0, 5)), "isControlBatch": False}
+        place = {"baseOffset": self.end, "partitionLeaderEpoch": self.choices.pick((-1, 0, 5)), "isControlBatch": False}
         return build({**place, **known, **fields})
 
 
-def _cleaned(batch: dict[str, Any], dice: Dice) -> dict[str, Any]:
-    if dice.chance(80):
+def _cleaned(batch: Values, choices: Choices) -> Values:
+    if choices.chance(80):
         return batch
-    kept = {record["offset"] for record in batch["records"] if dice.chance(50)}
-    return compacted(batch, kept, delete_horizon=_EPOCH_MS + dice.below(1 << 32) if dice.chance(30) else None)
+    kept = {record["offset"] for record in batch["records"] if choices.chance(50)}
+    return compacted(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
 
 
-def _grown(dice: Dice) -> _Partition:
+def _grown(choices: Choices) -> _Partition:
     """A log with a history."""
-    log = _Partition(dice, dice.pick((0, 0, 5, 1000, (1 << 53) + 1)))
-    for _ in range(dice.pick((1, 2, 3)) if dice.chance(25) else 0):
-        log.append(legacy.entry(dice, log.end))
-    producers = _PRODUCERS[: dice.pick((1, 2, 3, 4))]
-    for _ in range(dice.pick((0 if log.entries else 1, 1, 2, 4, 8, 12))):
-        if log.open and dice.chance(35):
-            log.ended(dice.pick(sorted(log.open)))
-        elif dice.chance(25):
+    log = _Partition(choices, choices.pick((0, 0, 5, 1000, (1 << 53) + 1)))
+    for _ in range(choices.pick((1, 2, 3)) if choices.chance(25) else 0):
+        log.append(old_entries.entry(choices, log.end))
+    producers = _PRODUCERS[: choices.pick((1, 2, 3, 4))]
+    for _ in range(choices.pick((0 if log.entries else 1, 1, 2, 4, 8, 12))):
+        if log.open and choices.chance(35):
+            log.ended(choices.pick(sorted(log.open)))
+        elif choices.chance(25):
             log.batch(-1, transactional=False)
         else:
             # Now and then a producer sends outside of its transaction, which no marker concerns.
-            log.batch(dice.pick(producers), transactional=dice.chance(85))
+            log.batch(choices.pick(producers), transactional=choices.chance(85))
     for producer in sorted(log.open):
-        if dice.chance(80):
+        if choices.chance(80):
             log.ended(producer)
     return log
 
 
-def fetch(dice: Dice) -> tuple[Request, str]:
+def fetch(choices: Choices) -> tuple[Request, str]:
     """A `read` request, and the mutation that its log went through, if any."""
-    log = _grown(dice)
-    entries, isolation = log.entries, dice.pick((*ISOLATIONS, READ_COMMITTED))
+    log = _grown(choices)
+    entries, isolation = log.entries, choices.pick((*ISOLATIONS, READ_COMMITTED))
     if isolation == READ_COMMITTED and log.open:
         # A broker sends nothing from the first transaction on that is still under way.
         stable = min(log.open.values())
         entries = [entry for entry in entries if last_offset(entry) < stable]
     if not entries:
         entries, isolation = log.entries, ISOLATIONS[0]
-    start = _start(entries, dice)
+    start = _start(entries, choices)
     # A broker sends from the entry on that holds the offset.
     entries = [entry for entry in entries if last_offset(entry) >= start]
     data = b"".join(map(entry_bytes, entries))
-    if dice.chance(25):
+    if choices.chance(25):
         log.batch(-1, transactional=False)
-        data += legacy.cut(entry_bytes(log.entries[-1]), dice)
+        data += old_entries.cut(entry_bytes(log.entries[-1]), choices)
     end = last_offset(entries[-1]) + 1
     request = {
         "isolation": isolation,
         "fetchOffset": str(start),
-        "highWatermark": str(end + dice.pick((0, 0, 0, 1, 1000))),
-        "aborted": _listed(log.aborted, start, end, dice) if isolation == READ_COMMITTED else [],
-        **({"checkCrcs": False} if dice.chance(10) else {}),
+        "highWatermark": str(end + choices.pick((0, 0, 0, 1, 1000))),
+        "aborted": _listed(log.aborted, start, end, choices) if isolation == READ_COMMITTED else [],
+        **({"checkCrcs": False} if choices.chance(10) else {}),
     }
     mutation = ""
-    if dice.chance(_MUTATED):
-        data, mutation = mutate("LOG", data, dice)
+    if choices.chance(_MUTATED):
+        data, mutation = mutate("LOG", data, choices)
     return {"hex": data.hex(), **request}, mutation
 
 
-def _start(entries: list[dict[str, Any]], dice: Dice) -> int:
+def _start(entries: list[Values], choices: Choices) -> int:
     """Where a fetch begins: with an entry, inside one, in a gap, or below the first; never beyond the last."""
     low, high = first_offset(entries[0]), last_offset(entries[-1])
-    return dice.pick(
-        (low, low, max(0, low - 3), first_offset(dice.pick(entries)), dice.between(low, high), last_offset(entries[0]))
+    return choices.pick(
+        (
+            low,
+            low,
+            max(0, low - 3),
+            first_offset(choices.pick(entries)),
+            choices.between(low, high),
+            last_offset(entries[0]),
+        )
     )
 
 
-def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, dice: Dice) -> list[dict[str, str]]:
+def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: Choices) -> list[dict[str, str]]:
     """The aborted transactions that a broker names with a fetch; in any order, and sometimes none, as they would be."""
     named = [(producer, first) for producer, first, last in aborted if last >= start and first < end]
-    if dice.chance(10):
+    if choices.chance(10):
         return []
-    if dice.chance(40):
-        named.sort(key=lambda entry: (dice.below(1000), entry))
+    if choices.chance(40):
+        named.sort(key=lambda entry: (choices.below(1000), entry))
     return [{"producerId": str(producer), "firstOffset": str(first)} for producer, first in named]
 
 
 # --- conversions --------------------------------------------------------------------------------------
 
 
-def conversion(dice: Dice) -> tuple[Request, str]:
+def conversion(choices: Choices) -> tuple[Request, str]:
     """A `convert` request: down, up, or up into one batch as on append."""
-    kind = dice.below(10)
+    kind = choices.below(10)
     if kind < 3:
-        sent = _sent(dice)
-        base = dice.pick((0, 5, 1000, 1 << 40, (1 << 62) + 1))
+        sent = _sent(choices)
+        base = choices.pick((0, 5, 1000, 1 << 40, (1 << 62) + 1))
         return {"hex": sent.hex(), "magic": 2, "baseOffset": str(base)}, ""
-    log, magic = value("LOG", dice), 2 if kind == 3 else dice.below(2)
-    entries = [entry if magic == 2 or dice.chance(5) else _sendable(entry, dice) for entry in log["batches"]]
+    log, magic = value("LOG", choices), 2 if kind == 3 else choices.below(2)
+    entries = [entry if magic == 2 or choices.chance(5) else _sendable(entry, choices) for entry in log["batches"]]
     entries = [entry for entry in entries if magic < 2 or "messages" in entry]
     return {"hex": b"".join(map(entry_bytes, entries)).hex(), "magic": magic}, ""
 
 
-def _sent(dice: Dice) -> bytes:
+def _sent(choices: Choices) -> bytes:
     """What a producer of old messages sends: plain ones of one magic, or one wrapper."""
-    magic, wrapped = dice.below(2), dice.chance(60)
-    at = dice.pick((0, 0, 4, 1000))
+    magic, wrapped = choices.below(2), choices.chance(60)
+    at = choices.pick((0, 0, 4, 1000))
     data = b""
-    for _ in range(1 if wrapped else dice.pick((1, 2, 3, 6))):
-        compression = dice.pick(legacy.CODECS_BY_MAGIC[magic][1:]) if wrapped else 0
-        entry = legacy.entry(dice, at, magic=magic, compression=compression)
-        data, at = data + entry_bytes(entry), entry["offset"] + 1 + dice.below(3)
+    for _ in range(1 if wrapped else choices.pick((1, 2, 3, 6))):
+        compression = choices.pick(old_entries.CODECS_BY_MAGIC[magic][1:]) if wrapped else 0
+        entry = old_entries.entry(choices, at, magic=magic, compression=compression)
+        data, at = data + entry_bytes(entry), entry["offset"] + 1 + choices.below(3)
     return data
 
 
-def _sendable(entry: dict[str, Any], dice: Dice) -> dict[str, Any]:
+def _sendable(entry: Values, choices: Choices) -> Values:
     """The entry in a codec that older magics know."""
-    old = legacy.CODECS_BY_MAGIC[1]
-    return entry if entry["compression"] in old else {**entry, "compression": dice.pick(old)}
+    old = old_entries.CODECS_BY_MAGIC[1]
+    return entry if entry["compression"] in old else {**entry, "compression": choices.pick(old)}
 
 
 # --- sequences ----------------------------------------------------------------------------------------
 
 
-def sequences(dice: Dice) -> tuple[Request, str]:
+def sequences(choices: Choices) -> tuple[Request, str]:
     """A `sequence` request: batches of a few producers, in order or repeated, skipped, fenced."""
     sent: dict[int, list[tuple[int, int, int]]] = {}
     batches = []
-    for _ in range(dice.pick((1, 3, 6, 12, 20))):
-        producer = dice.pick((*_PRODUCERS[:2], _PRODUCERS[0], -1) if dice.chance(80) else _PRODUCERS)
-        epoch, first, count = _next_batch(sent.setdefault(producer, []), dice) if producer >= 0 else (-1, -1, 1)
+    for _ in range(choices.pick((1, 3, 6, 12, 20))):
+        producer = choices.pick((*_PRODUCERS[:2], _PRODUCERS[0], -1) if choices.chance(80) else _PRODUCERS)
+        epoch, first, count = _next_batch(sent.setdefault(producer, []), choices) if producer >= 0 else (-1, -1, 1)
         shown = {"producerEpoch": epoch, "baseSequence": first, "recordCount": count}
         batches.append({"producerId": str(producer), **shown})
     return {"batches": batches}, ""
 
 
-def _next_batch(sent: list[tuple[int, int, int]], dice: Dice) -> tuple[int, int, int]:
+def _next_batch(sent: list[tuple[int, int, int]], choices: Choices) -> tuple[int, int, int]:
     """Epoch, first sequence and count of a producer's next batch, noted when it goes on from the last."""
-    count = dice.pick((1, 1, 2, 3, 10))
+    count = choices.pick((1, 1, 2, 3, 10))
     if not sent:
-        sent.append((dice.pick((0, 0, 3)), dice.pick((0, 0, 5, (1 << 31) - 1, (1 << 31) - 4)), count))
+        sent.append((choices.pick((0, 0, 3)), choices.pick((0, 0, 5, (1 << 31) - 1, (1 << 31) - 4)), count))
         return sent[-1]
     epoch, first, before = sent[-1]
     following = next_sequence(first, before)
-    style = dice.below(20)
+    style = choices.below(20)
     if style < 10:
         sent.append((epoch, following, count))
         return sent[-1]
     if style < 14:
-        return sent[-1 - dice.below(min(len(sent), 5))]
+        return sent[-1 - choices.below(min(len(sent), 5))]
     if style < 16:
-        return epoch, next_sequence(following, dice.pick((1, 2, 100))), count
+        return epoch, next_sequence(following, choices.pick((1, 2, 100))), count
     if style == 16:
         return max(0, epoch - 1), 0, count
     if style == 17:
-        return epoch + 1, dice.pick((1, 7)), count
+        return epoch + 1, choices.pick((1, 7)), count
     if style == 18:
         return sent[-1][0], sent[-1][1], count
     sent.append((epoch + 1, 0, count))
     return sent[-1]
 
 
-QUESTIONS: dict[str, tuple[str, Callable[[Dice], tuple[Request, str]]]] = {
+QUESTIONS: dict[str, tuple[str, Callable[[Choices], tuple[Request, str]]]] = {
     "READ": ("read", fetch),
     "CONVERT": ("convert", conversion),
     "SEQUENCE": ("sequence", sequences),

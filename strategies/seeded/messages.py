@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from conformance.codec.message_definition import FIXED, SIZED, UNKNOWN, Member, Message, default_of
 from conformance.codec.notation import is_nan
@@ -10,7 +10,11 @@ from conformance.codec.notation import is_nan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.strategies.seeded.choices import Dice
+    from conformance.codec.structure import Values
+from conformance.strategies.seeded.choices import Choices
+
+Scalar: TypeAlias = "Callable[[str, Choices], object]"
+"""Draws a value of a primitive type, by its name."""
 
 _COUNTS = (0, 0, 1, 1, 1, 2, 3)
 _DEEP_COUNTS = (0, 1, 1)
@@ -19,20 +23,20 @@ _MANY = (127, 128)
 _CANONICAL_NAN = 0x7FF8_0000_0000_0000
 
 
-def draw_message(message: Message, version: int, dice: Dice, scalar: Callable[[str, Dice], Any]) -> dict[str, Any]:
+def draw_message(message: Message, version: int, choices: Choices, scalar: Scalar) -> Values:
     """A wire value of a message in a version; `scalar` draws a value of a primitive type."""
-    return _Drawer(message, version, dice, scalar).structure(message.name, depth=0)
+    return _Drawer(message, version, choices, scalar).structure(message.name, depth=0)
 
 
 class _Drawer:
     """Draws the fields of one message in one version."""
 
-    def __init__(self, message: Message, version: int, dice: Dice, scalar: Callable[[str, Dice], Any]) -> None:
-        self._message, self._version, self._dice, self._scalar = message, version, dice, scalar
+    def __init__(self, message: Message, version: int, choices: Choices, scalar: Scalar) -> None:
+        self._message, self._version, self._dice, self._scalar = message, version, choices, scalar
 
-    def structure(self, name: str, depth: int) -> dict[str, Any]:
+    def structure(self, name: str, depth: int) -> Values:
         """A value of a structure: of all fields that the version has, tagged ones now and then at their default."""
-        found: dict[str, Any] = {}
+        found: Values = {}
         for member in self._message.structures[name]:
             if self._version not in member.versions:
                 continue
@@ -43,7 +47,7 @@ class _Drawer:
                 found[member.name] = self._member(member, depth)
         return found
 
-    def _member(self, member: Member, depth: int) -> Any:
+    def _member(self, member: Member, depth: int) -> object:
         # The absent UUID is the zero one: no value of its own.
         nullable = self._version in member.nullable and (member.type != "uuid" or member.is_array)
         if nullable and self._dice.chance(20):
@@ -56,27 +60,27 @@ class _Drawer:
             count = self._dice.pick(_MANY)
         return tuple(self._one(member, depth) for _ in range(count))
 
-    def _one(self, member: Member, depth: int) -> Any:
+    def _one(self, member: Member, depth: int) -> object:
         if member.type in FIXED:
             found = self._scalar(FIXED[member.type], self._dice)
             # A NaN has one encoding that is due, whatever its payload was.
-            return _CANONICAL_NAN if member.type == "float64" and is_nan(found) else found
+            return _CANONICAL_NAN if member.type == "float64" and isinstance(found, int) and is_nan(found) else found
         if member.type in SIZED:
             return self._scalar(SIZED[member.type], self._dice)
         return self.structure(member.type, depth + 1)
 
 
-def with_unknown_tags(value: dict[str, Any], message: Message, version: int, dice: Dice) -> dict[str, Any]:
+def with_unknown_tags(value: Values, message: Message, version: int, choices: Choices) -> Values:
     """The value with tagged fields that the definition does not know, where the version has such sections."""
     if version not in message.flexible:
         return value
     known = [member.tag for member in message.members if member.tag is not None]
-    first = max(known, default=-1) + 1 + dice.below(100)
-    tags = (first, *((first + 1 + dice.below(1 << 20),) if dice.chance(30) else ()))
-    return {**value, UNKNOWN: tuple({"tag": tag, "data": dice.octets(dice.pick((0, 1, 5, 127)))} for tag in tags)}
+    first = max(known, default=-1) + 1 + choices.below(100)
+    tags = (first, *((first + 1 + choices.below(1 << 20),) if choices.chance(30) else ()))
+    return {**value, UNKNOWN: tuple({"tag": tag, "data": choices.octets(choices.pick((0, 1, 5, 127)))} for tag in tags)}
 
 
-def skewed_message(message: Message, version: int, dice: Dice, scalar: Callable[[str, Dice], Any]) -> Any:
+def message_of_another_version(message: Message, version: int, choices: Choices, scalar: Scalar) -> object:
     """A value of another version of a message, near or far, to be written in this one.
 
     What this version lacks is to be dropped or refused, what the other lacks is written at its default. Ellipsis
@@ -86,13 +90,13 @@ def skewed_message(message: Message, version: int, dice: Dice, scalar: Callable[
     if not others:
         return ...
     near = [other for other in others if abs(other - version) == 1]
-    drawn = draw_message(message, dice.pick(near if dice.chance(50) else others), dice, scalar)
-    return spared(message, version, drawn) if dice.chance(70) else drawn
+    drawn = draw_message(message, choices.pick(near if choices.chance(50) else others), choices, scalar)
+    return writable(message, version, drawn) if choices.chance(70) else drawn
 
 
-def spared(message: Message, version: int, value: dict[str, Any], name: str = "") -> dict[str, Any]:
+def writable(message: Message, version: int, value: Values, name: str = "") -> Values:
     """The value (of a structure of the message) with what a writer of the version may not lose at its default."""
-    found: dict[str, Any] = {}
+    found: Values = {}
     for member in message.structures[name or message.name]:
         if member.name not in value:
             continue
@@ -101,30 +105,30 @@ def spared(message: Message, version: int, value: dict[str, Any], name: str = ""
             held = default_of(message, member)
         if version in member.versions and member.type in message.structures:
             if isinstance(held, tuple):
-                held = tuple(spared(message, version, one, member.type) for one in held)
+                held = tuple(writable(message, version, one, member.type) for one in held)
             elif held is not None:
-                held = spared(message, version, held, member.type)
+                held = writable(message, version, held, member.type)
         found[member.name] = held
     return found
 
 
-def unencodable_message(message: Message, version: int, dice: Dice) -> Any:
+def unencodable_message(message: Message, version: int, choices: Choices) -> object:
     """A value of a message that this version cannot write; Ellipsis where the definition allows none.
 
     A field is null that cannot be, or is set although the version lacks it and it may not be dropped.
     """
-    choices: list[dict[str, Any]] = []
+    wrong: list[Values] = []
     for member in message.members:
         there = version in member.versions
         if there and version not in member.nullable and (member.is_array or member.type in SIZED or member.is_struct):
-            choices.append({member.name: None})
+            wrong.append({member.name: None})
         other = _OTHERS.get(member.type) if not member.is_array else None
         if not there and not member.ignorable and other is not None:
-            choices += [{member.name: one} for one in other if one != member.default][:1]
-    return dice.pick(tuple(choices)) if choices else ...
+            wrong += [{member.name: one} for one in other if one != member.default][:1]
+    return choices.pick(tuple(wrong)) if wrong else ...
 
 
-_OTHERS: dict[str, tuple[Any, ...]] = {
+_OTHERS: dict[str, tuple[object, ...]] = {
     **dict.fromkeys(("int8", "int16", "uint16", "int32", "uint32", "int64"), (5, 6)),
     **{"bool": (True, False), "string": ("x", "y"), "uuid": (bytes(15) + b"\1",)},
 }

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from conformance import codec
 from conformance.codec import Span
 from conformance.strategies.seeded.repair import Damage, Subject, apply, lay_out
+
+T = TypeVar("T")
 
 QUESTIONS = 200
 """Questions put to a target for one failure."""
@@ -36,8 +38,7 @@ def shrink_bytes(
     type_: codec.Wire | str, data: bytes, shows: Callable[[bytes], bool], budget: Budget | None = None
 ) -> bytes:
     """The smallest bytes found for which `shows` still holds."""
-    found: bytes = _shrink(data, lambda best: _smaller_bytes(type_, best), shows, budget or Budget(), _weight_of_bytes)
-    return found
+    return _shrink(data, lambda best: _smaller_bytes(type_, best), shows, budget or Budget(), _weight_of_bytes)
 
 
 def shrink_value(shown: Any, shows: Callable[[Any], bool], budget: Budget | None = None) -> Any:
@@ -50,12 +51,12 @@ def _weight_of_bytes(data: bytes) -> tuple[int, int]:
     return len(data), sum(map(bool, data))
 
 
-def _weight_of_value(value: Any) -> tuple[int, int]:
+def _weight_of_value(value: object) -> tuple[int, int]:
     """Shorter to write is smaller, false as short as 0; of two as long, the one with the smaller numbers."""
     return len(repr(value).replace("False", "0")), _magnitude(value)
 
 
-def _magnitude(value: Any) -> int:
+def _magnitude(value: object) -> int:
     if isinstance(value, dict):
         return sum(map(_magnitude, value.values()))
     if isinstance(value, list):
@@ -66,12 +67,12 @@ def _magnitude(value: Any) -> int:
 
 
 def _shrink(
-    best: Any,
-    candidates: Callable[[Any], Iterator[Any]],
-    shows: Callable[[Any], bool],
+    best: T,
+    candidates: Callable[[T], Iterator[T]],
+    shows: Callable[[T], bool],
     budget: Budget,
-    weight: Callable[[Any], Any],
-) -> Any:
+    weight: Callable[[T], tuple[int, int]],
+) -> T:
     """Take the first smaller candidate that shows the failure, and begin again from it."""
     tried: set[str] = set()
     improved = True

@@ -13,7 +13,7 @@ from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_definition import UNKNOWN, header_version, type_name
 from conformance.codec.messages import wire_of
 from conformance.definitions.files import parse_definition, read_definitions
-from conformance.strategies.seeded.choices import Dice
+from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import value
 from conformance.strategies.seeded.messages import draw_message
 
@@ -70,9 +70,9 @@ def every(catalog):
 
 @given(seed=st.text(max_size=8))
 def test_what_is_written_is_read_again(every, seed):
-    dice = Dice(seed)
-    type_ = dice.pick(tuple(every))
-    found = value(type_, dice)
+    choices = Choices(seed)
+    type_ = choices.pick(tuple(every))
+    found = value(type_, choices)
     data = codec.encode(type_, found)
     again = codec.decode(type_, data, trail=True)
     assert (again.ok, again.consumed, again.remarks) == (True, len(data), ())
@@ -82,18 +82,18 @@ def test_what_is_written_is_read_again(every, seed):
 
 @given(seed=st.text(max_size=8))
 def test_a_message_that_is_cut_is_refused_and_nothing_else(every, seed):
-    dice = Dice(seed)
-    type_ = dice.pick(tuple(every))
-    data = codec.encode(type_, value(type_, dice))
+    choices = Choices(seed)
+    type_ = choices.pick(tuple(every))
+    data = codec.encode(type_, value(type_, choices))
     for stop in range(len(data)):
         assert not codec.decode(type_, data[:stop]).ok
 
 
 @given(seed=st.text(max_size=8), flips=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 7)), max_size=3))
 def test_damaged_bytes_end_in_a_value_or_a_violation(every, seed, flips):
-    dice = Dice(seed)
-    type_ = dice.pick(tuple(every))
-    data = bytearray(codec.encode(type_, value(type_, dice)))
+    choices = Choices(seed)
+    type_ = choices.pick(tuple(every))
+    data = bytearray(codec.encode(type_, value(type_, choices)))
     for at, bit in flips:
         if data:
             data[at % len(data)] ^= 1 << bit
@@ -308,9 +308,9 @@ def test_every_message_of_a_real_library_comes_back_in_every_version():
     for message in found.messages.values():
         for version in message.valid:
             wire = wire_of(message, version)
-            dice = Dice(f"{message.name}{version}")
+            choices = Choices(f"{message.name}{version}")
             for _ in range(5):
-                found_value = draw_message(message, version, dice, value)
+                found_value = draw_message(message, version, choices, value)
                 again = wire.decode(Cursor(wire.encode(found_value), Findings()))
                 assert wire.notation.same(found_value, again)
                 count += 1

@@ -26,8 +26,8 @@ from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.running.saving import as_vector, save_all
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.strategies.seeded.choices import Dice
-from conformance.strategies.seeded.generator import drawn
+from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.generator import generate
 from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
 from conformance.targets.liars import LIARS
@@ -197,7 +197,7 @@ def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
 
 
 def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog, tmp_path):
-    batch = codec.decode("RECORD_BATCH", drawn("RECORD_BATCH", Dice("compressed/0")).data).value
+    batch = codec.decode("RECORD_BATCH", generate("RECORD_BATCH", Choices("compressed/0")).data).value
     shown = {**batch_to_encode(batch), "compression": "gzip"}
     shown["records"] = [{**shown["records"][0], "offset": shown["baseOffset"], "value": "00" * 2000}]
     case = encode_case("bytes/RECORD_BATCH/0", codec.wire("RECORD_BATCH"), shown, catalog)

@@ -19,8 +19,8 @@ from conformance.codec.notation import NUMBER, Notation
 from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import sealed
 from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, generated_cases, types_for
-from conformance.strategies.seeded.choices import Dice
-from conformance.strategies.seeded.generator import VERSION, drawn, unencodable, value
+from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.generator import VERSION, generate, unencodable, value
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
 
@@ -60,14 +60,14 @@ def test_another_seed_makes_other_cases(catalog):
 @pytest.mark.parametrize("name", [name for name in TYPES if name not in QUESTIONS])
 def test_an_undamaged_value_is_accepted_by_the_reference(name):
     for index in range(40):
-        read = codec.decode(name, drawn(name, Dice(f"{name}/{index}")).data)
+        read = codec.decode(name, generate(name, Choices(f"{name}/{index}")).data)
         assert read.ok, (index, read.violations)
 
 
 @pytest.mark.parametrize("name", [name for name in TYPES if name not in QUESTIONS])
 def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_reference(name):
     for index in range(40):
-        wrong = unencodable(name, Dice(f"{name}/{index}"))
+        wrong = unencodable(name, Choices(f"{name}/{index}"))
         if wrong is ...:
             continue
         notation = codec.wire(name).notation
@@ -137,9 +137,9 @@ def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monk
     changed = 0
     monkeypatch.setattr("conformance.strategies.seeded.mutations.MUTATIONS", {row: MUTATIONS[row]})
     for index in range(40):
-        dice = Dice(f"{row}/{index}")
-        data = drawn(kind, dice).data
-        damaged, name = mutate(kind, data, dice)
+        choices = Choices(f"{row}/{index}")
+        data = generate(kind, choices).data
+        damaged, name = mutate(kind, data, choices)
         changed += name == row and damaged != data
     assert changed >= 5
 
@@ -147,10 +147,10 @@ def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monk
 def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_that_is_judged():
     rules = set()
     for index in range(600):
-        dice = Dice(f"sealed/{index}")
-        found = drawn("RECORD_BATCH", dice)
+        choices = Choices(f"sealed/{index}")
+        found = generate("RECORD_BATCH", choices)
         if found.data[22] & 7 and found.value["records"]:
-            damaged, _ = mutate("RECORD_BATCH", found.data, dice)
+            damaged, _ = mutate("RECORD_BATCH", found.data, choices)
             rules |= {violation.requirement for violation in codec.decode("RECORD_BATCH", damaged).violations[:1]}
     assert len(rules & {"record.length-mismatch-rejected", "varint.max-five-bytes", "record.headers-count"}) >= 2
 
@@ -174,8 +174,8 @@ def broken_inside():
     """What is broken or open within wrappers around which nothing is."""
     rules = set()
     for index in range(2500):
-        dice = Dice(f"inside/{index}")
-        damaged, _ = mutate("MESSAGE_SET", drawn("MESSAGE_SET", dice).data, dice)
+        choices = Choices(f"inside/{index}")
+        damaged, _ = mutate("MESSAGE_SET", generate("MESSAGE_SET", choices).data, choices)
         read = codec.decode("MESSAGE_SET", damaged)
         found = [*read.violations, *read.remarks]
         if found and all(one.layer for one in found[:1]) and len(read.violations) < 2:
@@ -186,8 +186,8 @@ def broken_inside():
 def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrappers():
     wrong = set()
     for index in range(3000):
-        dice = Dice(f"checksums/{index}")
-        damaged, row = mutate("MESSAGE_SET", drawn("MESSAGE_SET", dice).data, dice)
+        choices = Choices(f"checksums/{index}")
+        damaged, row = mutate("MESSAGE_SET", generate("MESSAGE_SET", choices).data, choices)
         read = codec.decode("MESSAGE_SET", damaged)
         if row == "checksum-broken":
             assert [one.requirement for one in read.violations] in (
@@ -206,8 +206,8 @@ def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrap
 def test_mutated_bytes_make_nothing_but_violations_and_take_bounded_memory(kind):
     tracemalloc.start()
     for index in range(1500):
-        dice = Dice(f"hostile/{index}")
-        data, _ = mutate(kind, drawn(kind, dice).data, dice)
+        choices = Choices(f"hostile/{index}")
+        data, _ = mutate(kind, generate(kind, choices).data, choices)
         codec.decode(kind, data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -336,7 +336,7 @@ def test_a_seed_at_random_is_told(tmp_path):
 def test_a_primitive_of_a_new_notation_is_drawn_at_its_edges():
     roman = Notation("a Roman numeral", str, str)
     row = Wire("ROMAN", lambda _: "", lambda text: text.encode(), roman, 1, ("I", "IV", "MMM"))
-    assert {value(row, Dice(f"{seed}")) for seed in range(50)} == {"I", "IV", "MMM"}
+    assert {value(row, Choices(f"{seed}")) for seed in range(50)} == {"I", "IV", "MMM"}
 
 
 def test_a_primitive_of_a_known_notation_is_drawn_between_its_edges():
@@ -344,6 +344,6 @@ def test_a_primitive_of_a_known_notation_is_drawn_between_its_edges():
         return number.to_bytes(3, "big")
 
     row = Wire("UINT24", lambda _: 0, encode, NUMBER, 3, (0, 1, (1 << 24) - 1))
-    found = {value(row, Dice(f"{seed}")) for seed in range(50)}
+    found = {value(row, Choices(f"{seed}")) for seed in range(50)}
     assert found > {0, 1, (1 << 24) - 1}
     assert all(0 <= number < 1 << 24 for number in found)

@@ -21,7 +21,7 @@ from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.indexes import INDEXES
 from conformance.pipeline.audit.segments import NoSegments, find_segments
 from conformance.pipeline.audit.summary import SUITE, as_text, exit_status
-from conformance.strategies.seeded.generator import dice_of, drawn
+from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
 SECOND = f"{4 * RECORDS:020}"
@@ -285,9 +285,11 @@ def test_a_batch_inside_a_record_is_no_place_to_go_on_from(tmp_path):
 @pytest.mark.parametrize("seed", range(4))
 def test_any_damage_to_a_batch_is_told_as_the_reference_tells_it(tmp_path, seed):
     # Its offsets and producers are made those of its neighbours; what differs is judged by the reference alone.
-    dice = dice_of("RECORD_BATCH", 30, seed)
+    choices = choices_of("RECORD_BATCH", 30, seed)
     for index in range(120):
-        data, _ = mutate("RECORD_BATCH", drawn("RECORD_BATCH", dice_of("RECORD_BATCH", seed, index)).data, dice)
+        data, _ = mutate(
+            "RECORD_BATCH", generate("RECORD_BATCH", choices_of("RECORD_BATCH", seed, index)).data, choices
+        )
         if len(data) < 61 or data[16] != 2:
             continue
         data = sealed(data, crc=False)

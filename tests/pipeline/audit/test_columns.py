@@ -8,7 +8,7 @@ import pytest
 
 from conformance import codec
 from conformance.codec.record_batch import sealed
-from conformance.strategies.seeded.generator import dice_of, drawn
+from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
 np = pytest.importorskip("numpy")
@@ -74,7 +74,7 @@ def agrees(data, at=0):
 
 
 def generated(index):
-    return drawn("RECORD_BATCH", dice_of("RECORD_BATCH", 7, index)).data
+    return generate("RECORD_BATCH", choices_of("RECORD_BATCH", 7, index)).data
 
 
 def test_generated_batches_are_clean_and_hold_what_the_reference_reads():
@@ -82,8 +82,8 @@ def test_generated_batches_are_clean_and_hold_what_the_reference_reads():
 
 
 def test_mutated_batches_are_clean_exactly_where_the_reference_has_nothing_to_say():
-    dice = dice_of("RECORD_BATCH", 8, 0)
-    clean = [agrees(mutate("RECORD_BATCH", generated(index), dice)[0]) for index in range(COUNT * 2)]
+    choices = choices_of("RECORD_BATCH", 8, 0)
+    clean = [agrees(mutate("RECORD_BATCH", generated(index), choices)[0]) for index in range(COUNT * 2)]
     assert 0 < sum(clean) < len(clean)
 
 

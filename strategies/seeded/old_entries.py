@@ -6,14 +6,12 @@ wrapper of magic 1 begin, which time stands on which message. Nothing depends on
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance.codec.compression import CODECS
 from conformance.codec.legacy_message import LAYOUTS, sealed_message
-from conformance.codec.structure import write
-from conformance.strategies.seeded.choices import Dice
+from conformance.codec.structure import Values, write
+from conformance.strategies.seeded.choices import Choices
 
-Entry = dict[str, Any]
+Entry = Values
 
 _LENGTHS = (0, 1, 2, 7, 63, 300)
 _EPOCH_MS = 1_700_000_000_000
@@ -21,32 +19,32 @@ CODECS_BY_MAGIC = {magic: [number for number, codec in enumerate(CODECS) if magi
 """By magic, the codecs that the documents give it."""
 
 
-def entry(dice: Dice, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
+def entry(choices: Choices, first: int, *, magic: int | None = None, compression: int | None = None) -> Entry:
     """A top-level entry whose first message is at an offset."""
-    magic = dice.below(2) if magic is None else magic
-    compression = dice.pick(CODECS_BY_MAGIC[magic]) if compression is None else compression
+    magic = choices.below(2) if magic is None else magic
+    compression = choices.pick(CODECS_BY_MAGIC[magic]) if compression is None else compression
     # Now and then there is so much of the same that every compressor makes less of it: encoders are asked for that.
-    alike = dice.octets(1) * 250 if compression and dice.chance(20) else None
-    count = dice.pick((5, 20) if alike else (1, 1, 2, 3, 5, 20)) if compression else 1
+    alike = choices.octets(1) * 250 if compression and choices.chance(20) else None
+    count = choices.pick((5, 20) if alike else (1, 1, 2, 3, 5, 20)) if compression else 1
     messages = []
     for _ in range(count):
-        messages.append(_message(dice, first, magic, alike))
-        first = messages[-1]["offset"] + 1 + dice.pick((0, 0, 0, 1, 5))
-    return _laid_out(dice, tuple(messages), magic, compression)
+        messages.append(_message(choices, first, magic, alike))
+        first = messages[-1]["offset"] + 1 + choices.pick((0, 0, 0, 1, 5))
+    return _laid_out(choices, tuple(messages), magic, compression)
 
 
-def _message(dice: Dice, offset: int, magic: int, alike: bytes | None) -> dict[str, Any]:
-    stamp = dice.pick((-1, 0, _EPOCH_MS, _EPOCH_MS + dice.below(100_000), dice.below(1 << 44), (1 << 63) - 2))
-    timed = {"timestamp": stamp, "timestampType": int(dice.chance(15))} if magic else {}
-    contents = {"key": None, "value": alike} if alike else {"key": _content(dice), "value": _content(dice)}
+def _message(choices: Choices, offset: int, magic: int, alike: bytes | None) -> Values:
+    stamp = choices.pick((-1, 0, _EPOCH_MS, _EPOCH_MS + choices.below(100_000), choices.below(1 << 44), (1 << 63) - 2))
+    timed = {"timestamp": stamp, "timestampType": int(choices.chance(15))} if magic else {}
+    contents = {"key": None, "value": alike} if alike else {"key": _content(choices), "value": _content(choices)}
     return {"offset": offset, "magic": magic, **timed, **contents}
 
 
-def _content(dice: Dice) -> bytes | None:
-    return None if dice.chance(25) else dice.octets(dice.pick(_LENGTHS))
+def _content(choices: Choices) -> bytes | None:
+    return None if choices.chance(25) else choices.octets(choices.pick(_LENGTHS))
 
 
-def _laid_out(dice: Dice, messages: tuple[dict[str, Any], ...], magic: int, compression: int) -> Entry:
+def _laid_out(choices: Choices, messages: tuple[Values, ...], magic: int, compression: int) -> Entry:
     """The entry of some messages; the times that a wrapper lays over its messages are theirs."""
     found: Entry = {"magic": magic, "offset": messages[-1]["offset"], "compression": compression}
     found["messages"] = found["underneath"] = messages
@@ -56,10 +54,10 @@ def _laid_out(dice: Dice, messages: tuple[dict[str, Any], ...], magic: int, comp
         return {**found, "origin": 0}
     first = messages[0]["offset"]
     # Relative from 0, as written first; relative from above 0, after compaction; absolute, as magic 0 has them.
-    found["origin"] = dice.pick((first, first, max(0, first - dice.below(4)), 0))
-    kind = int(dice.chance(30))
+    found["origin"] = choices.pick((first, first, max(0, first - choices.below(4)), 0))
+    kind = int(choices.chance(30))
     found["timestampType"] = kind
-    found["timestamp"] = _EPOCH_MS + dice.below(100_000) if kind else max(one["timestamp"] for one in messages)
+    found["timestamp"] = _EPOCH_MS + choices.below(100_000) if kind else max(one["timestamp"] for one in messages)
     over = {"timestampType": kind, **({"timestamp": found["timestamp"]} if kind else {})}
     found["messages"] = tuple({**one, **over} for one in messages)
     return found
@@ -79,31 +77,31 @@ def entry_bytes(found: Entry) -> bytes:
     return sealed_message(layout.put("compression", outer, compression))
 
 
-def _fields(message: dict[str, Any]) -> dict[str, Any]:
+def _fields(message: Values) -> Values:
     return {**message, "compression": 0}
 
 
-def message_set(dice: Dice) -> dict[str, Any]:
+def message_set(choices: Choices) -> Values:
     """Entries with rising offsets, of one magic or (as in a log) of both, perhaps with a last one that is cut off."""
-    magic = dice.pick((0, 1, 1, None))
+    magic = choices.pick((0, 1, 1, None))
     # What a producer sends is plain throughout or one wrapper; logs have entries of all kinds side by side.
-    compression = dice.pick((0, 0, None))
-    at = dice.pick((0, 0, 1, 1000, 1 << 31, (1 << 53) + 1, (1 << 62)))
+    compression = choices.pick((0, 0, None))
+    at = choices.pick((0, 0, 1, 1000, 1 << 31, (1 << 53) + 1, (1 << 62)))
     entries: list[Entry] = []
-    for _ in range(dice.pick((0, 1, 1, 1, 2, 3, 6))):
-        entries.append(entry(dice, at, magic=magic, compression=compression))
-        at = entries[-1]["offset"] + 1 + dice.pick((0, 0, 0, 3))
-    whole = entry_bytes(entry(dice, at, magic=magic))
-    return {"entries": entries, "tail": cut(whole, dice) if dice.chance(30) else b""}
+    for _ in range(choices.pick((0, 1, 1, 1, 2, 3, 6))):
+        entries.append(entry(choices, at, magic=magic, compression=compression))
+        at = entries[-1]["offset"] + 1 + choices.pick((0, 0, 0, 3))
+    whole = entry_bytes(entry(choices, at, magic=magic))
+    return {"entries": entries, "tail": cut(whole, choices) if choices.chance(30) else b""}
 
 
-def cut(whole: bytes, dice: Dice) -> bytes:
+def cut(whole: bytes, choices: Choices) -> bytes:
     """The beginning of an entry, as the end of a fetch leaves it: from one byte up to all but one."""
     places = (1, 8, 11, 12, 16, 17, 18, 21, 22, 26, 60, 61, len(whole) - 1)
-    at = dice.pick(places) if dice.chance(70) else 1 + dice.below(len(whole) - 1)
+    at = choices.pick(places) if choices.chance(70) else 1 + choices.below(len(whole) - 1)
     return whole[: min(at, len(whole) - 1)]
 
 
-def set_bytes(found: dict[str, Any]) -> bytes:
+def set_bytes(found: Values) -> bytes:
     """A message set on the wire."""
     return b"".join(map(entry_bytes, found["entries"])) + bytes(found["tail"])
