@@ -18,6 +18,8 @@ class Codec:
     """A codec: its name in the documents, how its payload is opened and written, where it may stand."""
 
     name: str
+    requirement: str
+    """The requirement that gives it its number."""
     unpack: Callable[[Stream], None]
     write: Callable[[bytes], bytes]
     forms: tuple[Callable[[bytes], bytes], ...]
@@ -39,18 +41,19 @@ class Codec:
 
 
 CODECS: tuple[Codec, ...] = (
-    Codec("none", framings.open_plain, bytes, (bytes,)),
-    Codec("gzip", framings.open_gzip, framings.write_gzip, stored.GZIP),
-    Codec("snappy", framings.open_snappy, framings.write_snappy, stored.SNAPPY),
+    Codec("none", "codec.none", framings.open_plain, bytes, (bytes,)),
+    Codec("gzip", "codec.gzip", framings.open_gzip, framings.write_gzip, stored.GZIP),
+    Codec("snappy", "codec.snappy", framings.open_snappy, framings.write_snappy, stored.SNAPPY),
     Codec(
         "lz4",
+        "codec.lz4",
         framings.open_lz4,
         framings.write_lz4,
         stored.LZ4,
         magics=(1, 2),
         mend_magic_0=framings.with_header_checksum,
     ),
-    Codec("zstd", framings.open_zstd, framings.write_zstd, stored.ZSTD, magics=(2,)),
+    Codec("zstd", "codec.zstd", framings.open_zstd, framings.write_zstd, stored.ZSTD, magics=(2,)),
 )
 """Indexed by the number on the wire (record-batch#compression-codec-values)."""
 

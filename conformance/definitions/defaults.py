@@ -69,10 +69,14 @@ def read_default(attributes: Attributes, path: str, given: object, field: Typed,
         return False, _IMPLIED[element]
 
 
+_WITHOUT_DEFAULT = {"array": "definitions.no-custom-default-array", "bytes": "definitions.no-custom-default-bytes"}
+"""What a default breaks, by the kinds of types that can have none."""
+
+
 def _no_default(attributes: Attributes, path: str, kind: str, given: object) -> None:
     hint = f"default {shown(given)}, where there can be none"
-    if kind in ("array", "bytes"):
-        attributes.blame(path, f"definitions.no-custom-default-{kind}", hint)
+    if kind in _WITHOUT_DEFAULT:
+        attributes.blame(path, _WITHOUT_DEFAULT[kind], hint)
     else:
         # Neither among the types that can have one nor among those that cannot.
         attributes.note(path, "definitions.custom-default-types", hint)

@@ -21,6 +21,7 @@ from conformance.cases import covering
 from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.operations import WHOLE_LOG
+from conformance.codec.compression import CODECS
 
 MANIFEST = "manifest.json"
 SUITE = "kafka-conformance"
@@ -94,7 +95,8 @@ def _covering() -> Iterator[Fixture]:
     notation = codec.wire("RECORD_BATCH").notation
     for number, row in enumerate(covering.rows(), 1):
         data, value = covering.batch(row, number)
-        requirement = "control.single-record" if row["control"] == "yes" else f"codec.{row['codec']}"
+        stated = CODECS[value["compression"]].requirement
+        requirement = "control.single-record" if row["control"] == "yes" else stated
         name = f"covering/{number:03}"
         yield Fixture(name, "RECORD_BATCH", data, notation.render(value), requirement, valid=True)
 
