@@ -18,20 +18,10 @@ from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
+from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, CountOf, Values
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
 from conformance.codec.record import RECORD
-from conformance.codec.structure import (
-    Bits,
-    ByteLength,
-    ChecksumOf,
-    Constant,
-    CountOf,
-    Field,
-    Layout,
-    Values,
-    smallest,
-    wire_of,
-)
+from conformance.codec.structure import Bits, Field, Layout, smallest, wire_of
 from conformance.codec.wire import Wire
 
 _INT64_MAX = (1 << 63) - 1

@@ -5,11 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.derivations import Values
 from conformance.codec.record_batch import (
     wrapped,
-)
-from conformance.codec.structure import (
-    Values,
 )
 
 
