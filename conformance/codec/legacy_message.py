@@ -68,7 +68,11 @@ class _Value:
             return found
         at = start + _VALUE_LENGTH.wire.smallest
         if codec >= len(CODECS):
-            cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=start)
+            cursor.fail(
+                "codec.unassigned-values",
+                f"compression is {codec}, and codecs have the numbers 0 to {len(CODECS) - 1}",
+                at=start,
+            )
         if not CODECS[codec].is_read_in(values["magic"]):
             hint = f"{CODECS[codec].name} is not a codec of magic {values['magic']}"
             cursor.fail("legacy.v1-attributes", hint, at=start)

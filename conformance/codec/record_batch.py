@@ -131,11 +131,14 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
         record["timestamp"] = batch["maxTimestamp"] if append_time else wrapped(timestamp)
         if record["offset"] != offset:
             cursor.remark(
-                "offset.record-formula", f"offset {offset} is no INT64", at=start, openness=Openness.ANY_VALUE
+                "offset.record-formula", f"offset {offset} is not an INT64", at=start, openness=Openness.ANY_VALUE
             )
         if not append_time and record["timestamp"] != timestamp:
             cursor.remark(
-                "timestamp.record-formula", f"timestamp {timestamp} is no INT64", at=start, openness=Openness.ANY_VALUE
+                "timestamp.record-formula",
+                f"timestamp {timestamp} is not an INT64",
+                at=start,
+                openness=Openness.ANY_VALUE,
             )
 
 
@@ -165,7 +168,7 @@ def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     if batch["baseOffset"] + last >= _INT64_MAX:
         cursor.remark(
             "offset.next-formula",
-            "the next offset is no INT64",
+            "the next offset is not an INT64",
             at=_at(start, "lastOffsetDelta"),
             openness=Openness.ANY_VALUE,
         )

@@ -55,7 +55,7 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
         if message["offset"] != offset:
             cursor.remark(
                 "message-set.v1-relative-offsets",
-                "an absolute offset is no INT64",
+                "an absolute offset is not an INT64",
                 at=start,
                 openness=Openness.ANY_VALUE,
             )
