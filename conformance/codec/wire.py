@@ -40,9 +40,8 @@ def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMB
 
     def encode(value: Any) -> bytes:
         if type(value) is not int or not low <= value <= high:
-            raise Unencodable(
-                "int.out-of-range-unencodable", f"{value!r} is not in the range of {name} ({low} to {high})"
-            )
+            hint = f"{value!r} is not in the range of {name} ({low} to {high})"
+            raise Unencodable("int.out-of-range-unencodable", hint)
         return value.to_bytes(size, "big", signed=signed)
 
     edges = (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high)
