@@ -86,8 +86,12 @@ MAKERS = {
 }
 
 
+def random_edge(name, rng):
+    return rng.choice(PRIMITIVES[name].edges)
+
+
 def random_value(name, rng):
-    return MAKERS[name](name, rng)
+    return MAKERS.get(name, random_edge)(name, rng)
 
 
 def values(name):

@@ -1,0 +1,325 @@
+"""CONTRIBUTING.md is true: each row of its table is walked on a copy of the project, as a newcomer would.
+
+A row says which file to edit and which commands to run then. The recipe of a row makes such an edit. The test fails
+when the edit needs a file that the row does not name, or when a command of the row does not end with status 0.
+"""
+
+import fnmatch
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from traces import ROOT
+
+LEFT_OUT = (".git", ".tox", ".venv", ".hypothesis", "target", "build", "dist", "__pycache__", "*.egg-info", ".*_cache")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: what one wants, the files to edit, the commands to run then."""
+
+    wish: str
+    files: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+def table() -> dict[str, Row]:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)[1:]
+    quoted = re.compile(r"`([^`]+)`")
+    return {
+        wish: Row(wish, tuple(quoted.findall(files)), tuple(quoted.findall(then)))
+        for wish, files, then in rows
+        if not wish.startswith("--")
+    }
+
+
+@dataclass
+class Copy:
+    """A copy of the project, and what the words in capitals in a row's commands stand for."""
+
+    folder: Path
+    words: dict[str, str] = field(default_factory=dict)
+
+    def insert(self, path: str, before: str, text: str) -> None:
+        """Put text before the first line that starts with `before`."""
+        file = self.folder / path
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        at = next(number for number, line in enumerate(lines) if line.startswith(before))
+        file.write_text("".join([*lines[:at], text, *lines[at:]]), encoding="utf-8")
+
+    def append(self, path: str, text: str) -> None:
+        with (self.folder / path).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def write(self, path: str, text: str) -> None:
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(text, encoding="utf-8")
+
+    def digests(self) -> dict[str, str]:
+        return {
+            str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts
+        }
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of a row in the copy, with its words filled in, by this interpreter and on the copy's code."""
+        words = [self.words.get(word, word) for word in shlex.split(command)]
+        assert words[0] in ("conformance", "pytest"), f"a row runs conformance or pytest, not {words[0]}"
+        further = ["-p", "no:cacheprovider"] if words[0] == "pytest" else []
+        return subprocess.run(
+            [sys.executable, "-m", *words, *further],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+
+
+RECIPES = {}
+
+
+def recipe(wish):
+    return lambda function: RECIPES.setdefault(wish, function)
+
+
+@pytest.fixture
+def copy(tmp_path):
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    return Copy(folder)
+
+
+def walk(row: Row, copy: Copy) -> None:
+    """Make the edit of a row, hold the files it needed against those the row names, and run the row's commands."""
+    before = copy.digests()
+    RECIPES[row.wish](copy)
+    edited = {path for path, digest in copy.digests().items() if before.get(path) != digest}
+    named = {re.sub(r"<[a-z]+>", "*", path.rstrip("/")) for path in row.files}
+    unnamed = {path for path in edited if not any(fnmatch.fnmatch(path, f"{name}*") for name in named)}
+    assert edited
+    assert not unnamed, f"the row does not name {unnamed}"
+    assert row.commands
+    for command in row.commands:
+        done = copy.run(command)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+
+
+def test_every_row_of_the_table_has_a_recipe_here():
+    assert sorted(table()) == sorted(RECIPES)
+
+
+@pytest.mark.parametrize("wish", sorted(table()))
+def test_a_row_of_the_table_does_what_it_says(wish, copy):
+    walk(table()[wish], copy)
+
+
+def test_a_row_that_forgets_a_file_is_found(copy):
+    honest = table()["add a requirement, and a vector for it"]
+    with pytest.raises(AssertionError, match="does not name"):
+        walk(Row(honest.wish, honest.files[:1], honest.commands), copy)
+
+
+def test_a_row_whose_command_fails_is_found(copy):
+    honest = table()["add a requirement, and a vector for it"]
+    with pytest.raises(AssertionError, match="show boolean/no-such-vector"):
+        walk(Row(honest.wish, honest.files, ("conformance show boolean/no-such-vector",)), copy)
+
+
+# --- the recipes --------------------------------------------------------------------------------------
+
+
+@recipe("add a requirement, and a vector for it")
+def a_requirement_and_a_vector(copy):
+    copy.append(
+        "vectors/requirements.yaml",
+        """
+- id: boolean.recipe
+  source: [primitive-types#boolean]
+  level: should
+  statement: "A recipe of CONTRIBUTING.md adds this requirement."
+  tests: [decode, encode, roundtrip]
+""",
+    )
+    copy.append(
+        "vectors/primitives/boolean.yaml",
+        """  - id: boolean/recipe
+    requirement: boolean.recipe
+    value: true
+    hex: "01"
+    note: "a reader that takes 1 for false"
+""",
+    )
+    copy.words = {"FILE": "vectors/primitives/boolean.yaml", "CASE": "boolean/recipe"}
+
+
+@recipe("add a primitive type")
+def a_primitive(copy):
+    copy.insert(
+        "conformance/codec/primitives.py", "        TAGGED_FIELDS,", '        integer("INT24", 3, signed=True),\n'
+    )
+    copy.words = {"TYPE": "INT24", "type:TYPE": "type:INT24", "HEX": "7fffff"}
+
+
+@recipe("add a compression codec")
+def a_codec(copy):
+    copy.append(
+        "vectors/requirements.yaml",
+        """
+- id: codec.zlib
+  source: [record-batch#compression-codec-values]
+  level: must
+  statement: "A recipe of CONTRIBUTING.md adds this requirement."
+  tests: [decode]
+""",
+    )
+    # zlib under number 5, which the documents leave free.
+    copy.append(
+        "conformance/codec/framings.py",
+        '''
+
+def open_zlib(stream: Stream) -> None:
+    """One zlib stream."""
+    inflater = zlib.decompressobj()
+    with stream.refusing(zlib.error, lambda message: ("codec.zlib", False)):
+        if not stream.pump(inflater):
+            stream.fail("codec.zlib", "the stream is cut off")
+
+
+def store_zlib(data: bytes) -> bytes:
+    """The data in zlib's framing, not compressed."""
+    return zlib.compress(data, 0)
+''',
+    )
+    table = copy.folder / "conformance/codec/compression.py"
+    text = table.read_text(encoding="utf-8")
+    end = text.index("\n", text.index('Codec("zstd"')) + 1
+    row = '    Codec("zlib", "codec.zlib", framings.open_zlib, zlib.compress, (framings.store_zlib,), magics=(2,)),\n'
+    text = text[:end] + row + text[end:]
+    table.write_text(text.replace("from collections.abc", "import zlib\nfrom collections.abc", 1), encoding="utf-8")
+
+
+@recipe("add a mutation")
+def a_mutation(copy):
+    copy.insert(
+        "strategies/seeded/mutations.py",
+        "MUTATIONS: dict",
+        '''def _zeroed(subject: Subject, choices: Choices) -> Damage | None:
+    """A number becomes zero."""
+    span = _any(subject.numbers(), choices)
+    return _replace(span, bytes(span.stop - span.start)) if span else None
+
+
+''',
+    )
+    copy.insert("strategies/seeded/mutations.py", '    "recoded"', '    "zeroed": _zeroed,\n')
+
+
+@recipe("add a report format")
+def a_report_format(copy):
+    copy.write(
+        "reports/counts.py",
+        '''"""Results as one line of counts for each target."""
+
+from __future__ import annotations
+
+from conformance.reports.formats import Report
+
+
+def render(report: Report) -> str:
+    """The text of the file."""
+    return "".join(f"{run.name} {len(run.results)}\\n" for run in report.runs)
+''',
+    )
+    copy.insert("reports/formats.py", '    Format("json"', '    Format("counts", "counts", "Write counts."),\n')
+    copy.words = {"--FORMAT": "--counts", "FILE": "counts.txt"}
+
+
+@recipe("add a command")
+def a_command(copy):
+    copy.write(
+        "conformance/commands/greet.py",
+        '''"""`conformance greet`: greets."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("greet")
+def command() -> None:
+    """Greet."""
+    click.echo("hello")
+''',
+    )
+    copy.insert("conformance/cli.py", '    "lint":', '    "greet": "Greet.",\n')
+    copy.words = {"COMMAND": "greet"}
+
+
+@recipe("add a target")
+def a_target(copy):
+    copy.write(
+        "adapters/tiny/adapter.py",
+        '''"""A decoder of one type, without a fault."""
+
+from conformance import Reject, Unsupported
+
+
+def describe():
+    """Say what can be asked."""
+    return {"name": "tiny", "version": "1", "language": "python", "supports": {"decode": ["INT8"]}}
+
+
+def decode(type, data, **parameters):
+    """The value of the first byte."""
+    if type != "INT8":
+        raise Unsupported(type)
+    if not data:
+        raise Reject("malformed", "no byte")
+    return int.from_bytes(data[:1], "big", signed=True), 1
+''',
+    )
+    copy.write("adapters/tiny/target.yaml", "name: tiny\nabout: INT8\nlanguage: python\nmodule: adapter.py\n")
+    copy.words = {"TARGET": "tiny"}
+
+
+@recipe("add a deliberate liar, which the judge must catch")
+def a_liar(copy):
+    copy.insert(
+        "conformance/targets/liars.py",
+        '    Liar("varint-off-by-one"',
+        """    Liar("varint-off-by-two", "adds two to every varint",
+         values(lambda value: int(value) + 2, *lies.VARINTS), fails("varint.zigzag-table")),
+""",
+    )
+    copy.words = {"LIAR": "varint-off-by-two"}
+
+
+@recipe("add a rule for message definitions")
+def a_rule(copy):
+    copy.insert(
+        "conformance/definitions/set_rules.py",
+        "OF_A_SET",
+        """def _without_fields(found: Definitions) -> Problems:
+    for message in found.messages.values():
+        if not message.structures[message.name] and message.name.startswith("Forbidden"):
+            yield message.name, "it has no fields"
+
+
+""",
+    )
+    copy.insert(
+        "conformance/definitions/set_rules.py",
+        '    Rule("definitions.api-key-16-bit"',
+        '    Rule("definitions.field-attributes", _without_fields),\n',
+    )
