@@ -10,7 +10,6 @@ from dataclasses import replace
 from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.encoding import encode_expectation, encode_question
-from conformance.cases.from_vectors import codecs_and_magics
 from conformance.cases.log_questions import is_checksum_case
 from conformance.cases.model import (
     AnyOf,
@@ -26,7 +25,7 @@ from conformance.cases.model import (
     Sequences,
 )
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
-from conformance.codec.log import CHECKSUM_RULES
+from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
 from conformance.codec.notation import NotationError
 
 GENERAL = "general.exact-encoding"
@@ -199,7 +198,7 @@ def _case(
     data: bytes | None,
 ) -> Case:
     requirement = catalog.requirements.get(rule) or catalog.requirements[GENERAL]
-    codecs, magics = codecs_and_magics(wire.name, data) if data else (frozenset(), frozenset())
+    codecs, magics = codecs_and_magics(wire.name, data or b"")
     return Case(
         identity,
         op,

@@ -26,10 +26,8 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
-from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.legacy_message import LAYOUTS
+from conformance.codec.log import codecs_and_magics
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, unknown_fields
-from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_size
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
@@ -46,7 +44,8 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     row = vector.row
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
-    maker = _Maker(vector, requirements[row["requirement"]], origin)
+    codecs, magics = codecs_and_magics(vector.type, vector.data or b"")
+    maker = _Maker(vector, requirements[row["requirement"]], origin, codecs, magics)
     if "op" in row:
         yield maker.log_case()
         return
@@ -107,6 +106,8 @@ class _Maker:
     vector: Vector
     requirement: Requirement
     origin: str
+    codecs: frozenset[str]
+    magics: frozenset[int]
 
     def value_cases(self) -> Iterator[Case]:
         """Decode, encode and size of a vector with value and bytes."""
@@ -196,7 +197,6 @@ class _Maker:
 
     def _case(self, op: Op, parts: Request, expect: Expectation, about: tuple[str, ...], *, suffix: str = "") -> Case:
         vector, row = self.vector, self.vector.row
-        codecs, magics = codecs_and_magics(vector.type, vector.data) if vector.data else (frozenset(), frozenset())
         return Case(
             id=vector.id + suffix,
             op=op,
@@ -208,8 +208,8 @@ class _Maker:
             data=vector.data,
             about=about,
             disputed=self.requirement.disputed(op),
-            codecs=codecs,
-            magics=magics,
+            codecs=self.codecs,
+            magics=self.magics,
             origin=self.origin,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )
@@ -234,29 +234,3 @@ def _leaves(notation: object, stated: Value, path: str = "") -> Iterator[str]:
             yield from _leaves(notation.element, entry, path)
     else:
         yield path
-
-
-def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset[int]]:
-    """The codecs and magics in the entries of some bytes, as far as they can be seen; codecs 5 to 7 do not exist."""
-    codecs: set[str] = set()
-    magics: set[int] = set()
-    if name not in ("RECORD_BATCH", "MESSAGE_SET", "LOG"):
-        return frozenset(), frozenset()
-    at = 0
-    while len(data) - at > LAYOUTS[0].offset("attributes"):
-        magic = stored_magic(data, at)
-        layout = _ENTRIES.get(magic)
-        if layout is not None:
-            magics.add(magic)
-            codec_number = layout.peek("compression", data, at)
-            if len(data) - at >= layout.span("attributes").stop and codec_number < len(CODEC_NAMES):
-                codecs.add(CODEC_NAMES[codec_number])
-        size = stored_size(data, at)
-        if name == "RECORD_BATCH" or size < 0:
-            break
-        at += OVERHEAD + size
-    return frozenset(codecs), frozenset(magics)
-
-
-_ENTRIES = {**LAYOUTS, 2: BATCH_LAYOUT}
-"""The layout of an entry of a log, by its magic."""

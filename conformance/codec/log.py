@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.codec import notation as n
+from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Unencodable, Violation
 from conformance.codec.legacy_message import LAYOUTS, is_cut_off
 from conformance.codec.message_set import ENTRY, MESSAGE_RULES, encode_entry, read_entry
@@ -14,7 +15,9 @@ from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, MAGIC_AT, OVERHEAD, RECORD_BATCH, stored_magic, stored_size
 from conformance.codec.wire import Wire
 
-_MAGICS = (*LAYOUTS, 2)
+_LAYOUTS = {**LAYOUTS, 2: BATCH_LAYOUT}
+"""The layout of an entry, by its magic."""
+_MAGICS = tuple(_LAYOUTS)
 
 CHECKSUM_RULES = ("crc.mismatch-corrupt", "legacy.crc-checked", "legacy.wrapper-crc-checked")
 """The requirements that a wrong checksum breaks."""
@@ -124,6 +127,31 @@ def extents(data: bytes) -> Iterator[tuple[int, int]]:
         stop = min(at + OVERHEAD + size, len(data)) if size > 0 else len(data)
         yield at, stop
         at = stop
+
+
+def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset[int]]:
+    """The codecs and magics in the entries of some bytes of a type, as far as they can be seen.
+
+    Codecs 5 to 7 do not exist. Other types than record batches, message sets and logs have neither.
+    """
+    codecs: set[str] = set()
+    magics: set[int] = set()
+    at = 0
+    while name in _OF_ENTRIES and len(data) - at > LAYOUTS[0].offset("attributes"):
+        magic = stored_magic(data, at)
+        if magic in _LAYOUTS:
+            magics.add(magic)
+            codec_number = _LAYOUTS[magic].peek("compression", data, at)
+            if len(data) - at >= _LAYOUTS[magic].span("attributes").stop and codec_number < len(CODEC_NAMES):
+                codecs.add(CODEC_NAMES[codec_number])
+        size = stored_size(data, at)
+        if name == "RECORD_BATCH" or size < 0:
+            break
+        at += OVERHEAD + size
+    return frozenset(codecs), frozenset(magics)
+
+
+_OF_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 
 
 # --- what a difference breaks -------------------------------------------------------------------------
