@@ -12,6 +12,7 @@ from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import Case
 from conformance.cases.vector_files import Requirement, Vector, read_requirements, read_vectors
 from conformance.codec.message_definition import Message
+from conformance.definitions.shipped import types_with
 from conformance.errors import FileError
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -39,17 +40,18 @@ class Catalog:
 def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ()) -> Catalog:
     """The bundled catalogue, with the vectors of further folders or files.
 
-    Its types are the built-in ones, `messages`, and the messages that vectors define. Raises FileError.
+    Its types are the built-in ones, the shipped messages, `messages`, and the messages that vectors define. Raises
+    FileError.
     """
     requirements = read_requirements(VECTORS / "requirements.yaml")
     vectors: list[Vector] = []
     cases: dict[str, Case] = {}
-    types = codec.BUILT_IN.adding(messages)
+    types = types_with(messages)
     for root, origin in [(VECTORS, ""), *((path, str(path)) for path in further)]:
         for path in vector_files(root):
             for vector in read_vectors(path, types):
                 vectors.append(vector)
-                if isinstance(vector.wire, codec.MessageWire):
+                if vector.definition is not None and isinstance(vector.wire, codec.MessageWire):
                     types = types.adding([vector.wire.message])
                 for case in make_cases(vector, requirements, origin):
                     if case.id in cases:

@@ -13,6 +13,7 @@ from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.yaml_files import Row, load
 from conformance.codec.message_definition import type_name
 from conformance.definitions.files import parse_definition
+from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
 
 
@@ -101,7 +102,10 @@ _KEYS = {
     *("message", "version"),
 }
 _TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
-_ID = re.compile(r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|bytes/[A-Z0-9_<>]+/[0-9a-f]{12}\Z")
+_ID = re.compile(
+    r"(?!(gen|bytes|probe)/)[a-z0-9][a-z0-9_.-]*(/[A-Za-z0-9_.-]+)+\Z|"
+    r"bytes/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/[0-9a-f]{12}\Z"
+)
 """Ids of vectors. Generated (`gen/`), ad hoc (`bytes/TYPE/digest`) and probing cases have names of their own."""
 
 
@@ -148,14 +152,22 @@ def _vector(path: Path, row: object, common: Row, types: codec.Types) -> Vector:
     return vector
 
 
-def _message(path: Path, row: Row, common: Row, types: codec.Types) -> tuple[str, dict[str, object], codec.Types]:
-    """The type of a vector of a message, its definition (under `definitions` of the file), and the types with it."""
+def _message(
+    path: Path, row: Row, common: Row, types: codec.Types
+) -> tuple[str, dict[str, object] | None, codec.Types]:
+    """The type of a vector of a message, the definition that travels with it, and the types that have it.
+
+    The definition stands under `definitions` of the file; a shipped message needs none there.
+    """
     defined = common.get("definitions", {})
     name, version = row.get("message"), row.get("version")
-    if not isinstance(defined, dict) or not isinstance(name, str) or not isinstance(defined.get(name), dict):
-        raise FileError(path, f"{row['id']}: there is no message {name!r} under `definitions` of the file", row.line)
     if type(version) is not int:
         raise FileError(path, f"{row['id']}: version: expected a number, found {version!r}", row.line)
+    if not isinstance(defined, dict) or not isinstance(name, str) or not isinstance(defined.get(name), dict):
+        if isinstance(name, str) and name in shipped_types().messages:
+            return type_name(name, version), None, shipped_types()
+        problem = f"there is no message {name!r} under `definitions` of the file, nor among the shipped ones"
+        raise FileError(path, f"{row['id']}: {problem}", row.line)
     definition = {"name": name, **defined[name]}
     message, findings = parse_definition(definition)
     if message is None or findings:

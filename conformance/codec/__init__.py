@@ -85,9 +85,14 @@ class Types:
     messages: Mapping[str, Message] = field(default_factory=dict)
 
     def adding(self, messages: Iterable[Message]) -> Types:
-        """These types and those of more messages. Raises ValueError where a name has another definition."""
+        """These types and those of more messages; a definition replaces the shipped one of its name.
+
+        Raises ValueError where a name has another definition that is not shipped.
+        """
         known = dict(self.messages)
         for message in messages:
+            if known.get(message.name, message).is_shipped:
+                known[message.name] = message
             if known.setdefault(message.name, message).digest != message.digest:
                 raise ValueError(f"there is another definition of {message.name} already")
         return Types(known)

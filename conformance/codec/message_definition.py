@@ -97,6 +97,8 @@ class Message:
     """Where the definition was read from, as somebody named it; empty for one that came otherwise."""
     digest: str = ""
     """Of the definition's text: messages of one name and digest are the same."""
+    is_shipped: bool = field(default=False, hash=False, compare=False)
+    """Whether the suite ships the definition; any other of its name replaces it."""
 
     @property
     def members(self) -> tuple[Member, ...]:

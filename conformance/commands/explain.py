@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from conformance.codec import BUILT_IN
 from conformance.codec.dump import annotate
 from conformance.commands import options as shared
+from conformance.definitions.shipped import types_with
 from conformance.reports.console import open_console
 from conformance.reports.text import dump
 
@@ -22,7 +22,7 @@ from conformance.reports.text import dump
 @shared.definitions
 def command(name: str, given: str, definitions: Path | None) -> None:
     """Annotate any bytes by the reference codec, with every violation and remark."""
-    types = BUILT_IN.adding(shared.read_messages(definitions))
+    types = types_with(shared.read_messages(definitions))
     decoded, lines = annotate(types.wire(name), _bytes(given))
     console = open_console()
     console.print(dump(lines))

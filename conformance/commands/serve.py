@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from conformance.codec import BUILT_IN
 from conformance.commands import options as shared
+from conformance.definitions.shipped import types_with
 from conformance.targets.resolve import UnknownTarget, resolve
 from conformance.targets.serving import serve_reference
 
@@ -21,7 +21,7 @@ from conformance.targets.serving import serve_reference
 def command(target: str, python: str | None, definitions: Path | None) -> None:
     """Speak the target protocol on standard input and output for the reference or a Python module."""
     if target == "reference":
-        types = BUILT_IN.adding(shared.read_messages(definitions))
+        types = types_with(shared.read_messages(definitions))
         serve_reference(sys.stdin.buffer, sys.stdout.buffer, types)
         return
     launch = resolve(target, python)

@@ -15,6 +15,7 @@ from conformance.codec.message_definition import type_name
 from conformance.codec.notation import NotationError, unknown_fields
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.files import parse_definition
+from conformance.definitions.shipped import shipped_types
 from conformance.semantics.conversion import Unconvertible
 from conformance.targets.protocol import PROTOCOL, Description, description, outcome
 
@@ -36,10 +37,10 @@ def describe() -> Answer:
     }
 
 
-def answer(request: Request, types: codec.Types = codec.BUILT_IN) -> Answer:
+def answer(request: Request, types: codec.Types | None = None) -> Answer:
     """The answer to a request, without its id. Never raises, whatever the request holds.
 
-    A request about a message brings its definition, unless the message is one of `types`.
+    A request about a message brings its definition, unless the message is one of `types` [the shipped ones].
     """
     op = request.get("op")
     if op == "describe":
@@ -48,7 +49,7 @@ def answer(request: Request, types: codec.Types = codec.BUILT_IN) -> Answer:
     if row is None:
         return {"unsupported": f"no operation {op!r}"}
     try:
-        wire = codec.wire("LOG") if row.question else _type(request, types)
+        wire = codec.wire("LOG") if row.question else _type(request, types or shipped_types())
         _check_fields(wire, request)
         answered: Answer = row.answer(wire, row.parse(request, wire))
     except codec.UnknownType as error:

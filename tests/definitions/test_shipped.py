@@ -1,14 +1,15 @@
 """The definitions that the suite ships: field by field what Apache Kafka's own are, in every version."""
 
-from pathlib import Path
-
 import pytest
 
-import conformance
+from conformance.cases.catalog import read_catalog
 from conformance.definitions.files import read_definitions
+from conformance.definitions.parser import parse_definition
+from conformance.definitions.shipped import SHIPPED, shipped_types, types_with
+from conformance.errors import FileError
+from conformance.targets.reference import answer
 from conformance.targets.resolve import adapters
 
-SHIPPED = Path(conformance.__file__).parent / "vectors" / "definitions"
 EVERY_CLIENT_SPEAKS = (
     *(f"{name}{side}" for name in ("Request", "Response") for side in ("Header",)),
     *(
@@ -81,3 +82,42 @@ def test_shipped_definitions_are_apache_kafkas_in_every_version(fixture, request
             assert mine == other, f"{ours.name} {version}"
             compared += 1
     assert compared > 250
+
+
+# --- where they are known -----------------------------------------------------------------------------
+
+OWN_HEADER = {
+    **{"name": "ResponseHeader", "type": "header", "validVersions": "0-7", "flexibleVersions": "none"},
+    "fields": [{"name": "Other", "type": "int8", "versions": "0+"}],
+}
+
+
+def test_a_definition_of_the_users_replaces_the_shipped_one_of_its_name():
+    message, findings = parse_definition(OWN_HEADER)
+    assert not findings
+    types = types_with([message])
+    assert types.wire("MESSAGE<ResponseHeader,7>").message is message
+    assert types.wire("MESSAGE<FetchRequest,12>") is shipped_types().wire("MESSAGE<FetchRequest,12>")
+    assert shipped_types().messages["ResponseHeader"] is not message
+
+
+def test_a_vector_names_a_shipped_message_without_a_definition_in_its_file(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "- {id: own/header, type: MESSAGE, message: ResponseHeader, version: 1, "
+        "requirement: definitions.field-order-is-wire-order, value: {CorrelationId: 5}, hex: '0000000500'}\n"
+    )
+    message, _ = parse_definition(OWN_HEADER)
+    for messages in ((), [message]):  # what a user defines does not change what a vector is about
+        case = read_catalog([path], messages).cases["own/header"]
+        assert case.wire is shipped_types().wire("MESSAGE<ResponseHeader,1>")
+        assert answer(case.request) == {"ok": True, "value": {"CorrelationId": 5}, "consumed": 5}
+
+
+def test_a_message_that_neither_the_file_nor_the_suite_defines_is_refused(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "- {id: own/x, type: MESSAGE, message: Nobody, version: 1, requirement: definitions.valid-versions}"
+    )
+    with pytest.raises(FileError, match="no message 'Nobody' under `definitions` of the file, nor among the shipped"):
+        read_catalog([path])
