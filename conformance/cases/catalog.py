@@ -31,10 +31,10 @@ class Catalog:
 
     def covering(self) -> dict[str, list[str]]:
         """Requirement id to the ids of its cases."""
-        found: dict[str, list[str]] = {name: [] for name in self.requirements}
+        cases: dict[str, list[str]] = {name: [] for name in self.requirements}
         for case in self.cases.values():
-            found[case.requirement].append(case.id)
-        return found
+            cases[case.requirement].append(case.id)
+        return cases
 
 
 def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ()) -> Catalog:

@@ -160,7 +160,7 @@ def rows() -> list[Row]:
     Greedy: a row starts from the first pair that is still to do, and takes for each factor the level that adds most; of
     equal ones that used least, of those the first listed.
     """
-    found: list[Row] = []
+    covered: list[Row] = []
     todo, used = dict.fromkeys(_pairs()), Counter[Level]()
     while todo:
         seed = next(iter(todo))
@@ -168,11 +168,11 @@ def rows() -> list[Row]:
         if row is None:
             del todo[seed]
             continue
-        found.append({factor: row[factor] for factor in FACTORS})
+        covered.append({factor: row[factor] for factor in FACTORS})
         used.update(row.items())
-        for pair in combinations(found[-1].items(), 2):
+        for pair in combinations(covered[-1].items(), 2):
             todo.pop(pair, None)
-    return found
+    return covered
 
 
 def _pairs() -> Iterator[tuple[Level, Level]]:

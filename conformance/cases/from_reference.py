@@ -39,8 +39,8 @@ def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
     A definite violation is refused, open places leave readings, everything else is the value.
     """
     read = codec.decode(wire, data)
-    found = [*read.violations, *read.remarks]
-    requirement = _first_rule(found, next(iter(read.rests_on), GENERAL))
+    violations = [*read.violations, *read.remarks]
+    requirement = _first_rule(violations, next(iter(read.rests_on), GENERAL))
     first = read.violations[0] if read.violations else None
     moved = (
         any(remark.openness is codec.Openness.ELSEWHERE for remark in read.remarks)
@@ -61,9 +61,9 @@ def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
     return (AnyOf((Refuses(), value)) if read.remarks else value), requirement
 
 
-def _first_rule(found: Sequence[codec.Violation], otherwise: str) -> str:
+def _first_rule(violations: Sequence[codec.Violation], otherwise: str) -> str:
     """The requirement that a case rests on: where readers are known to die if there is such a place, or the first."""
-    rules = [one.requirement for one in found]
+    rules = [one.requirement for one in violations]
     return next((rule for rule in rules if rule.startswith("robustness.")), next(iter(rules), otherwise))
 
 
@@ -168,8 +168,8 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
     if op == "convert":
         yield "convert.up-to-v2" if request["magic"] == 2 else "convert.down-for-old-consumers"
     if isinstance(expect, Delivers):
-        found = [*([expect.view.damage] if expect.view.damage else []), *expect.view.remarks]
-        yield from filter(None, [_first_rule(found, "")])
+        violations = [*([expect.view.damage] if expect.view.damage else []), *expect.view.remarks]
+        yield from filter(None, [_first_rule(violations, "")])
         yield from sorted(set(expect.view.hidden.values()))
     elif data is not None:
         read = codec.decode("LOG", data)

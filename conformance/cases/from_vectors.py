@@ -68,8 +68,8 @@ def _error_class(vector: Vector) -> tuple[str | None, str]:
         raise vector.error(f"reject: expected one of {', '.join(ERRORS)}, found {error!r}")
     if error != "corrupt" or vector.data is None:
         return None, error
-    found = codec.decode(vector.wire, vector.data)
-    return ("corrupt" if len(found.violations) == 1 else None), error
+    read = codec.decode(vector.wire, vector.data)
+    return ("corrupt" if len(read.violations) == 1 else None), error
 
 
 def _readings(vector: Vector) -> Iterator[Reads | Refuses]:

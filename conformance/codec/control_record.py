@@ -31,15 +31,15 @@ CONTROL_KEYS = tuple(struct.pack(">hh", 0, number) for number in range(len(CONTR
 """The keys of their records, of version 0."""
 
 
-def _open_version(cursor: Cursor, found: int, start: int) -> None:
-    if found:
-        openness = Openness.ANY_VALUE if found > 0 else Openness.OPEN
-        cursor.remark("control.version-zero", f"version {found}, the current one is 0", at=start, openness=openness)
+def _open_version(cursor: Cursor, version: int, start: int) -> None:
+    if version:
+        openness = Openness.ANY_VALUE if version > 0 else Openness.OPEN
+        cursor.remark("control.version-zero", f"version {version}, the current one is 0", at=start, openness=openness)
 
 
-def _open_type(cursor: Cursor, found: int, start: int) -> None:
-    if not 0 <= found <= 1:
-        cursor.remark("control.type-unknown", f"type {found}", at=start)
+def _open_type(cursor: Cursor, number: int, start: int) -> None:
+    if not 0 <= number <= 1:
+        cursor.remark("control.type-unknown", f"type {number}", at=start)
 
 
 def _open_rest(cursor: Cursor, values: Values, start: int) -> None:

@@ -83,11 +83,11 @@ def _leaves(spans: list[Span]) -> dict[tuple[int, int], list[Span]]:
     for span in sorted(spans, key=lambda span: (span.start, -span.stop)):
         if span.stop > span.start:
             groups.setdefault((span.start, span.stop), []).append(span)
-    found = {}
+    leaves = {}
     for (start, stop), following in zip_longest(groups, islice(groups, 1, None)):
         if following is None or following[0] >= stop or following[1] > stop:
-            found[start, stop] = groups[start, stop]
-    return found
+            leaves[start, stop] = groups[start, stop]
+    return leaves
 
 
 def pretty(path: str) -> str:
@@ -128,8 +128,8 @@ def _with_marks(lines: list[Line], marks: list[Violation]) -> list[Line]:
 
 def line_at(lines: list[Line], layer: int, at: int) -> int:
     """The index of the line that holds a byte, or the last one before it; -1 when there is none."""
-    found = bisect_right(lines, (layer, at), key=lambda line: (line.layer, line.start)) - 1
-    return found if found >= 0 and lines[found].layer == layer else -1
+    index = bisect_right(lines, (layer, at), key=lambda line: (line.layer, line.start)) - 1
+    return index if index >= 0 and lines[index].layer == layer else -1
 
 
 def line_of(lines: list[Line], path: str) -> int:

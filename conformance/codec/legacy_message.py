@@ -73,9 +73,9 @@ class _Value:
     def read(self, cursor: Cursor, values: Values) -> bytes | None:
         """The bytes of a plain message, None for a wrapper."""
         start, codec = cursor.pos, values["compression"]
-        found: bytes | None = _VALUE.decode(cursor)
+        value: bytes | None = _VALUE.decode(cursor)
         if not codec:
-            return found
+            return value
         at = start + _VALUE_LENGTH.wire.smallest
         if codec >= len(CODECS):
             cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=start)
@@ -85,13 +85,13 @@ class _Value:
         if cursor.layer:
             hint = "a compressed message inside a compressed message"
             cursor.fail("recursive.wrapper-holds-set", hint, at=start, open=True)
-        if found is None:
+        if value is None:
             cursor.fail("recursive.wrapper-holds-set", "a wrapper without a value", at=start, open=True)
         mend = CODECS[codec].mend_magic_0
         if values["magic"] == 0 and mend is not None:
-            found = mend(found)
+            value = mend(value)
         outer, cursor.pos = cursor.pos, at
-        plain = CODECS[codec].open(cursor, found)
+        plain = CODECS[codec].open(cursor, value)
         cursor.pos = outer
         layers = cursor.findings.layers
         layers.append(plain)
@@ -108,7 +108,7 @@ class _Value:
 
 def _inner(cursor: Cursor) -> list[Values]:
     """The messages of a wrapper's set."""
-    found: list[Values] = []
+    messages: list[Values] = []
     base = cursor.path
     while cursor.left:
         if is_cut_off(cursor):
@@ -118,14 +118,14 @@ def _inner(cursor: Cursor) -> list[Values]:
             break
         cursor.count(1)
         if cursor.tracing:
-            cursor.path = f"{base}[{len(found)}]"
+            cursor.path = f"{base}[{len(messages)}]"
         start = cursor.pos
-        found.append(read_message(cursor, is_inner=True))
+        messages.append(read_message(cursor, is_inner=True))
         cursor.span("", start)
     cursor.path = base
-    if not found:
+    if not messages:
         cursor.fail("recursive.wrapper-holds-set", "no message inside a wrapper", open=True)
-    return found
+    return messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,9 @@ class _Slack:
         del values
         if cursor.left:
             cursor.remark("message-set.size-mismatch-rejected", f"{cursor.left} bytes after the value")
-        found = cursor.data[cursor.pos : cursor.end]
+        rest = cursor.data[cursor.pos : cursor.end]
         cursor.pos = cursor.end
-        return found
+        return rest
 
     def write(self, values: Values) -> bytes:
         """Nothing."""
@@ -154,12 +154,12 @@ class _Slack:
 class _Crc:
     """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
 
-    def check(self, cursor: Cursor, start: int, found: int) -> None:
+    def check(self, cursor: Cursor, start: int, stated: int) -> None:
         """Notes a mismatch and lets reading go on."""
         begin = start - LAYOUTS[0].offset("crc")
         compression = LAYOUTS[0].peek("compression", cursor.data, begin)
         rule = "legacy.wrapper-crc-checked" if compression else "legacy.crc-checked"
-        ChecksumOf(CRC32, rule).check(cursor, start, found)
+        ChecksumOf(CRC32, rule).check(cursor, start, stated)
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The checksum of what follows."""
@@ -171,9 +171,9 @@ class _Crc:
 
 
 def _high_bits(known: int) -> Callable[[Cursor, Any, int], None]:
-    def check(cursor: Cursor, found: int, start: int) -> None:
-        if found & 0xFF >> known << known:
-            hint = f"attributes {found & 0xFF:02x} has bits set that mean nothing"
+    def check(cursor: Cursor, attributes: int, start: int) -> None:
+        if attributes & 0xFF >> known << known:
+            hint = f"attributes {attributes & 0xFF:02x} has bits set that mean nothing"
             cursor.remark("legacy.attributes-high-bits-zero", hint, at=start)
 
     return check

@@ -116,10 +116,10 @@ def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
             cursor.span("#length", start, length, prefix.wire.name)
         if length is None:
             return None
-        found = content.read(cursor, cursor.take(length, truncated, name, at=start))
+        value = content.read(cursor, cursor.take(length, truncated, name, at=start))
         if cursor.tracing:
-            cursor.span("", cursor.pos - length, found)
-        return found
+            cursor.span("", cursor.pos - length, value)
+        return value
 
     def encode(value: Any) -> bytes:
         if value is None:

@@ -113,7 +113,7 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
             value = _entry(cursor)
         except Malformed as problem:
             findings.violations.append(problem.violation)
-        sound = all(found.requirement in CHECKSUM_RULES for found in findings.violations)
+        sound = all(violation.requirement in CHECKSUM_RULES for violation in findings.violations)
         yield Entry(at, stop, value if sound else None, tuple(findings.violations), tuple(findings.remarks))
         if stored_magic(data, at) not in _MAGICS:
             return

@@ -119,16 +119,16 @@ def encode_entry(entry: Values) -> bytes:
 
 
 def _decode(cursor: Cursor) -> tuple[Values, ...]:
-    found: list[tuple[Values, ...]] = []
+    entries: list[tuple[Values, ...]] = []
     base = cursor.path
     while cursor.left and not is_cut_off(cursor):
         if cursor.tracing:
-            cursor.path = f"{base}[{len(found)}]"
+            cursor.path = f"{base}[{len(entries)}]"
         start = cursor.pos
-        found.append(read_entry(cursor)["messages"])
+        entries.append(read_entry(cursor)["messages"])
         cursor.span("", start)
     cursor.path = base
-    return tuple(chain.from_iterable(found))
+    return tuple(chain.from_iterable(entries))
 
 
 def _encode(messages: Any) -> bytes:

@@ -195,7 +195,7 @@ class _Section:
         readers = {tag: _within(member.name, wire) for tag, (member, wire) in self.known.items()}
         entries = read_tagged(cursor, readers)
         there = {entry["tag"]: entry["value"] for entry in entries if "value" in entry}
-        found: Values = {
+        known: Values = {
             member.name: there[tag] if tag in there else default_of(self.message, member)
             for tag, (member, _) in self.known.items()
         }
@@ -203,7 +203,7 @@ class _Section:
         if any(entry["tag"] in self.others for entry in unknown):
             # No document speaks of it; Apache Kafka's code refuses to read one, and writes it.
             cursor.remark("tagged.unknown-skipped", "a tag of a field that this version does not have", at=start)
-        return {**found, UNKNOWN: unknown} if unknown else found
+        return {**known, UNKNOWN: unknown} if unknown else known
 
     def write(self, values: Values) -> bytes:
         """Known fields that are not at their default, by tag, and the unknown ones among them."""
@@ -231,7 +231,7 @@ def _within(name: str, wire: Wire) -> Callable[[Cursor, int], Any]:
         cursor.path = f"{base}.{name}" if base else name
         cursor.pos, cursor.end = start, stop
         try:
-            found = wire.decode(cursor)
+            content = wire.decode(cursor)
         except Malformed:
             cursor.pos, cursor.end = start, end
             wire.decode(cursor)
@@ -239,6 +239,6 @@ def _within(name: str, wire: Wire) -> Callable[[Cursor, int], Any]:
         if cursor.pos != stop:
             cursor.fail(_SIZE, f"the value of {name} ends before its size", open=True)
         cursor.end, cursor.path = end, base
-        return found
+        return content
 
     return value

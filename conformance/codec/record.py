@@ -30,8 +30,8 @@ def _nullable_bytes(rule: str, truncated: str) -> Wire:
     return sized("bytes", prefix, OCTETS, truncated)
 
 
-def _nul_in_key(cursor: Cursor, found: str, start: int) -> None:
-    if "\0" in found:
+def _nul_in_key(cursor: Cursor, key: str, start: int) -> None:
+    if "\0" in key:
         cursor.remark("header.key-no-nul", "U+0000 in a header key", at=start)
 
 
@@ -49,14 +49,14 @@ HEADER = wire_of(HEADER_LAYOUT)
 # --- record -------------------------------------------------------------------------------------------
 
 
-def _unused_attributes(cursor: Cursor, found: int, start: int) -> None:
-    if found:
-        cursor.remark("record.attributes-zero", f"attributes {found}, no bit is in use", at=start)
+def _unused_attributes(cursor: Cursor, attributes: int, start: int) -> None:
+    if attributes:
+        cursor.remark("record.attributes-zero", f"attributes {attributes}, no bit is in use", at=start)
 
 
-def _negative_delta(cursor: Cursor, found: int, start: int) -> None:
-    if found < 0:
-        cursor.remark("record.offset-delta", f"offset delta {found}", at=start)
+def _negative_delta(cursor: Cursor, delta: int, start: int) -> None:
+    if delta < 0:
+        cursor.remark("record.offset-delta", f"offset delta {delta}", at=start)
 
 
 def _refuse_attributes(value: Any) -> None:

@@ -127,9 +127,11 @@ ATTRIBUTES = (
 """record-batch#batch-attributes; bits 7 to 15 are in reserve."""
 
 
-def _reserved_bits(cursor: Cursor, found: int, start: int) -> None:
-    if found >> 7:
-        cursor.remark("attributes.reserved-bits", f"attributes {found & 0xFFFF:04x} has reserved bits set", at=start)
+def _reserved_bits(cursor: Cursor, attributes: int, start: int) -> None:
+    if attributes >> 7:
+        cursor.remark(
+            "attributes.reserved-bits", f"attributes {attributes & 0xFFFF:04x} has reserved bits set", at=start
+        )
 
 
 def _place_records(cursor: Cursor, batch: Values, start: int) -> None:

@@ -22,7 +22,7 @@ Values = dict[str, Any]
 class Derivation(Protocol):
     """How a field follows from the others: checked on reading, computed on writing."""
 
-    def check(self, cursor: Cursor, start: int, found: Any) -> None:
+    def check(self, cursor: Cursor, start: int, stated: Any) -> None:
         """Hold what was read (from `start` to the position) against the rest."""
 
     def compute(self, values: Values, tail: bytes) -> Any:
@@ -38,13 +38,13 @@ class ByteLength:
     least_rule: str = ""
     """Broken by a length below the least, where that is a requirement of its own."""
 
-    def check(self, cursor: Cursor, start: int, found: int) -> None:
+    def check(self, cursor: Cursor, start: int, stated: int) -> None:
         """Fails when fewer bytes are left, or the structure cannot be so short."""
-        if found < self.least:
-            cursor.fail(self.least_rule or self.rule, f"length {found}, at least {self.least} bytes follow", at=start)
-        if found > cursor.left:
-            cursor.fail(self.rule, f"length {found}, but {cursor.left} bytes are left", at=start)
-        cursor.end = cursor.pos + found
+        if stated < self.least:
+            cursor.fail(self.least_rule or self.rule, f"length {stated}, at least {self.least} bytes follow", at=start)
+        if stated > cursor.left:
+            cursor.fail(self.rule, f"length {stated}, but {cursor.left} bytes are left", at=start)
+        cursor.end = cursor.pos + stated
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The length of what follows."""
@@ -59,11 +59,11 @@ class ChecksumOf:
     checksum: Checksum
     rule: str
 
-    def check(self, cursor: Cursor, start: int, found: int) -> None:
+    def check(self, cursor: Cursor, start: int, stated: int) -> None:
         """Notes a mismatch and lets reading go on."""
         computed = self.checksum.compute(cursor.data[cursor.pos : cursor.end])
-        if computed != found:
-            cursor.blame(self.rule, f"{self.checksum.name} is {computed:08x}, the bytes say {found:08x}", at=start)
+        if computed != stated:
+            cursor.blame(self.rule, f"{self.checksum.name} is {computed:08x}, the bytes say {stated:08x}", at=start)
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The checksum of what follows."""
@@ -78,10 +78,10 @@ class Constant:
     value: int
     rule: str
 
-    def check(self, cursor: Cursor, start: int, found: int) -> None:
+    def check(self, cursor: Cursor, start: int, stated: int) -> None:
         """Notes any other value; reading goes on, as if it were right, to see what else there is."""
-        if found != self.value:
-            cursor.blame(self.rule, f"{found} where only {self.value} may stand", at=start)
+        if stated != self.value:
+            cursor.blame(self.rule, f"{stated} where only {self.value} may stand", at=start)
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The value."""
@@ -95,7 +95,7 @@ class CountOf:
 
     field: str
 
-    def check(self, cursor: Cursor, start: int, found: int) -> None:
+    def check(self, cursor: Cursor, start: int, stated: int) -> None:
         """Nothing: the counted field does."""
 
     def compute(self, values: Values, tail: bytes) -> int:
@@ -292,16 +292,16 @@ def read(layout: Layout, cursor: Cursor) -> Values:
         if cursor.tracing:
             cursor.path = f"{base}.{field.name}" if base else field.name
         wire = field.wire
-        found = wire.decode(cursor) if isinstance(wire, Wire) else wire.read(cursor, values)
-        values[field.name] = found
+        value = wire.decode(cursor) if isinstance(wire, Wire) else wire.read(cursor, values)
+        values[field.name] = value
         if field.derive is not None:
-            _checked(field, cursor, start, found)
+            _checked(field, cursor, start, value)
         if cursor.tracing:
-            cursor.span("", start, found, wire.name if isinstance(wire, Wire) else "")
+            cursor.span("", start, value, wire.name if isinstance(wire, Wire) else "")
         if field.bits:
             _split_bits(field, cursor, base, start=start, values=values)
         if field.check is not None:
-            field.check(cursor, found, start)
+            field.check(cursor, value, start)
     cursor.path = base
     _expect_end(layout, cursor, outer)
     cursor.end = outer
@@ -310,14 +310,14 @@ def read(layout: Layout, cursor: Cursor) -> Values:
     return values
 
 
-def _checked(field: Field, cursor: Cursor, start: int, found: Any) -> None:
+def _checked(field: Field, cursor: Cursor, start: int, value: Any) -> None:
     """Check a derived field, leaving its span behind even when the check ends the reading."""
     assert field.derive is not None
     try:
-        field.derive.check(cursor, start, found)
+        field.derive.check(cursor, start, value)
     except Exception:
         if cursor.tracing:
-            cursor.span("", start, found)
+            cursor.span("", start, value)
         raise
 
 

@@ -66,16 +66,16 @@ def counts(level: str, *, fail_on: str, strict: bool) -> bool:
     return level == "must" or (level == "should" and fail_on == "should") or (level == OPEN and strict)
 
 
-def summary(found: list[tuple[Finding, str]]) -> str:
+def summary(findings: list[tuple[Finding, str]]) -> str:
     """How many findings of each level."""
-    tally = Counter(level for _, level in found)
+    tally = Counter(level for _, level in findings)
     parts = ", ".join(f"{tally[level]} {level}" for level in ("must", "should", "may", OPEN) if tally[level])
-    return f"{len(found)} finding{'s' * (len(found) != 1)} ({parts})" if found else "no findings"
+    return f"{len(findings)} finding{'s' * (len(findings) != 1)} ({parts})" if findings else "no findings"
 
 
-def as_json(found: list[tuple[Finding, str]]) -> dict[str, object]:
+def as_json(findings: list[tuple[Finding, str]]) -> dict[str, object]:
     """The findings as plain data."""
-    tally = Counter(level for _, level in found)
+    tally = Counter(level for _, level in findings)
     return {
         "suite": {"name": "kafka-conformance", "version": __version__},
         "summary": {level: tally[level] for level in ("must", "should", "may", OPEN)},
@@ -87,6 +87,6 @@ def as_json(found: list[tuple[Finding, str]]) -> dict[str, object]:
                 "level": level,
                 "problem": finding.problem,
             }
-            for finding, level in found
+            for finding, level in findings
         ],
     }

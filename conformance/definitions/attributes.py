@@ -76,13 +76,13 @@ class Attributes:
         return name
 
     def objects(self, path: str, row: Row, key: str) -> list[Row]:
-        found = row.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        objects = row.get(key, [])
+        if not isinstance(objects, list) or not all(isinstance(entry, dict) for entry in objects):
             raise self.refuse(path, "definitions.field-attributes", f"{key} is no list of objects")
-        return found
+        return objects
 
     def flag(self, path: str, row: Row, key: str) -> bool:
-        found = row.get(key, False)
-        if not isinstance(found, bool):
-            self.blame(path, "definitions.field-attributes", f"{key} is true or false, not {shown(found)}")
-        return found is True
+        value = row.get(key, False)
+        if not isinstance(value, bool):
+            self.blame(path, "definitions.field-attributes", f"{key} is true or false, not {shown(value)}")
+        return value is True

@@ -55,7 +55,7 @@ _MARKS = ("validVersions", "fields", "flexibleVersions", "apiKey")
 def read_definitions(path: Path) -> Definitions:
     """All definitions of a folder, file, jar or zip, with every finding. Raises DefinitionError when there are none."""
     alone = not path.is_dir() and not _is_archive(path)
-    found = Definitions()
+    definitions = Definitions()
     findings: list[Finding] = []
     for name, load in _sources(path):
         twice: list[tuple[str, bool]] = []
@@ -67,34 +67,34 @@ def read_definitions(path: Path) -> Definitions:
         if alone or (isinstance(document, dict) and any(mark in document for mark in _MARKS)):
             rule = "definitions.field-attributes"
             findings += [Finding(name, "", rule, problem, open=same) for problem, same in twice]
-            findings += _add(found, path, name, document)
-    if not found.messages and not findings:
+            findings += _add(definitions, path, name, document)
+    if not definitions.messages and not findings:
         raise DefinitionError([Finding(str(path), "", "definitions.field-attributes", "there is no definition in it")])
-    return replace(found, findings=tuple(findings))
+    return replace(definitions, findings=tuple(findings))
 
 
-def _add(found: Definitions, path: Path, name: str, document: Any) -> list[Finding]:
+def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list[Finding]:
     """Put the definition of a file with the others; what is wrong with it."""
     if not isinstance(document, dict):
         return [Finding(name, "", "definitions.field-attributes", "a definition is a JSON object")]
     message, findings = parse_definition(document, name)
-    if message is not None and message.name in found.messages:
-        hint = f"{message.name} is defined already in {found.files[message.name]}"
+    if message is not None and message.name in definitions.messages:
+        hint = f"{message.name} is defined already in {definitions.files[message.name]}"
         return [*findings, Finding(name, "", "definitions.field-attributes", hint)]
     if message is not None:
-        found.messages[message.name] = replace(message, origin=str(path))
-        found.files[message.name] = name
+        definitions.messages[message.name] = replace(message, origin=str(path))
+        definitions.files[message.name] = name
     return findings
 
 
 def usable(path: Path) -> Definitions:
     """The definitions of a path, to be used. Raises DefinitionError with everything that keeps any from being read."""
-    found = read_definitions(path)
-    named = {finding.file for finding in found.findings} - set(found.files.values())
-    broken = [finding for finding in found.findings if finding.file in named]
+    definitions = read_definitions(path)
+    named = {finding.file for finding in definitions.findings} - set(definitions.files.values())
+    broken = [finding for finding in definitions.findings if finding.file in named]
     if broken:
         raise DefinitionError(broken)
-    return found
+    return definitions
 
 
 _LARGEST = 16 * 2**20
@@ -172,10 +172,10 @@ def parse_json(text: str, twice: list[tuple[str, bool]] | None = None) -> Any:
     notes: list[tuple[str, bool]] = [] if twice is None else twice
 
     def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(given)
-        if len(found) != len(given):
-            notes.extend(_twice(given, found))
-        return found
+        parsed = dict(given)
+        if len(parsed) != len(given):
+            notes.extend(_twice(given, parsed))
+        return parsed
 
     try:
         stripped = _COMMENT.sub(lambda match: match[1] or "", text)
@@ -184,11 +184,11 @@ def parse_json(text: str, twice: list[tuple[str, bool]] | None = None) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def _twice(pairs: list[tuple[str, Any]], found: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+def _twice(pairs: list[tuple[str, Any]], parsed: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     repeated = (key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
     for key in islice(repeated, SOME):
-        same = all(value == found[key] for name, value in pairs if name == key)
-        where = f" of {shown(found['name'])}" if "name" in found else ""
+        same = all(value == parsed[key] for name, value in pairs if name == key)
+        where = f" of {shown(parsed['name'])}" if "name" in parsed else ""
         values = "with one value" if same else "with different values"
         yield f"the key {shown(key)}{where} stands twice, {values}", same
 

@@ -23,25 +23,25 @@ def lint(path: Path, against: Path | None = None) -> list[Finding]:
 
     Raises DefinitionError for a path without definitions, and for an older set that cannot be read.
     """
-    found = read_definitions(path)
+    definitions = read_definitions(path)
     old = usable(against) if against else None
-    findings = [*found.findings, *_alone(found)]
+    findings = [*definitions.findings, *_alone(definitions)]
     if old is not None:
-        findings += _evolved(old, found, whole=path.is_dir() or len(found.files) > 1)
+        findings += _evolved(old, definitions, whole=path.is_dir() or len(definitions.files) > 1)
     # Structures that stand in several places are looked at in each.
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.path))
 
 
-def _alone(found: Definitions) -> Iterator[Finding]:
+def _alone(definitions: Definitions) -> Iterator[Finding]:
     for row in OF_A_SET:
-        for name, problem in row.check(found):
-            yield Finding(found.files[name], "", row.requirement, problem, row.open)
-    for message in found.messages.values():
+        for name, problem in row.check(definitions):
+            yield Finding(definitions.files[name], "", row.requirement, problem, row.open)
+    for message in definitions.messages.values():
         for path, member in fields_of(message):
             place = Place(message, member)
             for rule in OF_A_FIELD:
                 for _, problem in rule.check(place):
-                    yield Finding(found.files[message.name], path, rule.requirement, problem, rule.open)
+                    yield Finding(definitions.files[message.name], path, rule.requirement, problem, rule.open)
 
 
 def _evolved(old: Definitions, new: Definitions, *, whole: bool) -> Iterator[Finding]:

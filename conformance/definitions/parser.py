@@ -165,17 +165,17 @@ class _Parser:
         self._count += len(rows)
         if self._count > _MOST:
             raise self.attributes.refuse(path, "definitions.field-attributes", f"there are more than {_MOST} fields")
-        found: list[Member] = []
+        members: list[Member] = []
         depth = len(self._open)
         for row in rows:
             try:
-                found.append(self._member(row, path))
+                members.append(self._member(row, path))
             except Unusable:
                 del self._open[depth:]
-        if len(found) != len(rows):
+        if len(members) != len(rows):
             raise Unusable
-        self._unique(found, path)
-        return tuple(found)
+        self._unique(members, path)
+        return tuple(members)
 
     def _unique(self, members: list[Member], path: str) -> None:
         names = Counter(member.name for member in members)

@@ -20,37 +20,37 @@ class Place:
     member: Member
 
 
-def _exchanges(found: Definitions) -> Iterator[tuple[Message, Message]]:
+def _exchanges(definitions: Definitions) -> Iterator[tuple[Message, Message]]:
     """Each request with its response, where both are there."""
-    for request in found.messages.values():
-        response = found.messages.get(request.name.removesuffix("Request") + "Response")
+    for request in definitions.messages.values():
+        response = definitions.messages.get(request.name.removesuffix("Request") + "Response")
         if request.kind == "request" and response is not None and response.kind == "response":
             yield request, response
 
 
-def _shared_api_key(found: Definitions) -> Problems:
+def _shared_api_key(definitions: Definitions) -> Problems:
     owners: dict[int, str] = {}
-    for message in found.messages.values():
+    for message in definitions.messages.values():
         if message.kind == "request" and message.api_key is not None:
             owner = owners.setdefault(message.api_key, message.name)
             if owner != message.name:
                 yield message.name, f"apiKey {message.api_key} is that of {owner} already"
 
 
-def _other_api_key(found: Definitions) -> Problems:
-    for request, response in _exchanges(found):
+def _other_api_key(definitions: Definitions) -> Problems:
+    for request, response in _exchanges(definitions):
         if None not in (request.api_key, response.api_key) and request.api_key != response.api_key:
             yield response.name, f"apiKey is {response.api_key}, but {request.api_key} in {request.name}"
 
 
-def _unanswered_versions(found: Definitions) -> Problems:
-    for request, response in _exchanges(found):
+def _unanswered_versions(definitions: Definitions) -> Problems:
+    for request, response in _exchanges(definitions):
         for versions in without(request.valid, response.valid):
             yield response.name, f"validVersions {response.valid}: {request.name} also has {versions}"
 
 
-def _unasked_versions(found: Definitions) -> Problems:
-    for request, response in _exchanges(found):
+def _unasked_versions(definitions: Definitions) -> Problems:
+    for request, response in _exchanges(definitions):
         for versions in without(response.valid, request.valid):
             yield response.name, f"{request.name} does not have {versions}"
 

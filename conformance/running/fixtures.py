@@ -114,7 +114,7 @@ _ESCAPED = re.compile(r"[^a-z0-9_-]")
 
 def file_name(case: str) -> str:
     """A case id as a file: `~` for `/`, `=` and two hex digits for what not every file system tells apart or allows."""
-    return _ESCAPED.sub(lambda found: "~" if found[0] == "/" else f"={ord(found[0]):02x}", case) + ".bin"
+    return _ESCAPED.sub(lambda match: "~" if match[0] == "/" else f"={ord(match[0]):02x}", case) + ".bin"
 
 
 _OURS = re.compile(r"[A-Z0-9_-]+/[a-z0-9_~=-]+\.bin\Z")

@@ -51,14 +51,14 @@ def shown(line: bytes) -> str:
 def fields(line: bytes, number: int) -> Answer:
     """The fields of an answer to request `number`. Raises ProtocolError."""
     try:
-        found = _json(line)
+        answer = _json(line)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ProtocolError(f"not a line of JSON ({error}): {shown(line)}") from None
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise ProtocolError(f"not a JSON object: {shown(line)}")
-    if found.get("id") != number or isinstance(found.get("id"), bool):
+    if answer.get("id") != number or isinstance(answer.get("id"), bool):
         raise ProtocolError(f"an answer to request {number} is due, but this came: {shown(line)}")
-    return found
+    return answer
 
 
 def _json(line: bytes) -> object:
@@ -73,20 +73,20 @@ def _json(line: bytes) -> object:
     return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
-def outcome(found: Answer) -> Outcome:
+def outcome(answer: Answer) -> Outcome:
     """What an answer says; one that says nothing of the protocol is a `protocol` fault."""
-    if "unsupported" in found:
-        return Unsupported(str(found["unsupported"]))
-    if "crash" in found:
-        return Broke("crash", str(found["crash"]))
-    if found.get("ok") is True:
-        return Accepted({name: entry for name, entry in found.items() if name not in ("id", "ok")})
-    if found.get("ok") is False:
-        error = found.get("error")
+    if "unsupported" in answer:
+        return Unsupported(str(answer["unsupported"]))
+    if "crash" in answer:
+        return Broke("crash", str(answer["crash"]))
+    if answer.get("ok") is True:
+        return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")})
+    if answer.get("ok") is False:
+        error = answer.get("error")
         if error in ERRORS:
-            return Refused(error, str(found.get("message", "")))
+            return Refused(error, str(answer.get("message", "")))
         return Broke("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
-    return Broke("protocol", f"neither ok, unsupported nor crash: {shown(_encode(found))}")
+    return Broke("protocol", f"neither ok, unsupported nor crash: {shown(_encode(answer))}")
 
 
 # --- describe -----------------------------------------------------------------------------------------
@@ -140,30 +140,30 @@ class Description:
         return ""
 
 
-def description(found: Answer) -> Description:
+def description(answer: Answer) -> Description:
     """The answer to `describe`. Raises ProtocolError naming the field that is wrong."""
-    if found.get("ok") is not True:
-        raise ProtocolError(f"describe was not answered with ok: {shown(_encode(found))}")
-    if found.get("protocol", PROTOCOL) != PROTOCOL:
-        raise ProtocolError(f"protocol {found['protocol']!r}, the suite speaks {PROTOCOL}")
-    supports = found.get("supports", {})
+    if answer.get("ok") is not True:
+        raise ProtocolError(f"describe was not answered with ok: {shown(_encode(answer))}")
+    if answer.get("protocol", PROTOCOL) != PROTOCOL:
+        raise ProtocolError(f"protocol {answer['protocol']!r}, the suite speaks {PROTOCOL}")
+    supports = answer.get("supports", {})
     if not isinstance(supports, dict):
         raise ProtocolError("describe: supports is an object of operations and types")
     claimed = {op: _names(supports.get(op, []), f"supports.{op}") for op in OPS}
-    magics = found.get("magics")
+    magics = answer.get("magics")
     if magics is not None and not (isinstance(magics, list) and all(type(magic) is int for magic in magics)):
         raise ProtocolError("describe: magics is a list of numbers")
-    name, version, language = (str(found.get(key, "")) for key in ("name", "version", "language"))
+    name, version, language = (str(answer.get(key, "")) for key in ("name", "version", "language"))
     return Description(
         name,
         version,
         language,
         supports=claimed,
         whole_log=frozenset(op for op in WHOLE_LOG if supports.get(op) not in (None, False, [])),
-        codecs=_names(found["codecs"], "codecs") if "codecs" in found else None,
+        codecs=_names(answer["codecs"], "codecs") if "codecs" in answer else None,
         magics=None if magics is None else frozenset(magics),
-        messages=_messages(found["messages"]) if "messages" in found else None,
-        raw={name: entry for name, entry in found.items() if name not in ("id", "ok")},
+        messages=_messages(answer["messages"]) if "messages" in answer else None,
+        raw={name: entry for name, entry in answer.items() if name not in ("id", "ok")},
     )
 
 
@@ -174,13 +174,13 @@ def _messages(given: object) -> dict[str, Versions]:
     """Message names with the versions that a target has of them."""
     if not isinstance(given, dict):
         raise ProtocolError("describe: messages is an object of names and versions")
-    found = {}
+    claimed = {}
     for name, versions in given.items():
         match = _RANGE.match(versions) if isinstance(versions, str) else None
         if match is None:
             raise ProtocolError(f"describe: messages.{name}: versions such as 0-3, not {versions!r:.40}")
-        found[name] = Versions(int(match[1]), LAST if match[3] else int(match[2] or match[1]))
-    return found
+        claimed[name] = Versions(int(match[1]), LAST if match[3] else int(match[2] or match[1]))
+    return claimed
 
 
 def _names(given: object, where: str) -> frozenset[str]:

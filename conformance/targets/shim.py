@@ -147,21 +147,21 @@ def answer(module, request):
     """The answer to one request, whatever the module does."""
     identity = request.pop("id", None)
     try:
-        found = dispatch(module, request)
+        result = dispatch(module, request)
     except Unsupported as error:
-        found = {"unsupported": str(error) or "unsupported"}
+        result = {"unsupported": str(error) or "unsupported"}
     except Reject as error:
-        found = {"ok": False, "error": error.error, "message": str(error)}
+        result = {"ok": False, "error": error.error, "message": str(error)}
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, RecursionError and MemoryError are crashes too
         name = type(error).__name__
         if isinstance(error, tuple(getattr(module, "REJECTIONS", ()))):
-            found = {"ok": False, "error": "other", "message": "%s: %s" % (name, error)}
+            result = {"ok": False, "error": "other", "message": "%s: %s" % (name, error)}
         else:
-            found = {"crash": "%s: %s" % (name, error)}
-    found["id"] = identity
-    return found
+            result = {"crash": "%s: %s" % (name, error)}
+    result["id"] = identity
+    return result
 
 
 def lines(descriptor):
@@ -200,8 +200,8 @@ def main(name):
         sys.stderr.write("cannot import %s: %s: %s\n" % (name, type(error).__name__, error))
         return 3
     for line in lines(0):
-        found = answer(module, parsed(line))
-        write_all(out, json.dumps(found, separators=(",", ":")).encode() + b"\n")
+        result = answer(module, parsed(line))
+        write_all(out, json.dumps(result, separators=(",", ":")).encode() + b"\n")
     return 0
 
 

@@ -133,14 +133,14 @@ _TURNS = sorted({abs(edge) - nudge for row in _NUMBERS for edge in row.edges for
 
 def steps_of(write: Callable[[int], bytes], most: int) -> tuple[int, ...]:
     """The sizes up to `most` on either side of which the length or count before the content changes its own size."""
-    found: set[int] = set()
+    sizes: set[int] = set()
     for size in (size for size in _TURNS if 0 <= size < most):
         try:
             if len(write(size + 1)) - len(write(size)) != 1:
-                found |= {size, size + 1}
+                sizes |= {size, size + 1}
         except Unencodable:
             break
-    return tuple(sorted(found))
+    return tuple(sorted(sizes))
 
 
 LONGEST = 1 << 15
@@ -234,10 +234,10 @@ def tuples(element: SearchStrategy[Any], sizes: Sizes, edges: Sequence[int]) -> 
 def _repeated(
     draw: DrawFn, plain: SearchStrategy[list[Any]], element: SearchStrategy[Any], fills: SearchStrategy[int]
 ) -> tuple[Any, ...]:
-    found, fill = draw(plain), draw(fills)
-    if len(found) >= fill:
-        return tuple(found)
-    return tuple(islice(cycle(found or [draw(element)]), fill))
+    drawn, fill = draw(plain), draw(fills)
+    if len(drawn) >= fill:
+        return tuple(drawn)
+    return tuple(islice(cycle(drawn or [draw(element)]), fill))
 
 
 SMALL = 128

@@ -61,7 +61,7 @@ def float64s(*, allow_nan: bool = True) -> SearchStrategy[int]:
     row = TYPES["FLOAT64"]
     bits = st.floats(allow_nan=allow_nan).map(lambda number: int.from_bytes(struct.pack(">d", number), "big"))
     edges = [edge for edge in row.edges if allow_nan or not n.is_nan(edge)]
-    plain = (bits | st.sampled_from(edges)).map(lambda found: int(decode("FLOAT64", row.encode(found)).value))
+    plain = (bits | st.sampled_from(edges)).map(lambda edge: int(decode("FLOAT64", row.encode(edge)).value))
     return named("float64s", plain, allow_nan=None if allow_nan else False)
 
 

@@ -86,8 +86,8 @@ def _wrappers(draw: DrawFn, magics: tuple[int, ...], codecs: tuple[str, ...], si
         # Type and time of log append stand on the wrapper, for all that is in it.
         over = {name: messages[0][name] for name in ("timestampType", "timestamp")[: 1 + messages[0]["timestampType"]]}
         messages = tuple({**message, **over} for message in messages)
-    found = {"magic": magic, "offset": messages[-1]["offset"], "compression": CODEC_NAMES.index(codec)}
-    return {**found, "messages": messages}
+    wrapper = {"magic": magic, "offset": messages[-1]["offset"], "compression": CODEC_NAMES.index(codec)}
+    return {**wrapper, "messages": messages}
 
 
 def wrappers(

@@ -77,8 +77,8 @@ def _arrived(message: Message, version: int, value: Values) -> Values | None:
         data = wire.encode(value)
     except Unencodable:
         return None
-    found: Values = wire.decode(Cursor(data, Findings()))
-    return found
+    arrived: Values = wire.decode(Cursor(data, Findings()))
+    return arrived
 
 
 def _with_tags(value: Values, fields: tuple[Values, ...], first: int) -> Values:

@@ -101,20 +101,20 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
         yield from _questions(identity, *QUESTIONS[name], choices, catalog)
         return
     wire = catalog.types.wire(name)
-    found = generate(wire, choices)
+    generated = generate(wire, choices)
     fate = choices.below(100)
     if fate < _MUTATED:
-        data, mutation = mutate(wire, found.data, choices)
+        data, mutation = mutate(wire, generated.data, choices)
         yield replace(decode_case(identity, wire, data, catalog), mutation=mutation)
         return
-    yield decode_case(identity, wire, found.data, catalog)
+    yield decode_case(identity, wire, generated.data, catalog)
     wrong = unencodable(wire, choices) if fate < _MUTATED + _UNENCODABLE else ...
     if wrong is not ...:
         yield encode_case(f"{identity}:encode", wire, wire.notation.render(wrong), catalog)
     elif name == "MESSAGE_SET":
-        yield from _set_cases(f"{identity}:encode", found.value, found.data, catalog)
+        yield from _set_cases(f"{identity}:encode", generated.value, generated.data, catalog)
     elif name != "LOG":
-        yield from _encode_cases(f"{identity}:encode", wire, found.value, catalog)
+        yield from _encode_cases(f"{identity}:encode", wire, generated.value, catalog)
     other = value_of_another_version(wire, choices)
     if other is not ...:
         shown = wire.notation.render(other)

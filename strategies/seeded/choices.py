@@ -18,9 +18,9 @@ class Choices:
     def below(self, limit: int) -> int:
         """A number from 0 to limit - 1."""
         width = (limit - 1).bit_length()
-        while (found := self._bits(width) if width else 0) >= limit:
+        while (number := self._bits(width) if width else 0) >= limit:
             pass
-        return found
+        return number
 
     def between(self, low: int, high: int) -> int:
         """A number from low to high, both included."""
@@ -36,12 +36,12 @@ class Choices:
         width = (limit - 1).bit_length()
         if not width:
             return [options[0]] * count
-        found: list[T] = []
-        while len(found) < count:
+        picked: list[T] = []
+        while len(picked) < count:
             number = bits(width)
             if number < limit:
-                found.append(options[number])
-        return found
+                picked.append(options[number])
+        return picked
 
     def chance(self, percent: int) -> bool:
         """True so many times in a hundred."""

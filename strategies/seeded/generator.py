@@ -67,15 +67,15 @@ class Generated:
 def generate(type_: codec.Wire | str, choices: Choices) -> Generated:
     """A value of a type, and the bytes it has on the wire."""
     wire = codec.wire(type_)
-    found, name = value(wire, choices), wire.name
+    drawn, name = value(wire, choices), wire.name
     if name == "RECORD_BATCH":
-        return Generated(found, batch_bytes(found))
+        return Generated(drawn, batch_bytes(drawn))
     if name == "LOG":
-        return Generated(found, b"".join(map(entry_bytes, found["batches"])) + found["tail"])
+        return Generated(drawn, b"".join(map(entry_bytes, drawn["batches"])) + drawn["tail"])
     if name == "MESSAGE_SET":
-        messages = tuple(message for entry in found["entries"] for message in entry["messages"])
-        return Generated(messages, old_entries.set_bytes(found))
-    return Generated(found, codec.encode(wire, found))
+        messages = tuple(message for entry in drawn["entries"] for message in entry["messages"])
+        return Generated(messages, old_entries.set_bytes(drawn))
+    return Generated(drawn, codec.encode(wire, drawn))
 
 
 def entry_bytes(entry: Values) -> bytes:
@@ -202,11 +202,11 @@ def _nullable(choices: Choices) -> bytes | None:
 
 
 def _headers(choices: Choices) -> tuple[Values, ...]:
-    found = [
+    headers = [
         {"key": text(choices).replace("\0", "k"), "value": _nullable(choices)}
         for _ in range(choices.pick((0, 0, 1, 2, 3)))
     ]
-    return tuple(found + found[:1] if choices.chance(20) else found)
+    return tuple(headers + headers[:1] if choices.chance(20) else headers)
 
 
 def _record(choices: Choices) -> Values:

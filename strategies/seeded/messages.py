@@ -36,16 +36,16 @@ class _Drawer:
 
     def structure(self, name: str, depth: int) -> Values:
         """A value of a structure: of all fields that the version has, tagged ones now and then at their default."""
-        found: Values = {}
+        values: Values = {}
         for member in self._message.structures[name]:
             if self._version not in member.versions:
                 continue
             tagged = self._version in member.tagged
             if tagged and self._dice.chance(50):
-                found[member.name] = default_of(self._message, member)
+                values[member.name] = default_of(self._message, member)
             else:
-                found[member.name] = self._member(member, depth)
-        return found
+                values[member.name] = self._member(member, depth)
+        return values
 
     def _member(self, member: Member, depth: int) -> object:
         # The absent UUID is the zero one: no value of its own.
@@ -62,9 +62,9 @@ class _Drawer:
 
     def _one(self, member: Member, depth: int) -> object:
         if member.type in FIXED:
-            found = self._scalar(FIXED[member.type], self._dice)
+            drawn = self._scalar(FIXED[member.type], self._dice)
             # A NaN has one encoding that is due, whatever its payload was.
-            return _CANONICAL_NAN if member.type == "float64" and isinstance(found, int) and is_nan(found) else found
+            return _CANONICAL_NAN if member.type == "float64" and isinstance(drawn, int) and is_nan(drawn) else drawn
         if member.type in SIZED:
             return self._scalar(SIZED[member.type], self._dice)
         return self.structure(member.type, depth + 1)
@@ -96,7 +96,7 @@ def message_of_another_version(message: Message, version: int, choices: Choices,
 
 def writable(message: Message, version: int, value: Values, name: str = "") -> Values:
     """The value (of a structure of the message) with what a writer of the version may not lose at its default."""
-    found: Values = {}
+    written: Values = {}
     for member in message.structures[name or message.name]:
         if member.name not in value:
             continue
@@ -108,8 +108,8 @@ def writable(message: Message, version: int, value: Values, name: str = "") -> V
                 held = tuple(writable(message, version, one, member.type) for one in held)
             elif held is not None:
                 held = writable(message, version, held, member.type)
-        found[member.name] = held
-    return found
+        written[member.name] = held
+    return written
 
 
 def unencodable_message(message: Message, version: int, choices: Choices) -> object:

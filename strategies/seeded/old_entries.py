@@ -46,34 +46,34 @@ def _content(choices: Choices) -> bytes | None:
 
 def _laid_out(choices: Choices, messages: tuple[Values, ...], magic: int, compression: int) -> Entry:
     """The entry of some messages; the times that a wrapper lays over its messages are theirs."""
-    found: Entry = {"magic": magic, "offset": messages[-1]["offset"], "compression": compression}
-    found["messages"] = found["underneath"] = messages
+    entry: Entry = {"magic": magic, "offset": messages[-1]["offset"], "compression": compression}
+    entry["messages"] = entry["underneath"] = messages
     if not compression:
-        return found
+        return entry
     if magic == 0:
-        return {**found, "origin": 0}
+        return {**entry, "origin": 0}
     first = messages[0]["offset"]
     # Relative from 0, as written first; relative from above 0, after compaction; absolute, as magic 0 has them.
-    found["origin"] = choices.pick((first, first, max(0, first - choices.below(4)), 0))
+    entry["origin"] = choices.pick((first, first, max(0, first - choices.below(4)), 0))
     kind = int(choices.chance(30))
-    found["timestampType"] = kind
-    found["timestamp"] = _EPOCH_MS + choices.below(100_000) if kind else max(one["timestamp"] for one in messages)
-    over = {"timestampType": kind, **({"timestamp": found["timestamp"]} if kind else {})}
-    found["messages"] = tuple({**one, **over} for one in messages)
-    return found
+    entry["timestampType"] = kind
+    entry["timestamp"] = _EPOCH_MS + choices.below(100_000) if kind else max(one["timestamp"] for one in messages)
+    over = {"timestampType": kind, **({"timestamp": entry["timestamp"]} if kind else {})}
+    entry["messages"] = tuple({**one, **over} for one in messages)
+    return entry
 
 
-def entry_bytes(found: Entry) -> bytes:
+def entry_bytes(entry: Entry) -> bytes:
     """An entry on the wire, its payload stored in the framing of its codec."""
-    layout, compression = LAYOUTS[found["magic"]], found["compression"]
+    layout, compression = LAYOUTS[entry["magic"]], entry["compression"]
     if not compression:
-        return write(layout, _fields(found["messages"][0]))
+        return write(layout, _fields(entry["messages"][0]))
     inner = b"".join(
-        write(layout, _fields({**one, "offset": one["offset"] - found["origin"], "timestampType": 0}))
-        for one in found["underneath"]
+        write(layout, _fields({**one, "offset": one["offset"] - entry["origin"], "timestampType": 0}))
+        for one in entry["underneath"]
     )
     payload = CODECS[compression].forms[0](inner)
-    outer = write(layout, _fields({**found, "key": None, "value": payload}))
+    outer = write(layout, _fields({**entry, "key": None, "value": payload}))
     return sealed_message(layout.put("compression", outer, compression))
 
 
@@ -102,6 +102,6 @@ def cut(whole: bytes, choices: Choices) -> bytes:
     return whole[: min(at, len(whole) - 1)]
 
 
-def set_bytes(found: Values) -> bytes:
+def set_bytes(values: Values) -> bytes:
     """A message set on the wire."""
-    return b"".join(map(entry_bytes, found["entries"])) + bytes(found["tail"])
+    return b"".join(map(entry_bytes, values["entries"])) + bytes(values["tail"])
