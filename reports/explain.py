@@ -53,6 +53,8 @@ class Explanation:
     """The index of that place in `lines`; -1 when there is none."""
     reproduce: str
     """A command that puts the case to the target again."""
+    via: str
+    """The call that was judged and whose door it is; empty where the target does not say."""
 
 
 def explain(result: Result, origin: str = "") -> Explanation:
@@ -60,7 +62,7 @@ def explain(result: Result, origin: str = "") -> Explanation:
     case, path = result.case, result.verdict.path
     lines, place = around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
-    return Explanation(expected, actual, tuple(lines), place, reproduce(result.target, case, origin))
+    return Explanation(expected, actual, tuple(lines), place, reproduce(result.target, case, origin), result.via)
 
 
 def around(case: Case, path: str) -> tuple[list[Line], int]:

@@ -78,6 +78,8 @@ def _result(result: Result) -> dict[str, object]:
         "detail": result.verdict.detail,
         "reproduce": reproduce(result.target, case),
     }
+    if result.verdict.kind not in (Kind.PASS, Kind.SKIP):
+        shown["via"] = result.via or None
     if result.also:
         shown["also"] = list(result.also)
     return shown

@@ -58,7 +58,8 @@ def _case(result: Result) -> TestCase:
         case.result = [Error(message, "protocol")]
     elif result.is_unexpected:
         shown = explain(result)
-        text = f"expected: {shown.expected}\nactual: {shown.actual}\nreproduce: {shown.reproduce}"
+        via = f"via: {shown.via}\n" if shown.via else ""
+        text = f"expected: {shown.expected}\nactual: {shown.actual}\n{via}reproduce: {shown.reproduce}"
         entry = Failure(message, "fail") if verdict.kind is Kind.FAIL else Error(message, str(verdict.kind))
         entry.text = clean(text)
         case.result = [entry]

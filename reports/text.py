@@ -85,6 +85,8 @@ def _example(example: Example) -> RenderableType:
     about = stands_for(example) or result.case.comment
     if about:
         parts.append(Text(about, style="dim"))
+    if shown.via:
+        parts.append(Text(f"via {printable(shown.via)}", style="dim"))
     parts += [_side_by_side(shown), dump(shown.lines, shown.place)]
     # Outside the indented part, which would crop it: people copy the whole command.
     command = Text("  " + printable(shown.reproduce) + "\n", style="green", no_wrap=True, overflow="ignore")

@@ -47,6 +47,7 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
     lines += ["", f"{result.case.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
     lines += filter(None, (result.case.comment, stands_for(example)))
     lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]
+    lines += [f"via:      {printable(shown.via)}"] if shown.via else []
     lines += [_dump(shown)] if shown.lines else []
     return "\n".join([*lines, printable(shown.reproduce)])
 

@@ -13,7 +13,7 @@ from conformance.judging.judge import judge
 from conformance.running.probes import probe_case
 from conformance.targets import protocol, reference
 from conformance.targets.process import Launch
-from conformance.targets.protocol import Description
+from conformance.targets.protocol import OPS, Description
 from conformance.targets.session import Allowance, CannotStart, Session
 
 _MANY = 200
@@ -42,6 +42,7 @@ def examine(launch: Launch | None) -> Iterator[Check]:
             described = session.describe()
             yield Check(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _description(described)
+            yield _doors(described)
             yield from _claims(described, lambda request: _ask(session, request))
             yield from _habits(described, session)
             yield _ends(session)
@@ -70,6 +71,33 @@ def _description(described: Description) -> Iterator[Check]:
         yield Check(_GOOD, "claims types that this release of the suite does not judge", ", ".join(strange))
     if not claimed & set(map(str, [*codec.TYPES, *ARRAYS])):
         yield Check(_BAD, "claims at least one type", f"there are {', '.join([*codec.TYPES, *ARRAYS])}")
+
+
+def _doors(described: Description) -> Check:
+    """Whether it says for each claim which call answers it. An adapter that does not is sound."""
+    lacking = {
+        op: [name for name in sorted(names) if described.door(op, name) is None]
+        for op, names in _claimed(described).items()
+    }
+    missing = [f"{op} {', '.join(names)}".strip() for op, names in lacking.items() if names]
+    vain = [f"{op} {name}".strip() for op, name in described.doors if not _is_claimed(described, op, name)]
+    remarks = [f"not of {'; '.join(missing)}"] if missing else []
+    remarks += [f"of what it does not claim: {', '.join(vain)}"] if vain else []
+    return Check(_GOOD, "says by `via` which call it judges, and who calls that", "; ".join(remarks))
+
+
+def _claimed(described: Description) -> dict[str, set[str]]:
+    """The types that it claims, by operation; each message is a type, and operations on whole logs have none."""
+    claimed: dict[str, set[str]] = {op: {""} for op in sorted(described.whole_log)}
+    for op, names in described.supports.items():
+        claimed[op] = set(names)
+        if "MESSAGE" in names and described.messages:
+            claimed[op] = {*names} - {"MESSAGE"} | {f"MESSAGE<{message}>" for message in described.messages}
+    return claimed
+
+
+def _is_claimed(described: Description, op: str, name: str) -> bool:
+    return bool(described.supports.get(op)) if op in OPS and not name else described.claims(op, name)
 
 
 def _known_type(name: str) -> bool:

@@ -11,7 +11,7 @@ from conformance.cases.vector_files import Requirement
 from conformance.judging.judge import judge
 from conformance.running.policy import FailurePolicy
 from conformance.running.probes import Claim, claim_of, claim_verdict, probes_for
-from conformance.running.results import Result
+from conformance.running.results import Result, with_door
 from conformance.targets.protocol import Description
 from conformance.targets.target import TargetSpec
 
@@ -52,7 +52,8 @@ class Examiner:
         outcomes = self._target.ask([case for case, reason in zip(cases, reasons, strict=True) if not reason])
         for case, reason in zip(cases, reasons, strict=True):
             outcome = Unsupported(reason) if reason else next(outcomes)
-            yield self._result(case, outcome, judge(case, outcome))
+            verdict = Verdict(Kind.SKIP, reason) if reason else judge(case, outcome)
+            yield self._result(case, outcome, verdict)
 
     def forget_faults(self) -> None:
         """Start counting faults anew: only the cases still to come decide when the target is given up."""
@@ -78,4 +79,5 @@ class Examiner:
         return description.lacks(case)
 
     def _result(self, case: Case, outcome: Outcome, verdict: Verdict) -> Result:
-        return self._policy.result(self._name, case, outcome, verdict, self._requirements)
+        result = self._policy.result(self._name, case, outcome, verdict, self._requirements)
+        return result if verdict.kind in (Kind.PASS, Kind.SKIP) else with_door(result, self.describe())

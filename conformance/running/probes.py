@@ -40,7 +40,8 @@ def probes_for(description: Description, cases: Sequence[Case]) -> Iterator[Case
     """One plain value per claimed type and operation that the cases need."""
     seen: set[Claim] = set()
     for case in cases:
-        if claim_of(case) not in seen and description.claims(case.op, case.type) and description.has(case):
+        claimed = description.claims(case.op, case.type) and description.has(case) and not description.unused(case)
+        if claimed and claim_of(case) not in seen:
             probe = probe_case(case.op, case.wire)
             if probe is not None:
                 seen.add(claim_of(case))

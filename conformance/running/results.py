@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.targets.protocol import Description
@@ -24,6 +24,8 @@ class Result:
     """It fails at the level of --fail-on or above, and is not disputed (or --strict is given); known or not."""
     disputed: bool = False
     """It breaks a requirement that Apache Kafka itself does not meet."""
+    via: str = ""
+    """The call that was judged and whose door it is, where the target says so and did not pass."""
 
     @property
     def requirement(self) -> str:
@@ -44,6 +46,12 @@ class Result:
     def failed(self) -> bool:
         """Whether the target broke the requirement, whatever its level."""
         return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+
+
+def with_door(result: Result, described: Description | None) -> Result:
+    """The result with the door at which the case was judged, where the target says which that is."""
+    door = described.door(result.case.op, result.case.type) if described is not None else None
+    return result if door is None else replace(result, via=str(door))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
@@ -91,6 +92,22 @@ def outcome(answer: Answer) -> Outcome:
 
 # --- describe -----------------------------------------------------------------------------------------
 
+Doors: TypeAlias = dict[tuple[str, str], "Door"]
+"""Doors by operation and type; the type is empty where a door stands for every type of the operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The call that an adapter judges, and who calls it."""
+
+    who: str
+    """`public`: an application calls it; `internal`: the library's own path to the wire runs through it; `unused`:
+    nothing runs through it, so it is not judged."""
+    call: str
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.call}"
+
 
 @dataclass(frozen=True, slots=True)
 class Description:
@@ -106,7 +123,20 @@ class Description:
     magics: frozenset[int] | None = None
     messages: dict[str, Versions] | None = None
     """The messages that it has, with their versions; None for a codec that takes any definition."""
+    doors: Doors = field(default_factory=dict)
+    """What `via` says."""
     raw: Answer = field(default_factory=dict)
+
+    def door(self, op: str, name: str) -> Door | None:
+        """The door at which `op` on a type is judged; None where it does not say.
+
+        A form stands for every type in it (`ARRAY` for `ARRAY<INT32>`, `MESSAGE<FetchRequest>` for each version), and
+        the operation alone for every type.
+        """
+        form, bracket, rest = name.partition("<")
+        of_every_version = f"{form}<{rest.partition(',')[0]}>" if bracket else name
+        keys = ((op, key) for key in (name, of_every_version, form, ""))
+        return next((self.doors[key] for key in keys if key in self.doors), None)
 
     def claims(self, op: str, name: str) -> bool:
         """Whether it says that it can do `op` on a type; an array form stands for every element it supports."""
@@ -127,12 +157,19 @@ class Description:
             return True
         return message in self.messages and case.request["version"] in self.messages[message]
 
+    def unused(self, case: Case) -> str:
+        """The call that a case would judge and that nothing runs through; empty when it is worth judging."""
+        door = self.door(case.op, case.type)
+        return door.call if door is not None and door.who == "unused" else ""
+
     def lacks(self, case: Case) -> str:
         """Why a case is not put to it; empty when it is."""
         if not self.claims(case.op, case.type):
             return f"{case.op} is not claimed" if case.op in WHOLE_LOG else f"{case.op} of {case.type} is not claimed"
         if not self.has(case):
             return f"{case.request['message']} {case.request['version']} is not claimed"
+        if unused := self.unused(case):
+            return f"not judged: nothing runs through {unused}"
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
         if self.magics is not None and not case.magics <= self.magics:
@@ -163,6 +200,7 @@ def description(answer: Answer) -> Description:
         codecs=_names(answer["codecs"], "codecs") if "codecs" in answer else None,
         magics=None if magics is None else frozenset(magics),
         messages=_messages(answer["messages"]) if "messages" in answer else None,
+        doors=_doors(answer["via"]) if "via" in answer else {},
         raw={name: entry for name, entry in answer.items() if name not in ("id", "ok")},
     )
 
@@ -181,6 +219,27 @@ def _messages(given: object) -> dict[str, Versions]:
             raise ProtocolError(f"describe: messages.{name}: versions such as 0-3, not {versions!r:.40}")
         claimed[name] = Versions(int(match[1]), LAST if match[3] else int(match[2] or match[1]))
     return claimed
+
+
+_DOOR = re.compile(r"(public|internal|unused): (\S.*)", re.DOTALL)
+
+
+def _doors(given: object) -> Doors:
+    """What `via` says, by operation and type."""
+    if not isinstance(given, dict):
+        raise ProtocolError("describe: via is an object of operations and calls")
+    doors = {}
+    for key, door in given.items():
+        op, space, name = key.partition(" ")
+        if op not in OPS and (op not in WHOLE_LOG or space):
+            problem = "expected an operation, and a type for " + ", ".join(OPS)
+            raise ProtocolError(f"describe: via: {key!r:.60}: {problem}, such as 'decode RECORD_BATCH' or 'read'")
+        match = _DOOR.fullmatch(door) if isinstance(door, str) else None
+        if match is None:
+            problem = "expected public, internal or unused, then ': ' and the call"
+            raise ProtocolError(f"describe: via: {key!r:.60}: {problem}, not {door!r:.60}")
+        doors[op, re.sub(r"\s", "", name)] = Door(match[1], match[2])
+    return doors
 
 
 def _names(given: object, where: str) -> frozenset[str]:

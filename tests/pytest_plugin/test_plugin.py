@@ -22,7 +22,9 @@ from conformance import Reject, Unsupported
 
 def describe():
     supports = {"decode": ["VARINT", "INT8", "BOOLEAN", "RECORD_BATCH"], "encode": ["VARINT"], "size": ["VARINT"]}
-    return {"name": "wrong", "version": "1", "language": "python", "supports": supports, "codecs": ["none"]}
+    named = {"name": "wrong", "version": "1", "language": "python"}
+    via = {"decode VARINT": "public: poll > varint"}
+    return {**named, "supports": supports, "codecs": ["none"], "via": via}
 
 def decode(kind, data, **_):
     if kind == "INT8":
@@ -196,6 +198,7 @@ def test_a_failure_says_everything_that_run_says(foreign):
         "a reader accepts a sixth byte because the value is 0",
         "expected: refused (malformed)",
         "actual:   accepted: 0",
+        "via:      public: poll > varint",
         "80 80 80 80 80 00",
         "conformance run module:./wrong.py --select varint/six-bytes",
     ):

@@ -191,6 +191,15 @@ def test_the_status_of_a_target_says_how_far_it_came(record, status):
     assert as_json(Report([record], 7))["targets"][0]["status"] == status
 
 
+VIA = replace(FAIL, via="public: poll > decode_varint")
+
+
+def test_the_json_report_names_the_door_of_what_did_not_pass():
+    rows = {one["id"]: one for one in as_json(Report([run(VIA, PASS, SKIP, CRASH)], 7))["results"]}
+    assert (rows["varint/wrong"]["via"], rows["varint/crash"]["via"]) == ("public: poll > decode_varint", None)
+    assert not any("via" in rows[name] for name in ("varint/sixty-three", "varint/skip"))
+
+
 # --- JUnit --------------------------------------------------------------------------------------------
 
 
@@ -254,6 +263,13 @@ def test_a_failure_shows_id_requirement_level_expected_actual_bytes_and_the_comm
         assert part in shown
     assert "conformance run t --select varint/wrong" in shown
     assert catalog.requirements["varint.examples"].source[0] in shown
+
+
+def test_a_failure_shows_its_door_on_the_console_and_in_junit(catalog):
+    assert "via public: poll > decode_varint" in report(run(VIA), catalog)
+    assert "via: public: poll > decode_varint" in next(junit(run(VIA)).iter("failure")).text
+    assert "via" not in report(run(FAIL), catalog)
+    assert "via" not in next(junit(run(FAIL)).iter("failure")).text
 
 
 def test_passes_and_known_failures_are_counted_but_not_told(catalog):

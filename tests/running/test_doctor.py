@@ -78,6 +78,26 @@ def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_pat
     assert not re.search("on a plain value", doctor(tmp_path, SOUND).stdout)
 
 
+def test_an_adapter_that_says_nothing_of_doors_is_told_which_are_missing(tmp_path):
+    done = doctor(tmp_path, SOUND)
+    assert done.returncode == 0
+    assert re.search(r"^ok    says by `via` .*: not of decode INT8$", done.stdout, re.MULTILINE)
+
+
+def test_an_adapter_that_names_each_door_hears_nothing_more_of_it(tmp_path):
+    via = '"protocol": 1, "via": {"decode INT8": "public: poll"},'
+    done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
+    assert done.returncode == 0
+    assert re.search(r"^ok    says by `via` [^:]*$", done.stdout, re.MULTILINE)
+
+
+def test_a_door_of_what_is_not_claimed_is_told(tmp_path):
+    via = '"protocol": 1, "via": {"decode": "public: poll", "encode INT8": "public: send"},'
+    done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
+    assert done.returncode == 0
+    assert re.search(r"^ok    says by `via` .*: of what it does not claim: encode INT8$", done.stdout, re.MULTILINE)
+
+
 def test_the_reference_passes(tmp_path):
     command = [sys.executable, "-m", "conformance", "doctor", "reference"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

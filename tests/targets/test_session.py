@@ -283,6 +283,7 @@ def test_a_target_that_does_not_come_up_again_is_blamed_for_what_it_was_asked(se
         ({"ok": True, "supports": {"decode": "INT8"}}, "supports.decode is a list of names"),
         ({"ok": True, "codecs": [1]}, "codecs is a list of names"),
         ({"ok": True, "magics": ["2"]}, "magics is a list of numbers"),
+        ({"ok": True, "via": {"decode": "mine"}}, "via: 'decode': expected public, internal or unused"),
     ],
 )
 def test_a_description_out_of_form_is_told_and_not_asked_for_again(described, said, session, tmp_path):

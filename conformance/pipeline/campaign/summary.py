@@ -22,7 +22,7 @@ from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.console import progress_bar
 from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result, Shrunk, Tally, TargetRun
+from conformance.running.results import Result, Shrunk, Tally, TargetRun, with_door
 from conformance.running.saving import save_all
 from conformance.targets.session import CannotStart
 
@@ -71,7 +71,8 @@ class Summary:
             known = {level: count for (target, level), count in failures.known.items() if target == run.name}
             run.counted.known = Counter(known)
             ids = [cluster.smallest.id for cluster in failures.of(run.name)]
-            run.results += rebuilder.results(failures_of(store.failures, run.name, ids))
+            results = rebuilder.results(failures_of(store.failures, run.name, ids))
+            run.results += [with_door(result, run.description) for result in results]
         return failures
 
     def _shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:

@@ -1,0 +1,108 @@
+"""`via` in describe: whose call is judged for each operation and type, and what nothing runs through."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from conformance.cases.model import Accepted, Kind
+from conformance.running.examiner import Examiner
+from conformance.running.policy import FailurePolicy
+from conformance.targets.protocol import Door, ProtocolError, description
+
+
+def described(**more):
+    return description({"ok": True, "name": "t", "supports": {"decode": ["VARINT", "ARRAY", "INT32"]}, **more})
+
+
+DOORS = {
+    "decode": "internal: read_any",
+    "decode VARINT": "public: Consumer.poll > decode_varint",
+    "decode ARRAY": "internal: Array.decode",
+    "decode ARRAY<INT32>": "unused: Int32Array.decode",
+    "decode MESSAGE": "internal: Schema.decode",
+    "decode MESSAGE<FetchRequest>": "unused: FetchRequest.decode",
+    "read": "public: poll",
+}
+
+
+@pytest.mark.parametrize(
+    ("op", "name", "call"),
+    [
+        ("decode", "VARINT", "decode_varint"),
+        ("decode", "INT8", "read_any"),
+        ("decode", "ARRAY<INT32>", "Int32Array.decode"),
+        ("decode", "ARRAY<STRING>", "Array.decode"),
+        ("decode", "MESSAGE<FetchRequest,4>", "FetchRequest.decode"),
+        ("decode", "MESSAGE<FetchResponse,4>", "Schema.decode"),
+        ("read", "RECORD_BATCH", "poll"),
+    ],
+)
+def test_the_nearest_door_is_that_of_a_case(op, name, call):
+    assert described(via=DOORS).door(op, name).call.endswith(call)
+
+
+def test_without_via_there_is_no_door():
+    assert described().door("decode", "VARINT") is None
+    assert described(via=DOORS).door("encode", "VARINT") is None
+
+
+def test_spaces_in_the_name_of_a_type_do_not_matter():
+    assert described(via={"decode ARRAY< INT32 >": "public: f"}).door("decode", "ARRAY<INT32>") == Door("public", "f")
+
+
+@pytest.mark.parametrize(
+    ("via", "said"),
+    [
+        (["decode"], "via is an object"),
+        ({"decode VARINT": "decode_varint"}, "'decode VARINT': expected public, internal or unused, then ': '"),
+        ({"decode VARINT": "private: decode_varint"}, "'decode VARINT': expected public, internal or unused"),
+        ({"decode VARINT": "public: "}, "'decode VARINT': expected public, internal or unused"),
+        ({"decode VARINT": 7}, "not 7"),
+        ({"decoed VARINT": "public: f"}, "'decoed VARINT': expected an operation"),
+        ({"read LOG": "public: poll"}, "'read LOG': expected an operation"),
+        ({"VARINT": "public: f"}, "'VARINT': expected an operation"),
+    ],
+)
+def test_a_via_out_of_form_is_told_with_its_place(via, said):
+    with pytest.raises(ProtocolError, match=r"^describe: via") as raised:
+        described(via=via)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+class Wrong:
+    """Answers 7 to whatever it is asked, and notes that."""
+
+    def __init__(self, **more):
+        self.described, self.asked = described(**more), []
+
+    def describe(self):
+        return self.described
+
+    def ask(self, cases):
+        self.asked += cases
+        return (Accepted({"value": 7, "consumed": 1}) for _ in cases)
+
+
+def results(catalog, target, *ids):
+    examiner = Examiner(SimpleNamespace(name="t", open=lambda: target), catalog.requirements, FailurePolicy())
+    cases = [catalog.cases[name] for name in ids]
+    assert examiner.disprove_claims(cases) == []
+    return list(examiner.results(cases))
+
+
+def test_what_nothing_runs_through_is_neither_asked_nor_judged(catalog):
+    target = Wrong(via={"decode VARINT": "unused: VarInt32.decode"})
+    (result,) = results(catalog, target, "varint/minus-1")
+    assert result.verdict.kind is Kind.SKIP
+    assert result.verdict.detail == "not judged: nothing runs through VarInt32.decode"
+    assert target.asked == []
+
+
+def test_a_failure_names_the_door_at_which_it_was_found(catalog):
+    target = Wrong(via={"decode VARINT": "public: poll > decode_varint"})
+    wrong, skipped = results(catalog, target, "varint/minus-1", "varint/minus-1:encode")
+    assert (wrong.verdict.kind, wrong.via) == (Kind.FAIL, "public: poll > decode_varint")
+    assert (skipped.verdict.kind, skipped.via) == (Kind.SKIP, "")
