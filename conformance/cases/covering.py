@@ -16,9 +16,10 @@ from itertools import combinations
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
+from conformance.codec.derivations import Values
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import ATTRIBUTES, CHECKSUMMED, OVERHEAD, PACKED_LAYOUT, TIMESTAMP_TYPES
-from conformance.codec.structure import Values, write
+from conformance.codec.structure import write
 
 Row = dict[str, str]
 """A level for each factor."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from conformance.codec.cursor import Unencodable
+from conformance.codec.derivations import Values
 from conformance.codec.record_batch import RECORD_BATCH
-from conformance.codec.structure import (
-    Values,
-)
 
 ENCODE_FIELDS = (
     "baseOffset",

@@ -7,13 +7,9 @@ from typing import Any
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.derivations import Values
 from conformance.codec.primitives import INT16
-from conformance.codec.structure import (
-    Field,
-    Layout,
-    Values,
-    wire_of,
-)
+from conformance.codec.structure import Field, Layout, wire_of
 from conformance.codec.wire import Wire
 
 CONTROL_TYPES = (

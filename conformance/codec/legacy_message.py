@@ -18,6 +18,7 @@ from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, Values
 from conformance.codec.lengths import OCTETS, Prefix, sized
 from conformance.codec.primitives import INT8, INT32, INT64, UINT32
 from conformance.codec.record_batch import (
@@ -28,18 +29,7 @@ from conformance.codec.record_batch import (
     stored_magic,
     stored_size,
 )
-from conformance.codec.structure import (
-    Bits,
-    ByteLength,
-    ChecksumOf,
-    Constant,
-    Field,
-    Layout,
-    Values,
-    read,
-    smallest,
-    write,
-)
+from conformance.codec.structure import Bits, Field, Layout, read, smallest, write
 from conformance.codec.wrapper import place_inner
 
 _BATCH = 2
@@ -78,7 +68,11 @@ class _Value:
             return value
         at = start + _VALUE_LENGTH.wire.smallest
         if codec >= len(CODECS):
-            cursor.fail("codec.unassigned-values", f"codec {codec} is none", at=start)
+            cursor.fail(
+                "codec.unassigned-values",
+                f"compression is {codec}, and codecs have the numbers 0 to {len(CODECS) - 1}",
+                at=start,
+            )
         if not CODECS[codec].is_read_in(values["magic"]):
             hint = f"{CODECS[codec].name} is not a codec of magic {values['magic']}"
             cursor.fail("legacy.v1-attributes", hint, at=start)

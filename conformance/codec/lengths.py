@@ -84,7 +84,7 @@ def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
 
 def _write_text(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise Unencodable("utf8.encoded-valid", f"{value!r:.60} is no string")
+        raise Unencodable("utf8.encoded-valid", f"{value!r:.60} is not a string")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:
@@ -98,7 +98,7 @@ def _same_bytes(_: Cursor, raw: bytes) -> bytes:
 def write_bytes(value: Any) -> bytes:
     """Bytes as they are. Raises Unencodable for anything else."""
     if not isinstance(value, bytes):
-        raise Unencodable("general.exact-encoding", f"{value!r:.60} are no bytes")
+        raise Unencodable("general.exact-encoding", f"{value!r:.60} is not bytes")
     return value
 
 
@@ -150,7 +150,7 @@ def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
         if value is None:
             return prefix.write(None)
         if not isinstance(value, (list, tuple)):
-            raise Unencodable("general.exact-encoding", f"{value!r:.60} is no list")
+            raise Unencodable("general.exact-encoding", f"{value!r:.60} is not a list")
         return prefix.write(len(value)) + b"".join(map(element.encode, value))
 
     edges: tuple[Any, ...] = ((), None) if prefix.nullable else ((),)

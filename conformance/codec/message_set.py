@@ -8,14 +8,12 @@ from typing import Any
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.derivations import Values
 from conformance.codec.legacy_message import LAYOUTS, is_cut_off, read_message
 from conformance.codec.record_batch import (
     TIMESTAMP_TYPES,
 )
-from conformance.codec.structure import (
-    Values,
-    write,
-)
+from conformance.codec.structure import write
 from conformance.codec.wire import Wire
 
 _COMPRESSION = n.Names(CODEC_NAMES)

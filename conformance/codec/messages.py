@@ -13,6 +13,7 @@ from typing import Any
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Malformed, Unencodable
+from conformance.codec.derivations import Values
 from conformance.codec.lengths import Prefix, array
 from conformance.codec.message_definition import (
     FIXED,
@@ -26,7 +27,7 @@ from conformance.codec.message_definition import (
     type_name,
 )
 from conformance.codec.primitives import INT8, INT32, PRIMITIVES, TAGGED_FIELDS, UNSIGNED_VARINT, read_tagged
-from conformance.codec.structure import Field, Layout, Values, read, write
+from conformance.codec.structure import Field, Layout, read, write
 from conformance.codec.wire import Wire
 
 # --- layouts ------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ _U32 = Groups(32, 5, "uvarint.max-five-bytes", "uvarint.fifth-byte-excess-bits",
 
 def _encode_uvarint(value: Any, rule: str = "uvarint.range") -> bytes:
     if type(value) is not int or not 0 <= value < 1 << 32:
-        raise Unencodable(rule, f"{value!r} is no UNSIGNED_VARINT (0 to 4294967295)")
+        raise Unencodable(rule, f"{value!r} is not in the range of UNSIGNED_VARINT (0 to 4294967295)")
     return _U32.write(value)
 
 

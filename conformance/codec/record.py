@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.codec.cursor import Cursor, Unencodable
+from conformance.codec.derivations import ByteLength
 from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized
 from conformance.codec.primitives import INT8, VARINT, VARLONG
-from conformance.codec.structure import (
-    ByteLength,
-    Field,
-    Layout,
-    wire_of,
-)
+from conformance.codec.structure import Field, Layout, wire_of
 from conformance.codec.wire import Wire
 
 # --- header -------------------------------------------------------------------------------------------

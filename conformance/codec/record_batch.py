@@ -18,20 +18,10 @@ from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
+from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, CountOf, Values
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
 from conformance.codec.record import RECORD
-from conformance.codec.structure import (
-    Bits,
-    ByteLength,
-    ChecksumOf,
-    Constant,
-    CountOf,
-    Field,
-    Layout,
-    Values,
-    smallest,
-    wire_of,
-)
+from conformance.codec.structure import Bits, Field, Layout, smallest, wire_of
 from conformance.codec.wire import Wire
 
 _INT64_MAX = (1 << 63) - 1
@@ -143,11 +133,14 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
         record["timestamp"] = batch["maxTimestamp"] if append_time else wrapped(timestamp)
         if record["offset"] != offset:
             cursor.remark(
-                "offset.record-formula", f"offset {offset} is no INT64", at=start, openness=Openness.ANY_VALUE
+                "offset.record-formula", f"offset {offset} is not an INT64", at=start, openness=Openness.ANY_VALUE
             )
         if not append_time and record["timestamp"] != timestamp:
             cursor.remark(
-                "timestamp.record-formula", f"timestamp {timestamp} is no INT64", at=start, openness=Openness.ANY_VALUE
+                "timestamp.record-formula",
+                f"timestamp {timestamp} is not an INT64",
+                at=start,
+                openness=Openness.ANY_VALUE,
             )
 
 
@@ -177,7 +170,7 @@ def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     if batch["baseOffset"] + last >= _INT64_MAX:
         cursor.remark(
             "offset.next-formula",
-            "the next offset is no INT64",
+            "the next offset is not an INT64",
             at=_at(start, "lastOffsetDelta"),
             openness=Openness.ANY_VALUE,
         )

@@ -40,7 +40,8 @@ def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMB
 
     def encode(value: Any) -> bytes:
         if type(value) is not int or not low <= value <= high:
-            raise Unencodable("int.out-of-range-unencodable", f"{value!r} is no {name} ({low} to {high})")
+            hint = f"{value!r} is not in the range of {name} ({low} to {high})"
+            raise Unencodable("int.out-of-range-unencodable", hint)
         return value.to_bytes(size, "big", signed=signed)
 
     edges = (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high)
@@ -67,7 +68,7 @@ def write_boolean(value: Any) -> bytes:
 def write_uuid(value: Any) -> bytes:
     """The 16 bytes as they are. Raises Unencodable."""
     if not isinstance(value, bytes):
-        raise Unencodable("uuid.layout", f"{value!r} are no bytes")
+        raise Unencodable("uuid.layout", f"{value!r} is not bytes")
     return value
 
 
@@ -139,7 +140,7 @@ def zigzag(name: str, groups: Groups, rule: str, notation: n.Notation) -> Wire:
 
     def encode(value: Any) -> bytes:
         if type(value) is not int or not low <= value <= high:
-            raise Unencodable(rule, f"{value!r} is no {name} ({low} to {high})")
+            raise Unencodable(rule, f"{value!r} is not in the range of {name} ({low} to {high})")
         return groups.write(value << 1 ^ -(value < 0))
 
     steps = [sign * (1 << 7 * k - 1) + nudge for k in range(1, groups.limit) for sign in (1, -1) for nudge in (-1, 0)]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.derivations import Values
 from conformance.codec.record_batch import (
     wrapped,
-)
-from conformance.codec.structure import (
-    Values,
 )
 
 
@@ -57,7 +55,7 @@ def _place_offsets(cursor: Cursor, wrapper: Values, inner: list[Values], start: 
         if message["offset"] != offset:
             cursor.remark(
                 "message-set.v1-relative-offsets",
-                "an absolute offset is no INT64",
+                "an absolute offset is not an INT64",
                 at=start,
                 openness=Openness.ANY_VALUE,
             )

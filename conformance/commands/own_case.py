@@ -10,7 +10,7 @@ import msgspec
 from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
-from conformance.cases.model import Case, Op
+from conformance.cases.model import Case, NotAsked, Op
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.notation import NotationError
 from conformance.commands.options import bytes_of
@@ -50,6 +50,8 @@ def _from_json(op: Op, wire: codec.Wire, text: bytes, catalog: Catalog, path: st
         asked = msgspec.json.decode(text)
         parts = asked if op in WHOLE_LOG or wire.name == "MESSAGE_SET" else {"value": asked}
         return ad_hoc_case(op, wire, parts, catalog, origin=path)
+    except NotAsked as error:
+        raise UsageError("--case", f"no target is asked this: {error}") from None
     except (msgspec.DecodeError, NotationError) as error:
         what = f"a {op} request" if op in WHOLE_LOG else f"a value of {wire.name}"
         raise UsageError("--case", f"not {what}: {error}") from None

@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.derivations import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import TIMESTAMP_TYPES, stored_magic
-from conformance.codec.structure import Values
 from conformance.pipeline.audit.boundaries import Window, parts_of
 from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at
 from conformance.pipeline.audit.entries import LENGTH_RULE, Region, regions

@@ -11,10 +11,10 @@ from conformance import codec
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Unencodable
+from conformance.codec.derivations import Values
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.codec.structure import Values
 from conformance.errors import UserError
 
 _BATCHES = 2

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from conformance.codec import notation as n
-from conformance.codec.structure import Values
+from conformance.codec.derivations import Values
 
 ANSWERS = ("accept", "duplicate", "out-of-order", "fenced")
 ANY = frozenset(ANSWERS)

@@ -15,6 +15,7 @@ from conformance import codec
 from conformance.codec import Openness
 from conformance.codec import notation as n
 from conformance.codec.control_record import CONTROL_TYPES
+from conformance.codec.derivations import Values
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
 from conformance.codec.record import RECORD
@@ -26,7 +27,6 @@ from conformance.codec.record_batch import (
     stored_magic,
     stored_offset,
 )
-from conformance.codec.structure import Values
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)

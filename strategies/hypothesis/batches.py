@@ -12,10 +12,10 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from conformance.codec.batch_building import build
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
+from conformance.codec.derivations import Values
 from conformance.codec.primitives import INT16, INT32, INT64, VARINT, VARLONG
 from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES
-from conformance.codec.structure import Values
 from conformance.codec.wire import Wire
 from conformance.strategies.hypothesis.building import (
     LONGEST,

@@ -17,8 +17,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from conformance.codec import Unencodable, decode, wire
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.derivations import Values
 from conformance.codec.primitives import INT16, PRIMITIVES
-from conformance.codec.structure import Layout, Values
+from conformance.codec.structure import Layout
 from conformance.codec.wire import Wire
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.codec import TYPES, decode, wire
 from conformance.codec import notation as n
+from conformance.codec.derivations import Values
 from conformance.codec.primitives import INT8, INT32, UNSIGNED_VARINT, array_of
-from conformance.codec.structure import Values
 from conformance.strategies.hypothesis.building import (
     FOR_TYPE,
     SMALL,

@@ -11,11 +11,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD
+from conformance.codec.derivations import Values
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import LOG, first_offset, last_offset
 from conformance.codec.primitives import INT32, INT64
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.codec.structure import Values
 from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED, Aborted, view
 from conformance.strategies.hypothesis.batches import GAP, markers, moved, small_batches, written

@@ -15,9 +15,9 @@ from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import decode_case, encode_case, log_case
 from conformance.cases.model import Case, NotAsked, Op
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.derivations import Values
 from conformance.codec.message_definition import Message, type_name
 from conformance.codec.primitives import ARRAYS
-from conformance.codec.structure import Values
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
 from conformance.strategies.seeded.log_questions import QUESTIONS

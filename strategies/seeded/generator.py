@@ -15,10 +15,11 @@ from conformance import codec
 from conformance.codec import notation as n
 from conformance.codec.batch_building import build
 from conformance.codec.compression import CODECS
+from conformance.codec.derivations import Values
 from conformance.codec.log import last_offset
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import PACKED_LAYOUT
-from conformance.codec.structure import Values, write
+from conformance.codec.structure import write
 from conformance.semantics.compaction import compacted
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices

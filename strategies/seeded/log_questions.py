@@ -13,8 +13,8 @@ from typing import Any
 from conformance import codec
 from conformance.codec.batch_building import build
 from conformance.codec.compression import CODECS
+from conformance.codec.derivations import Values
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.structure import Values
 from conformance.semantics.compaction import compacted
 from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED

@@ -10,7 +10,7 @@ from conformance.codec.notation import is_nan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.codec.structure import Values
+    from conformance.codec.derivations import Values
 from conformance.strategies.seeded.choices import Choices
 
 Scalar: TypeAlias = "Callable[[str, Choices], object]"

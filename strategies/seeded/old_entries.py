@@ -7,8 +7,9 @@ wrapper of magic 1 begin, which time stands on which message. Nothing depends on
 from __future__ import annotations
 
 from conformance.codec.compression import CODECS
+from conformance.codec.derivations import Values
 from conformance.codec.legacy_message import LAYOUTS, sealed_message
-from conformance.codec.structure import Values, write
+from conformance.codec.structure import write
 from conformance.strategies.seeded.choices import Choices
 
 Entry = Values

@@ -157,9 +157,9 @@ DEADLY = [
     ("codec/wire.py", "if at - start == self.limit:", "== -> !="),
     ("codec/primitives.py", '_32 = Groups(32, 5, "varint', "5 -> 6"),
     ("codec/wire.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
-    ("codec/structure.py", "if computed != found:", "!= -> =="),
-    ("codec/structure.py", "self.checksum.name", "blame -> pass"),
-    ("codec/structure.py", "cursor.end = cursor.pos + found", "+ -> -"),
+    ("codec/derivations.py", "if computed != found:", "!= -> =="),
+    ("codec/derivations.py", "self.checksum.name", "blame -> pass"),
+    ("codec/derivations.py", "cursor.end = cursor.pos + found", "+ -> -"),
     ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),
     ("codec/framings.py", "zlib.decompressobj(", "+ -> -"),
     ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
@@ -180,7 +180,7 @@ def test_deadly_mutants_are_killed(workshop, mutants, file, text, damage):
 
 
 def test_the_crc_that_is_not_checked_is_a_failure_of_the_crc(workshop, mutants):
-    fate = workshop.fate(the(mutants, "codec/structure.py", "self.checksum.name", "blame -> pass"))
+    fate = workshop.fate(the(mutants, "codec/derivations.py", "self.checksum.name", "blame -> pass"))
     assert fate.vectors.rpartition(" ")[2].startswith(("crc.", "batch.crc", "sizes.")), fate
 
 

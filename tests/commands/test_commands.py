@@ -60,7 +60,7 @@ WRONG_USAGE = {
     ),
     "compression of one tiny record": (
         ["run", "reference", "--op", "encode", "--case", f"RECORD_BATCH:{TINY_GZIP}"],
-        "an encoder may leave these records uncompressed",
+        "no target is asked this: an encoder may leave these records uncompressed",
     ),
     "message set without a magic": (["run", "reference", "--op", "encode", "--case", "MESSAGE_SET:[]"], "MESSAGE_SET"),
     "vectors that are not there": (["run", "reference", "--vectors", "nowhere"], "nowhere"),

@@ -44,7 +44,7 @@ def imported(path):
     return names & set(HEAVY)
 
 
-def test_what_a_module_imports_of_spark_and_arrow_its_docstring_says():
+def test_a_docstring_says_what_its_module_imports_of_spark_and_arrow():
     said = needs()
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts

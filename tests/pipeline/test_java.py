@@ -54,7 +54,7 @@ def test_an_old_java_home_is_passed_over_for_a_newer_java_on_the_path(machine, m
     assert java.java_home() == machine / "new"
 
 
-def test_what_was_looked_at_is_said_in_a_line_where_no_java_serves(machine, monkeypatch):
+def test_without_a_usable_java_one_line_says_which_ones_were_tried(machine, monkeypatch):
     no_wheel(monkeypatch)
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "old", "1.8")))
     with pytest.raises(java.NoJava) as error:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from conformance import codec
+from conformance.codec.derivations import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import MAGIC_AT, stored_magic, stored_offset, stored_size
-from conformance.codec.structure import Values
 from conformance.pipeline.audit.boundaries import LEAST_SIZE, Window, is_blank
 from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at
 from conformance.pipeline.audit.entries import LENGTH_RULE, Region, has_sound_header, regions

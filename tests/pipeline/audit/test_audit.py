@@ -58,7 +58,7 @@ def test_messages_of_old_formats_are_audited_too(tmp_path):
     assert shown(audit(tmp_path / "broken")) == [(f"{0:020}.log", len(sound[0]), "legacy.crc-checked", "must")]
 
 
-def test_a_compacted_log_accuses_nobody(tmp_path):
+def test_a_compacted_log_has_no_findings(tmp_path):
     log = partition(segments=2)
     gone = [[log[0][0], log[0][3]], [log[1][1], log[1][2]]]
     place = written(tmp_path, gone)
@@ -179,7 +179,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("size", [1 << 30, 300, 1])
 @pytest.mark.parametrize("name", PLANTED)
-def test_what_is_planted_is_found_at_its_place_and_nothing_else_is(tmp_path, name, size):
+def test_planted_damage_is_the_only_finding_and_is_found_at_its_place(tmp_path, name, size):
     log, expected = PLANTED[name]
     place = written(tmp_path, log[:1])
     for segment, base in zip(log[1:], (20, 40), strict=True):
@@ -202,7 +202,7 @@ def test_a_record_without_a_key_proves_that_nothing_was_compacted(tmp_path):
         assert shown(audit(place, size)) == [(f"{SECOND}.log", AT[1], "sequence.gap-out-of-order", "must")]
 
 
-def test_what_lies_beyond_damage_is_not_accused_of_a_gap(tmp_path):
+def test_a_gap_across_damage_is_not_a_finding(tmp_path):
     place = written(tmp_path, hit(LOG, 1, [flipped(LOG[1][1], 90)]))
     for size in (1 << 30, 1):
         assert shown(audit(place, size, uncompacted=True)) == [(f"{SECOND}.log", AT[1], CRC, "must")]
@@ -236,7 +236,7 @@ DAY = 24 * 60 * 60 * 1000
 @pytest.mark.parametrize(
     ("idle", "found"), [(DAY, []), (DAY - 1, ["producer-epoch.fences", "sequence.gap-out-of-order"])]
 )
-def test_nothing_is_held_against_a_producer_that_a_broker_may_have_forgotten(tmp_path, size, idle, found):
+def test_a_producer_that_a_broker_may_have_forgotten_has_no_findings(tmp_path, size, idle, found):
     def at(offset, days, producer, **fields):
         return batch(offset, [record(offset, timestamp=days * idle)], producer=producer, **fields)
 
@@ -270,20 +270,20 @@ def test_the_end_of_the_last_segment_may_be_cut_off_or_set_aside(tmp_path, tail)
     assert shown(audit(place)) == [(f"{8 * RECORDS:020}.log", at, SIZE, "note")]
 
 
-def test_open_places_are_noted_and_accuse_nobody(tmp_path):
+def test_open_places_are_notes(tmp_path):
     odd = changed(LOG[1][1], 21, ">h", 1 << 7)
     place = written(tmp_path, hit(LOG, 1, [odd]))
     assert shown(audit(place)) == [(f"{SECOND}.log", AT[1], "attributes.reserved-bits", "note")]
 
 
-def test_a_batch_inside_a_record_is_no_place_to_go_on_from(tmp_path):
+def test_the_scan_does_not_continue_at_a_batch_inside_a_record(tmp_path):
     nested = batch(20, [record(20, value=plain(3)), *range(21, 25)], producer=7, baseSequence=20)
     place = written(tmp_path, hit(LOG, 0, [nested]))
     assert audit(place) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_damage_to_a_batch_is_told_as_the_reference_tells_it(tmp_path, seed):
+def test_any_damage_to_a_batch_is_the_finding_that_the_reference_makes(tmp_path, seed):
     # Its offsets and producers are made those of its neighbours; what differs is judged by the reference alone.
     choices = choices_of("RECORD_BATCH", 30, seed)
     for index in range(120):
@@ -322,7 +322,7 @@ ABORTED = [(0, 7, 20, 25, 26), (0, 8, 21, 28, 29)]
 
 
 @pytest.mark.parametrize("spare", [0, 8 * 12])
-def test_sound_indexes_are_passed_with_or_without_space_set_aside(tmp_path, spare):
+def test_sound_indexes_have_no_findings_with_or_without_space_set_aside(tmp_path, spare):
     place = written(tmp_path, LOG)
     for suffix, rows in ((".index", OFFSETS), (".timeindex", TIMES), (".txnindex", ABORTED)):
         space = bytes(spare) if suffix != ".txnindex" else b""
@@ -349,7 +349,7 @@ def test_sound_indexes_are_passed_with_or_without_space_set_aside(tmp_path, spar
     ],
 )
 @pytest.mark.parametrize("size", [1 << 30, 1])
-def test_an_index_that_is_wrong_is_told_of_at_its_entry(tmp_path, suffix, rows, expected, size):
+def test_a_wrong_index_is_found_at_its_entry(tmp_path, suffix, rows, expected, size):
     place = written(tmp_path, LOG)
     (place / f"{SECOND}{suffix}").write_bytes(packed(suffix, *rows))
     rule = next(index.rule for index in INDEXES if index.suffix == suffix)
@@ -357,7 +357,7 @@ def test_an_index_that_is_wrong_is_told_of_at_its_entry(tmp_path, suffix, rows, 
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_an_index_of_no_whole_entries_is_told_of(tmp_path, suffix):
+def test_an_index_with_a_cut_entry_is_found(tmp_path, suffix):
     place = written(tmp_path, LOG)
     (place / f"{SECOND}{suffix}").write_bytes(b"\0" * 7)
     rule = next(index.rule for index in INDEXES if index.suffix == suffix)
@@ -412,7 +412,7 @@ def test_where_there_is_no_segment_one_error_says_so(tmp_path, monkeypatch, path
     assert str(error.value).startswith(f"{path}: ")
 
 
-def test_splits_begin_at_batches_and_leave_nothing_out(tmp_path):
+def test_parts_of_a_segment_begin_at_batches_and_leave_nothing_out(tmp_path):
     place = written(tmp_path, LOG)
     for segment, starts in zip(find_segments([str(place)]), places(LOG), strict=True):
         for size in (1, 100, 200, 500, 1 << 30):
@@ -430,7 +430,7 @@ def test_a_batch_larger_than_what_is_read_at_a_time_is_read_whole(tmp_path, monk
     assert shown(audit(place)) == shown(audit(place, 300)) == [(f"{SECOND}.log", AT[1], MAGIC, "must")]
 
 
-def test_what_looks_like_many_large_batches_is_given_up_before_long(tmp_path, monkeypatch):
+def test_the_search_for_the_next_batch_ends_where_many_large_batches_seem_to_begin(tmp_path, monkeypatch):
     monkeypatch.setattr(boundaries, "_SEARCH_BUDGET", 1 << 20)
     looked_at = []
     compute = boundaries.CRC32C.compute
@@ -452,7 +452,7 @@ def test_what_looks_like_many_large_batches_is_given_up_before_long(tmp_path, mo
     assert sum(looked_at) < 64 * (1 << 14) * len(head) + (1 << 21)
 
 
-def test_a_file_that_cannot_be_read_is_said_to_be_unread(tmp_path):
+def test_a_file_that_cannot_be_read_is_an_unread_finding(tmp_path):
     place = written(tmp_path, LOG)
     (segment, *_) = find_segments([str(place)])
     (place / f"{0:020}.log").unlink()

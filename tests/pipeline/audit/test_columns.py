@@ -81,7 +81,7 @@ def test_generated_batches_are_clean_and_hold_what_the_reference_reads():
     assert all(agrees(generated(index)) for index in range(COUNT))
 
 
-def test_mutated_batches_are_clean_exactly_where_the_reference_has_nothing_to_say():
+def test_mutated_batches_are_clean_exactly_where_the_reference_has_no_violation_and_no_remark():
     choices = choices_of("RECORD_BATCH", 8, 0)
     clean = [agrees(mutate("RECORD_BATCH", generated(index), choices)[0]) for index in range(COUNT * 2)]
     assert 0 < sum(clean) < len(clean)
@@ -163,7 +163,7 @@ def test_a_varlong_that_is_cut_padded_or_too_long_is_left_to_the_reference(hexed
     assert kernels._varlong(kernels.octets(data), 0, len(data))[1] == -1
 
 
-def test_text_is_taken_where_python_takes_it():
+def test_text_is_accepted_where_python_accepts_it():
     parts = (0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF)
     parts += (0xF0, 0xF1, 0xF4, 0xF5, 0xFF)
     rows = random.Random(3)

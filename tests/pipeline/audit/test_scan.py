@@ -137,7 +137,7 @@ def test_where_spark_cannot_write_one_line_says_so(damaged):
 # --- a data source ------------------------------------------------------------------------------------
 
 
-def test_batches_are_rows_and_tell_what_they_break(spark, damaged):
+def test_batches_are_rows_with_the_requirement_that_they_break(spark, damaged):
     logs, expected = damaged
     found = spark.read.format("kafka-log").load(str(logs))
     assert found.count() == 12 + 13
@@ -166,7 +166,7 @@ def as_bytes(value):
 
 
 @pytest.mark.parametrize("options, said", [({"rows": "bytes"}, "batches, records"), ({"splitSize": "x"}, "splitSize")])
-def test_an_option_that_will_not_do_is_told_of(spark, tmp_path, options, said):
+def test_a_wrong_option_of_the_data_source_is_an_error_that_names_what_it_expected(spark, tmp_path, options, said):
     with pytest.raises(Exception, match=said):
         spark.read.format("kafka-log").options(**options).load(str(tmp_path)).count()
 
@@ -199,7 +199,7 @@ def test_the_tables_have_the_columns_that_the_docs_name(spark, damaged):
 # --- a real broker ------------------------------------------------------------------------------------
 
 
-def test_what_a_broker_wrote_scans_clean_and_holds_what_was_asked_of_it(broker_logs):
+def test_segments_that_a_broker_wrote_have_no_findings_and_cover_every_kind_of_batch(broker_logs):
     assert audit(broker_logs) == audit(broker_logs, 500) == []
     found = find_segments([str(broker_logs)])
     topics = {segment.topic for segment in found}
@@ -266,7 +266,7 @@ PLANTS = {
 
 @pytest.mark.parametrize("topic", ["plain-none-0", "plain-gzip-0", "plain-zstd-0"])
 @pytest.mark.parametrize("name", PLANTS)
-def test_damage_to_a_brokers_segment_is_found_at_its_place_and_nothing_else_is(broker_logs, tmp_path, topic, name):
+def test_damage_to_a_brokers_segment_is_the_only_finding_and_is_found_at_its_place(broker_logs, tmp_path, topic, name):
     place = copied(broker_logs, topic, tmp_path)
     path = sorted(place.glob("*.log"))[1]
     start, stop = batch_of(path, 1)

@@ -136,7 +136,7 @@ def test_a_slice_that_is_done_is_not_judged_again(tmp_path, catalog):
     assert {path: path.stat().st_mtime_ns for path in store.slices.iterdir()} == before
 
 
-def test_a_target_that_dies_hangs_or_floods_costs_its_case_a_verdict_and_no_other(tmp_path, catalog):
+def test_a_target_that_dies_hangs_or_floods_gets_that_verdict_for_this_case_and_no_other(tmp_path, catalog):
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     target = f"command:{sys.executable} {program}"
@@ -201,7 +201,7 @@ def test_failures_are_clustered_by_requirement_layout_field_mutation_and_verdict
         assert identity in {row["id"] for row in same}
 
 
-def test_known_failures_stand_in_no_cluster_and_are_counted(tmp_path, catalog):
+def test_known_failures_are_counted_and_are_in_no_cluster(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
@@ -210,7 +210,7 @@ def test_known_failures_stand_in_no_cluster_and_are_counted(tmp_path, catalog):
     assert sum(found.known.values()) == len(list(rows_of(store.failures))) > 0
 
 
-def test_a_row_becomes_the_result_again_that_it_was_made_of(tmp_path, catalog):
+def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalog):
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     for target in (OFF_BY_ONE, f"command:{sys.executable} {program}"):
@@ -229,7 +229,7 @@ def test_a_row_becomes_the_result_again_that_it_was_made_of(tmp_path, catalog):
             assert (one.verdict.kind, one.verdict.path) == (before.verdict.kind, before.verdict.path)
 
 
-def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked(tmp_path, catalog):
+def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
@@ -283,7 +283,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_campaign_that_runs_is_not_joined(tmp_path):
+def test_a_second_process_is_refused_while_a_campaign_runs(tmp_path):
     campaign = Campaign(("t",), INTEGERS, 1)
     with (
         Store(tmp_path).opened(campaign),
@@ -293,7 +293,7 @@ def test_a_campaign_that_runs_is_not_joined(tmp_path):
         pass
 
 
-def test_killed_while_it_makes_the_tables_it_makes_them_again(tmp_path, catalog, monkeypatch):
+def test_a_campaign_that_was_killed_while_it_made_the_tables_makes_them_again(tmp_path, catalog, monkeypatch):
     campaign = Campaign((OFF_BY_ONE,), INTEGERS, 200)
     store = judged(tmp_path / "out", campaign, catalog)
 
@@ -319,7 +319,7 @@ def test_killed_while_it_makes_the_tables_it_makes_them_again(tmp_path, catalog,
     ]
 
 
-def test_killed_before_the_slices_of_finished_tables_are_dropped_it_drops_them(tmp_path, catalog):
+def test_a_campaign_that_was_killed_before_it_removed_the_slices_removes_them(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), INTEGERS, 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
@@ -331,7 +331,7 @@ def test_killed_before_the_slices_of_finished_tables_are_dropped_it_drops_them(t
     assert not store.slices.exists()
 
 
-def test_the_tables_so_far_are_there_while_looked_at_and_leave_nothing(tmp_path, catalog):
+def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path, catalog):
     campaign = Campaign(("reference",), INTEGERS, 300)
     store = judged(tmp_path, campaign, catalog, [1])
     with store.so_far() as part:
@@ -371,7 +371,7 @@ def test_a_target_that_does_not_start_is_status_3_and_says_why_before_spark_is_s
     assert "exited with status 9" in done.output
 
 
-def test_a_claim_that_does_not_hold_is_a_fault_and_is_rested_on_nowhere(tmp_path, catalog):
+def test_a_disproved_claim_is_a_fault_of_the_adapter_and_reaches_every_executor(tmp_path, catalog):
     target = f"command:{sys.executable} -m conformance.targets.liars empty-claims"
     campaign = Campaign((target,), ("INT8",), 100)
     work = Task(campaign, Store(tmp_path), catalog.requirements, {})

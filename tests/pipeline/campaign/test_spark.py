@@ -64,7 +64,7 @@ def tables(folder):
     return [sorted(json.dumps(row, sort_keys=True) for row in rows_of(path)) for path in (store.counts, store.failures)]
 
 
-def test_without_a_java_on_the_path_a_campaign_runs_on_the_wheels_and_leaves_nothing_elsewhere(quiet):
+def test_without_a_java_on_the_path_a_campaign_uses_the_java_of_the_wheel_and_leaves_nothing_elsewhere(quiet):
     folder, done = quiet
     assert done.returncode == 1, done.stderr
     assert done.stderr == ""
@@ -99,14 +99,14 @@ def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(
     }
 
 
-def test_a_failing_case_is_asked_again_by_its_id(quiet):
+def test_a_failing_case_can_be_run_again_by_its_id(quiet):
     folder, _ = quiet
     row = next(row for row in rows_of(Store(folder / "out").failures) if row["level"] == "must")
     run = [sys.executable, "-m", "conformance", "run", LIAR, "--select", row["id"], "--quiet"]
     assert subprocess.run(run, capture_output=True, check=False, timeout=60).returncode == 1
 
 
-def test_killed_at_any_moment_and_begun_again_a_campaign_ends_in_the_same_tables(quiet, tmp_path, traces):
+def test_a_campaign_that_was_killed_at_any_moment_and_started_again_ends_in_the_same_tables(quiet, tmp_path, traces):
     out = tmp_path / "out"
     begun = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -133,7 +133,7 @@ def test_killed_at_any_moment_and_begun_again_a_campaign_ends_in_the_same_tables
     assert not slices.exists()
 
 
-def test_interrupted_it_reports_what_was_gathered_and_leaves_nothing_running(tmp_path, traces):
+def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(tmp_path, traces):
     out, report = tmp_path / "out", tmp_path / "report.json"
     begun = subprocess.Popen(
         command(out, "local[2]", "--json", report, "--quiet"),
@@ -155,7 +155,7 @@ def test_interrupted_it_reports_what_was_gathered_and_leaves_nothing_running(tmp
     assert json.loads(report.read_text())["summary"][LIAR]["fail"] > 0
 
 
-def test_a_campaign_that_is_complete_is_told_again_without_spark(quiet):
+def test_a_complete_campaign_is_reported_again_without_spark(quiet):
     folder, _ = quiet
     before = tables(folder / "out")
     again = subprocess.run(
@@ -172,7 +172,7 @@ def test_a_campaign_that_is_complete_is_told_again_without_spark(quiet):
         pytest.param("spark://127.0.0.1:1", "All masters are unresponsive", marks=pytest.mark.slow),
     ],
 )
-def test_a_master_that_is_none_is_one_line_and_status_2_and_leaves_nothing_running(tmp_path, traces, master, said):
+def test_a_wrong_master_is_one_line_and_status_2_and_leaves_nothing_running(tmp_path, traces, master, said):
     done = subprocess.run(
         command(tmp_path / "out", master), env=traces.env, capture_output=True, text=True, check=False, timeout=240
     )
