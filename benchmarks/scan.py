@@ -25,7 +25,7 @@ from batches import word_batches
 
 from conformance.codec.compression import CODEC_NAMES
 from conformance.pipeline.audit import kernels
-from conformance.pipeline.audit.batches import audit_part
+from conformance.pipeline.audit.batches import PartAudit
 from conformance.pipeline.audit.partition_rules import check_partition
 from conformance.pipeline.audit.segments import Part, find_segments
 
@@ -61,8 +61,10 @@ def audit(path: Path) -> float:
     """Seconds for the whole audit of one segment, which has to be clean."""
     start = time.perf_counter()
     (segment,) = find_segments([str(path)])
-    found, piece = audit_part(Part(segment, 0, segment.size), {})
-    assert not [*found, *check_partition([piece])], found[:1]
+    part = PartAudit(Part(segment, 0, segment.size), {})
+    findings = list(part.findings())
+    piece = part.rules.finish()
+    assert not [*findings, *check_partition([piece])], findings[:1]
     assert piece.batches
     return time.perf_counter() - start
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from log_bytes import batch, record
 
 from conformance.codec.record_batch import sealed
-from conformance.pipeline.audit.batches import audit_part
+from conformance.pipeline.audit.batches import PartAudit
 from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.partition_rules import check_partition
 from conformance.pipeline.audit.segments import find_segments
@@ -59,9 +59,9 @@ def audit(folder, size=1 << 30, *, uncompacted=False, levels=None):
     found, pieces = [], {}
     for segment in find_segments([str(folder)]):
         for split in parts_of(segment, size):
-            findings, piece = audit_part(split, levels or {})
-            found += findings
-            pieces.setdefault(segment.directory, []).append(piece)
+            part = PartAudit(split, levels or {})
+            found += part.findings()
+            pieces.setdefault(segment.directory, []).append(part.rules.finish())
     for group in pieces.values():
         found += check_partition(group, uncompacted=uncompacted)
     return sorted(found)

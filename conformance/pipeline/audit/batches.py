@@ -255,9 +255,3 @@ def _where(violation: codec.Violation, region: Region) -> str:
     path = f" ({violation.path})" if violation.path else ""
     entry = "batch" if stored_magic(region.data) == 2 else "message"
     return f"byte {violation.at}{layer}{path} of the {entry}: "
-
-
-def audit_part(part: Part, levels: Mapping[str, str]) -> tuple[list[AuditFinding], PartState]:
-    """All findings in a part at once, and what it leaves to the other parts."""
-    audit = PartAudit(part, levels)
-    return list(audit.findings()), audit.rules.finish()

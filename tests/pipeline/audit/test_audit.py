@@ -456,11 +456,11 @@ def test_a_file_that_cannot_be_read_is_an_unread_finding(tmp_path):
     place = written(tmp_path, LOG)
     (segment, *_) = find_segments([str(place)])
     (place / f"{0:020}.log").unlink()
-    from conformance.pipeline.audit.batches import audit_part
+    from conformance.pipeline.audit.batches import PartAudit
     from conformance.pipeline.audit.segments import Part
 
-    found, _ = audit_part(Part(segment, 0, segment.size), {})
-    assert [(one.path, one.level) for one in found] == [(segment.path, "unread")]
+    findings = PartAudit(Part(segment, 0, segment.size), {}).findings()
+    assert [(one.path, one.level) for one in findings] == [(segment.path, "unread")]
 
 
 # --- the report ---------------------------------------------------------------------------------------
