@@ -104,12 +104,20 @@ def _delivery(seen: View, unchecked: View) -> Expectation:
         and damage.requirement not in CHECKSUM_RULES
         and any(mark.openness is codec.Openness.ELSEWHERE for mark in seen.remarks)
     )
-    free = any(mark.openness is codec.Openness.ANY_VALUE or mark.requirement in _ORDER for mark in seen.remarks)
+    met = [mark for mark in seen.remarks if not _is_behind_checksum(mark, damage)]
+    free = any(mark.openness is codec.Openness.ANY_VALUE or mark.requirement in _ORDER for mark in met)
     if moved or free or (damage is not None and damage.open):
         return AnyOf()
     # Nothing but a cut entry: Apache Kafka's consumer raises an error too, as such a fetch never moves on.
     stuck = seen.partial and not seen.ends
-    return Delivers(seen, unchecked, open=bool(seen.remarks) or stuck)
+    return Delivers(seen, unchecked, open=bool(met) or stuck)
+
+
+def _is_behind_checksum(mark: codec.Violation, damage: codec.Violation | None) -> bool:
+    """Whether an open place lies in a batch with a wrong checksum: who checks it does not come to that place."""
+    if damage is None or damage.requirement != "crc.mismatch-corrupt":
+        return False
+    return mark.layer == damage.layer == 0 and mark.at > damage.at
 
 
 def first_seen(data: bytes) -> int:

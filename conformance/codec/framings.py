@@ -48,9 +48,15 @@ def open_gzip(stream: Stream) -> None:
 
 def _gzip_member(stream: Stream) -> None:
     inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
-    with stream.refusing(zlib.error, lambda message: (_GZIP, any(words in message for words in _OPEN_GZIP))):
+    is_zlib = _has_zlib_header(stream.data[stream.pos : stream.pos + 2])
+    with stream.refusing(zlib.error, lambda message: (_GZIP, is_zlib or any(words in message for words in _OPEN_GZIP))):
         if not stream.pump(inflater):
             stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
+
+
+def _has_zlib_header(head: bytes) -> bool:
+    """Whether a stream begins as zlib frames one (RFC 1950), which librdkafka and kafkajs read and Kafka refuses."""
+    return len(head) == 2 and head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head, "big") % 31 == 0
 
 
 def _lacks_trailer(inflater: zlib._Decompress) -> bool:

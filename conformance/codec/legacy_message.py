@@ -75,7 +75,7 @@ class _Value:
             )
         if not CODECS[codec].is_read_in(values["magic"]):
             hint = f"{CODECS[codec].name} is not a codec of magic {values['magic']}"
-            cursor.fail("legacy.v1-attributes", hint, at=start)
+            cursor.fail(LAYOUTS[values["magic"]].rules_by_name()["compression"], hint, at=start, open=True)
         if cursor.layer:
             hint = "a compressed message inside a compressed message"
             cursor.fail("recursive.wrapper-holds-set", hint, at=start, open=True)

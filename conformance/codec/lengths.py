@@ -27,16 +27,16 @@ class Prefix:
     negative_rule: str = ""
     """Broken by a number below the null form, or open where the type is nullable."""
     negative_open: bool = False
-    """Apache Kafka takes such a number for null; where it does not (nullable compact arrays), it is open still."""
+    """Apache Kafka takes such a number for null."""
 
     def read(self, cursor: Cursor) -> int | None:
         """The length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
         # A compact one beyond 31 bits is negative to Java, which has no unsigned numbers.
-        if (c_int32(number).value if self.nullable else number) < -1:
+        if (c_int32(number).value if self.negative_open else number) < -1:
             if not self.negative_open:
-                cursor.fail(self.negative_rule, f"length or count {number}", at=start, open=self.nullable)
+                cursor.fail(self.negative_rule, f"length or count {number}", at=start)
             cursor.remark(self.negative_rule, f"length or count {number}, below the null form", at=start)
             return None
         if number < 0:

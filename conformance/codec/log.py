@@ -137,12 +137,13 @@ def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset
     codecs: set[str] = set()
     magics: set[int] = set()
     at = 0
-    while name in _OF_ENTRIES and len(data) - at > LAYOUTS[0].offset("attributes"):
+    layouts = _OF_ENTRIES.get(name, {})
+    while layouts and len(data) - at > LAYOUTS[0].offset("attributes"):
         magic = stored_magic(data, at)
-        if magic in _LAYOUTS:
+        if magic in layouts:
             magics.add(magic)
-            codec_number = _LAYOUTS[magic].peek("compression", data, at)
-            if len(data) - at >= _LAYOUTS[magic].span("attributes").stop and codec_number < len(CODEC_NAMES):
+            codec_number = layouts[magic].peek("compression", data, at)
+            if len(data) - at >= layouts[magic].span("attributes").stop and codec_number < len(CODEC_NAMES):
                 codecs.add(CODEC_NAMES[codec_number])
         size = stored_size(data, at)
         if name == "RECORD_BATCH" or size < 0:
@@ -151,7 +152,8 @@ def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset
     return frozenset(codecs), frozenset(magics)
 
 
-_OF_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
+_OF_ENTRIES = {"RECORD_BATCH": {2: BATCH_LAYOUT}, "MESSAGE_SET": LAYOUTS, "LOG": _LAYOUTS}
+"""The layouts that the entries of a type may have, by magic: bytes of another magic name no codec."""
 
 
 # --- what a difference breaks -------------------------------------------------------------------------

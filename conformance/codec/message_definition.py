@@ -73,6 +73,8 @@ class Member:
     """Never in its compact form (`"flexibleVersions": "none"` on the field)."""
     null_default: bool
     """Whether the definition gives null as the default."""
+    is_map_key: bool = False
+    """Whether it is a key, or a part of one, of the set that an array of its structure is."""
 
     @property
     def is_struct(self) -> bool:

@@ -73,7 +73,8 @@ def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
     if codec not in range(len(CODECS)):
         raise Unencodable("codec.unassigned-values", f"there is no codec {codec!r}")
     if not CODECS[codec].is_read_in(magic):
-        raise Unencodable("legacy.v1-attributes", f"{CODECS[codec].name} is not a codec of magic {magic}")
+        rule = LAYOUTS[magic].rules_by_name()["compression"]
+        raise Unencodable(rule, f"{CODECS[codec].name} is not a codec of magic {magic}")
     if not messages:
         raise Unencodable("recursive.wrapper-holds-set", "a wrapper holds at least one message")
     inner = [_fields(message, magic) for message in messages]

@@ -7,12 +7,12 @@ on everything is flexible: compact types, and a section of tagged fields at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from conformance.codec import notation as n
-from conformance.codec.cursor import Cursor, Malformed, Unencodable
+from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
 from conformance.codec.derivations import Values
 from conformance.codec.lengths import Prefix, array
 from conformance.codec.message_definition import (
@@ -125,7 +125,10 @@ class _Compiler:
         nullable = self.version in member.nullable
         if member.is_array:
             element = self._scalar(member, nullable=False) if member.type in SCALARS else self.structure(member.type)
-            return array(f"[]{member.type}", self._count(nullable=nullable), element, _TOO_FEW)
+            wire = array(f"[]{member.type}", self._count(nullable=nullable), element, _TOO_FEW)
+            members = self.message.structures.get(member.type, ())
+            keys = [one.name for one in members if one.is_map_key and self.version in one.versions]
+            return _set_by(keys, wire) if keys else wire
         if member.type in SCALARS:
             return self._scalar(member, nullable=nullable)
         return _nullable(self.structure(member.type)) if nullable else self.structure(member.type)
@@ -138,9 +141,8 @@ class _Compiler:
 
     def _count(self, *, nullable: bool) -> Prefix:
         rule = "" if nullable else _NULL
-        if self.flexible:
-            return Prefix(UNSIGNED_VARINT, plus=1, nullable=nullable, null_rule=rule, negative_rule=_NEGATIVE)
-        return Prefix(INT32, nullable=nullable, null_rule=rule, negative_rule=_NEGATIVE, negative_open=nullable)
+        wire, plus = (UNSIGNED_VARINT, 1) if self.flexible else (INT32, 0)
+        return Prefix(wire, plus, nullable, null_rule=rule, negative_rule=_NEGATIVE, negative_open=nullable)
 
     def _complete(self, members: tuple[Member, ...], given: Values) -> Values:
         """The fields that this version writes, missing ones at their default. Raises Unencodable."""
@@ -159,6 +161,21 @@ class _Compiler:
         if unknown and not self.flexible:
             raise Unencodable("tagged.only-in-flexible", f"tagged fields in version {self.version}")
         return {**out, UNKNOWN: unknown}
+
+
+def _set_by(keys: list[str], elements: Wire) -> Wire:
+    """An array whose elements are a set by these fields; two with the same keys are an open place."""
+
+    def decode(cursor: Cursor) -> Any:
+        start = cursor.pos
+        values = elements.decode(cursor)
+        known = [tuple(one[name] for name in keys) for one in values or ()]
+        if len(set(known)) < len(known):
+            hint = f"two elements with the same {', '.join(keys)}"
+            cursor.remark("definitions.map-key-makes-set", hint, at=start, openness=Openness.ANY_VALUE)
+        return values
+
+    return replace(elements, decode=decode)
 
 
 def _nullable(structure: Wire) -> Wire:

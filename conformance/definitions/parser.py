@@ -209,7 +209,7 @@ class _Parser:
         typed = Typed(element, is_array, versions, nullable)
         null, default = read_default(self.attributes, path, row.get("default"), typed, self._valid)
         ignorable = self.attributes.flag(path, row, "ignorable")
-        self.attributes.flag(path, row, "mapKey")
+        map_key = self.attributes.flag(path, row, "mapKey")
         return Member(
             name,
             element,
@@ -222,6 +222,7 @@ class _Parser:
             ignorable=ignorable,
             rigid=self._rigid(path, row, sized=element in SIZED and not is_array),
             null_default=null,
+            is_map_key=map_key,
         )
 
     def _read_element(self, element: str, row: Row, path: str) -> None:

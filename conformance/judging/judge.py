@@ -131,8 +131,8 @@ def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
 
 def _count(answer: Answer, name: str) -> int:
     count = answer.get(name)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise NotationError(f"{name}: expected a number from 0 up, found {count!r}")
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise NotationError(f"{name}: expected a whole number, found {count!r}")
     return count
 
 
@@ -167,9 +167,19 @@ def _difference(case: Case, reading: Reads, value: Value, consumed: int | None) 
         differs = _value_difference(case, reading.value, value)
         if differs is not None:
             return differs
-    if None not in (consumed, reading.consumed) and consumed != reading.consumed:
+    if reading.consumed is None:
+        return _impossible(case, consumed)
+    if consumed not in (None, reading.consumed):
         return Verdict(Kind.FAIL, f"{consumed} bytes consumed instead of {reading.consumed}", path="consumed")
     return None
+
+
+def _impossible(case: Case, consumed: int | None) -> Verdict | None:
+    """A number of bytes consumed that no reading gives: below zero, or more than there are."""
+    most = len(case.data or b"")
+    if consumed is None or 0 <= consumed <= most:
+        return None
+    return Verdict(Kind.FAIL, f"{consumed} bytes consumed of {most}", path="consumed")
 
 
 _MOST = 100
@@ -222,7 +232,7 @@ def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
 def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
     if not readings:
-        return Verdict(Kind.EITHER, "accepted")
+        return _impossible(case, consumed) or Verdict(Kind.EITHER, "accepted")
     wrong = []
     for reading in readings:
         if isinstance(reading, Reads):

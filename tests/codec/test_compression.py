@@ -156,6 +156,7 @@ REMARKED = {
 }
 
 OPEN_REFUSALS = {
+    "gzip zlib stream": (GZIP, zlib.compress(RECORDS)),
     "gzip wrong checksum": (GZIP, flip(gz(RECORDS), -6)),
     "gzip wrong size": (GZIP, flip(gz(RECORDS), -1)),
     "gzip cut trailer": (GZIP, gz(RECORDS)[:-3]),
@@ -189,7 +190,6 @@ REFUSED = {
     "gzip cut in its header": (GZIP, gz(RECORDS, flags=8, fields=b"name\0")[:12]),
     "gzip cut in its extra field": (GZIP, gz(RECORDS, flags=4, fields=b"\xff\xffab")),
     "gzip second member cut before all records": (GZIP, gz(RECORDS[:HALF]) + gz(RECORDS[HALF:])[:-20]),
-    "gzip zlib stream": (GZIP, zlib.compress(RECORDS)),
     "gzip bare deflate": (GZIP, gz(RECORDS)[10:-8]),
     "snappy bytes after the first of two blocks": (SNAPPY, XERIAL + block(RECORDS[:HALF]) + b"abcd"),
     "snappy trailing bytes after a raw block": (SNAPPY, snap(RECORDS) + b"abc"),

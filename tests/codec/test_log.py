@@ -22,6 +22,8 @@ PLAIN = (
         ("LOG", PLAIN + PLAIN[:16], {"none"}, {2}),
         ("RECORD_BATCH", PLAIN.replace("0000 00000002", "0005 00000002"), set(), {2}),
         ("RECORD_BATCH", PLAIN.replace(" 02 ", " 09 "), set(), set()),
+        ("RECORD_BATCH", PLAIN.replace(" 02 ", " 01 "), set(), set()),
+        ("MESSAGE_SET", PLAIN, set(), set()),
         ("RECORD_BATCH", PLAIN[:16], set(), set()),
         ("LOG", "", set(), set()),
         ("LOG", PLAIN.replace("0000004c", "ffffffff") + PLAIN, {"none"}, {2}),

@@ -97,13 +97,13 @@ TABLE = [
     (WRITES, Refused("invalid-value"), ("fail", "", "")),
     (SIZE, Accepted({"size": 1}), ("pass", "", "")),
     (SIZE, Accepted({"size": 2}), ("fail", "", "")),
+    (SIZE, Accepted({"size": -1}), ("fail", "", "")),
     (SIZE, Refused("invalid-value"), ("fail", "", "")),
 ]
 SHAPES = [
     (READS, {"value": "63"}),
     (READS, {"value": None}),
     (READS, {"value": 63.0}),
-    (READS, {"value": 63, "consumed": -1}),
     (READS, {"value": 63, "consumed": "1"}),
     (READS, {"value": 63, "consumed": True}),
     (READS, {"value": 63, "consumed": None}),
@@ -116,7 +116,6 @@ SHAPES = [
     (WRITES, {"hex": "zz"}),
     (SIZE, {}),
     (SIZE, {"size": "1"}),
-    (SIZE, {"size": -1}),
     (SIZE, {"size": True}),
 ]
 ALL = [READS, REFUSES, CORRUPT, ANY, OPEN, VALUES, WRITES, SIZE, AS]
@@ -234,6 +233,19 @@ def test_a_case_about_a_field_that_is_not_shown_is_skipped(about, answer):
 def test_a_wrong_value_fails_even_where_the_case_is_about_something_unshown():
     verdict = judge(batch_case("crc"), Accepted({"value": {"magic": 1}, "consumed": 88}))
     assert told(verdict) == ("fail", "", "batch.magic")
+
+
+@pytest.mark.parametrize("expect", [READS, ANY, OPEN, AnyOf((Reads(0, None),)), Reads(0, None)])
+@pytest.mark.parametrize("consumed", [-1, -2147483644, 5])
+def test_a_number_of_bytes_consumed_that_makes_no_sense_is_a_failure_of_the_target(expect, consumed):
+    verdict = judge(case(expect), Accepted({"value": 63 if expect is READS else 0, "consumed": consumed}))
+    assert told(verdict) == ("fail", "", "")
+    assert str(consumed) in verdict.detail
+
+
+def test_a_senseless_number_of_bytes_consumed_is_shown_at_consumed():
+    verdict = judge(case(ANY), Accepted({"value": 0, "consumed": -2147483644}))
+    assert (verdict.path, verdict.detail) == ("consumed", "-2147483644 bytes consumed of 1")
 
 
 def test_a_case_about_consumed_needs_it():

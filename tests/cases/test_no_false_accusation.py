@@ -1,0 +1,87 @@
+"""Verdicts that once accused somebody wrongly (decisions#how-we-judge-with-this-page, rule 8): what is right there."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.cases.model import Accepted, Delivers, Kind, Refused
+from conformance.judging.judge import judge
+
+REFUSED = Refused("malformed")
+THREE = {"records": [{"key": "6b", "value": "76"}] * 3}
+ZSTD_0 = [{"offset": "5", "key": "6b", "value": "61"}]
+ZSTD_1 = [{"offset": "5", "timestamp": "1000", "key": "6b", "value": "61"}]
+TWICE = [{"Key": 1, "Value": 1}, {"Key": 1, "Value": 2}]
+
+
+@pytest.mark.parametrize(
+    ("identity", "outcome", "kind"),
+    [
+        ("gzip/zlib-stream", REFUSED, "either"),
+        ("gzip/zlib-stream", Accepted({"value": THREE}), "either"),
+        ("gzip/zlib-stream", Accepted({"value": {"records": []}}), "fail"),
+        ("gzip/zlib-stream:read", REFUSED, "either"),
+        ("gzip/zlib-stream:read", Accepted({"value": {"records": [], "nextOffset": "3"}}), "either"),
+        ("message-set/v0-zstd", REFUSED, "either"),
+        ("message-set/v0-zstd", Accepted({"value": ZSTD_0}), "either"),
+        ("message-set/v0-zstd", Accepted({"value": []}), "fail"),
+        ("message-set/v1-zstd", REFUSED, "either"),
+        ("message-set/v1-zstd", Accepted({"value": ZSTD_1}), "either"),
+        ("message/map-key-twice", REFUSED, "either"),
+        ("message/map-key-twice", Accepted({"value": {"Keys": TWICE}}), "either"),
+        ("message/map-key-twice", Accepted({"value": {"Keys": TWICE[:1]}}), "either"),
+        ("message/map-key-twice", Accepted({"value": {"Keys": TWICE[1:]}}), "either"),
+        ("message/map-key-twice", Accepted({"value": {"Keys": []}}), "fail"),
+        ("compact-array/count-2-to-32-minus-2", Accepted({"value": None}), "fail"),
+        ("compact-nullable-array/count-2-to-32-minus-2", Accepted({"value": None}), "fail"),
+        ("crc/records-swapped:read", REFUSED, "pass"),
+        ("crc/records-swapped:read", Accepted({"value": {"records": [], "nextOffset": "3"}}), "fail"),
+    ],
+)
+def test_each_answer_that_somebody_rightly_gives_is_right_and_no_other(catalog, identity, outcome, kind):
+    assert judge(catalog.cases[identity], outcome).kind == Kind(kind)
+
+
+def test_a_reader_that_does_not_check_checksums_fails_at_should_even_where_records_are_out_of_order(catalog):
+    case = catalog.cases["crc/records-swapped:read"]
+    assert isinstance(case.expect, Delivers)
+    assert (case.level, case.expect.open) == ("should", False)
+
+
+@pytest.mark.parametrize("identity", ["batch/magic-zero", "batch/magic-one"])
+def test_a_byte_of_the_crc_is_not_taken_for_the_codec_of_a_batch_of_another_magic(catalog, identity):
+    assert (catalog.cases[identity].codecs, catalog.cases[identity].magics) == (set(), set())
+
+
+@pytest.mark.parametrize(
+    ("requirement", "level"),
+    [
+        ("batch.record-count-mismatch", "should"),
+        ("definitions.non-ignorable-non-default-error", "should"),
+        ("definitions.one-object-all-versions", "should"),
+        ("reader.lz4-in-magic-0", "should"),
+        ("reader.lz4-in-magic-0-any-header-checksum", "may"),
+        ("reader.snappy-xerial-versions", "may"),
+    ],
+)
+def test_what_no_document_demands_in_so_many_words_is_no_must(catalog, requirement, level):
+    assert catalog.requirements[requirement].level == level
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        "message-set/v0-lz4-any-header-checksum",
+        "message-set/v0-lz4-header-checksum-of-ff",
+        "snappy/xerial-version-0",
+        "snappy/xerial-compatible-0",
+        "snappy/xerial-compatible-minus-one",
+    ],
+)
+def test_bytes_that_nobody_writes_are_judged_at_may(catalog, identity):
+    assert catalog.cases[identity].level == "may"
+
+
+def test_zstd_in_a_message_set_names_the_row_of_its_own_magic(catalog):
+    assert catalog.cases["message-set/v0-zstd"].requirement == "legacy.v0-attributes"
+    assert catalog.cases["message-set/v1-zstd"].requirement == "legacy.v1-attributes"
