@@ -23,7 +23,7 @@ What is damaged, and how (a mutant each):
   `and` and `or` change places; a `-` or a `not` before a value goes;
 - `raise`, and the calls that raise for the codec (`fail`, `blame`), become `pass`.
 
-What is left alone, because it is no part of the wire format, or no answer of a target can show it:
+What is left alone, because it is not part of the wire format, or an answer of a target cannot show it:
 
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
 - remarks (`cursor.remark`, `remarks`, `rests_on`), and whether a refusal is open (`open=`), with the conditions,
@@ -558,6 +558,8 @@ class Workshop:
         self._generated = in_killing_order(generated)
         self._whole = folder / "whole" / "conformance"
         shutil.copytree(PACKAGE, self._whole, ignore=shutil.ignore_patterns("vectors", "adapters", "__pycache__"))
+        # A target serves the shipped messages too.
+        shutil.copytree(PACKAGE / "vectors" / "definitions", self._whole / "vectors" / "definitions")
         compileall.compile_dir(self._whole, quiet=2)
         (folder / "elsewhere").mkdir()
         self._check_import()

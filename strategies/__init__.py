@@ -14,7 +14,7 @@ _TYPED = "conformance.strategies.hypothesis.typed"
 
 def __getattr__(name: str) -> Any:
     """A public name of `conformance.strategies.hypothesis.typed`."""
-    # A module that is imported from here is asked for as a name first: that is no use of Hypothesis.
+    # `from` asks for a module as a name first; such a question must not import Hypothesis.
     if importlib.util.find_spec(f"{__name__}.{name}"):
         raise AttributeError(f"module {__name__!r} has not imported {name!r}")
     # Not `from … import typed`, which would ask for the name here again.

@@ -120,7 +120,7 @@ class _Maker:
         value = self._complete(stated, data) if is_structured(vector.type) else stated
         yield self.decode(Reads(value, consumed), self._about(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
-            # Of a message, what is left out is at its default: the encoder is told no more than the vector.
+            # A field of a message that is left out has its default: the encoder gets no more than the vector states.
             yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
 
     def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:

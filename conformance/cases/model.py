@@ -1,4 +1,4 @@
-"""The words all else speaks: a case, what is expected, what a target did (data), and what we may think of it."""
+"""The data that the other modules share: a case, what is expected of a target, what it did, and the verdict on that."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Broke:
 Outcome = Accepted | Refused | Unsupported | Broke
 
 
-# --- what we think of it ------------------------------------------------------------------------------
+# --- the verdict on it --------------------------------------------------------------------------------
 
 
 class Kind(StrEnum):
@@ -228,7 +228,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What we think of an outcome. Requirement and level stand only where they differ from the case's."""
+    """The verdict on an outcome. Requirement and level are given only where they differ from the case's."""
 
     kind: Kind
     detail: str = ""

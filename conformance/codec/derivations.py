@@ -88,7 +88,7 @@ class CountOf:
     field: str
 
     def check(self, cursor: Cursor, start: int, stated: int) -> None:
-        """Nothing: the counted field does."""
+        """Checks nothing: the counted field checks the count."""
 
     def compute(self, values: Values, tail: bytes) -> int:
         """The number of elements."""

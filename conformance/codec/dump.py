@@ -42,7 +42,7 @@ class Line:
 def annotate(type_: Wire | str, data: bytes) -> tuple[Decoded, list[Line]]:
     """Decode with a trail and lay the bytes out line by line, every violation and remark at its place.
 
-    Bytes that no field covers (after a stop, or after the value) stand in lines of their own.
+    Bytes that no field covers (after a stop, or after the value) get lines of their own.
     """
     read = decode(type_, data, trail=True)
     layers = [data, *read.layers]
@@ -127,13 +127,13 @@ def _with_marks(lines: list[Line], marks: list[Violation]) -> list[Line]:
 
 
 def line_at(lines: list[Line], layer: int, at: int) -> int:
-    """The index of the line that holds a byte, or the last one before it; -1 when there is none."""
+    """The index of the line that holds a byte, or of the last one before it; -1 without such a line."""
     index = bisect_right(lines, (layer, at), key=lambda line: (line.layer, line.start)) - 1
     return index if index >= 0 and lines[index].layer == layer else -1
 
 
 def line_of(lines: list[Line], path: str) -> int:
-    """The index of the line of a field (a path as `judge` gives it); -1 when there is none."""
+    """The index of the line of a field (a path as `judge` gives it); -1 without such a line."""
     head, _, last = path.rpartition(".")
     wanted = f"{head}.{_SHOWN_BY.get(last, last)}" if head else _SHOWN_BY.get(last, last)
     names = [wanted, f"{wanted}Length", f"{wanted}Count"]

@@ -270,7 +270,7 @@ def _rule_of(message: str) -> str:
 
 
 def _is_open_zstd(stream: Stream, begin: int, message: str = "") -> bool:
-    """Whether a refusal is of one of those, or of bytes after a frame that are no further frame."""
+    """Whether the library refuses one of those, or bytes after a frame that do not begin another frame."""
     no_frame = not (stream.data.startswith(_ZSTD_MAGIC, begin) or _is_skippable(stream.data[begin : begin + 4]))
     return (begin > 0 and no_frame) or any(word in message for word in _OPEN_ZSTD)
 

@@ -107,14 +107,14 @@ def _text(given: Any) -> str | None:
 
 
 def _plain_text(value: str | None) -> str | None:
-    """Bytes that are no UTF-8 are held as lone surrogates inside; shown they are U+FFFD."""
+    """The value holds bytes that are not UTF-8 as lone surrogates; the notation shows them as U+FFFD."""
     if value is None or value.isascii():
         return value
     return LONE.sub("\ufffd", value)
 
 
 LONE = re.compile("[\ud800-\udfff]")
-"""What a byte that is no UTF-8 is held as."""
+"""How a value holds a byte that is not UTF-8."""
 _REPLACED = re.compile("[\ufffd\ud800-\udfff]+")
 
 
@@ -132,7 +132,7 @@ def _octets(given: Any) -> bytes | None:
         return None
     if isinstance(given, str):
         try:
-            # Blanks between digits would be passed over.
+            # bytes.fromhex would pass over blanks between digits.
             if given.isalnum() or not given:
                 return bytes.fromhex(given)
         except ValueError:
@@ -248,7 +248,7 @@ class Fields:
     describes: str = "an object"
 
     def parse(self, given: Any) -> Any:
-        """A dict of the fields that are there; names that are no fields are passed over (see `unknown_fields`)."""
+        """A dict of the fields that are there; it passes over other names (see `unknown_fields`)."""
         if given is None and self.nullable:
             return None
         if not isinstance(given, dict):

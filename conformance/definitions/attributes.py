@@ -17,7 +17,7 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:(\+)|-([0-9]{1,9}))?\Z")
 
 
 class Unusable(Exception):
-    """A part of a definition that nothing can be made of; the finding is on the list already."""
+    """A part of a definition that cannot be used; its finding is already on the list."""
 
 
 class Attributes:
@@ -31,11 +31,11 @@ class Attributes:
         self.findings.append(Finding(self._file, path, requirement, problem))
 
     def note(self, path: str, requirement: str, problem: str) -> None:
-        """Of what the document leaves open."""
+        """Note a problem that the document leaves open."""
         self.findings.append(Finding(self._file, path, requirement, problem, open=True))
 
     def refuse(self, path: str, requirement: str, problem: str) -> Unusable:
-        """Note what makes a part unusable, to be raised."""
+        """Note what makes a part unusable; the caller raises what this returns."""
         self.blame(path, requirement, problem)
         return Unusable()
 
@@ -43,7 +43,7 @@ class Attributes:
         unknown = [key for key in row if key not in keys]
         if unknown:
             names = ", ".join(map(shown, unknown[:SOME])) + (", …" if len(unknown) > SOME else "")
-            self.blame(path, "definitions.field-attributes", f"{names}: no attribute that is known")
+            self.blame(path, "definitions.field-attributes", f"unknown attributes: {names}")
 
     def versions(self, path: str, row: Row, key: str, rule: str, missing: Versions | None = None) -> Versions:
         given = row.get(key)
@@ -53,7 +53,7 @@ class Attributes:
             return NONE
         match = _RANGE.match(given) if isinstance(given, str) else None
         if match is None:
-            raise self.refuse(path, rule, f"{key} {shown(given)} is no range of versions (0, 0-2, 0+ or none)")
+            raise self.refuse(path, rule, f"{key} {shown(given)} is not a range of versions (0, 0-2, 0+ or none)")
         low = int(match[1])
         high = LAST if match[2] else int(match[3] or match[1])
         if max(low, high) > LAST:
@@ -72,13 +72,15 @@ class Attributes:
     def name(self, path: str, row: object) -> str:
         name = row.get("name") if isinstance(row, dict) else None
         if not isinstance(name, str) or not NAME.match(name):
-            raise self.refuse(path, "definitions.field-attributes", f"name {shown(name)} is none of letters and digits")
+            raise self.refuse(
+                path, "definitions.field-attributes", f"name {shown(name)} does not consist of letters and digits"
+            )
         return name
 
     def objects(self, path: str, row: Row, key: str) -> list[Row]:
         objects = row.get(key, [])
         if not isinstance(objects, list) or not all(isinstance(entry, dict) for entry in objects):
-            raise self.refuse(path, "definitions.field-attributes", f"{key} is no list of objects")
+            raise self.refuse(path, "definitions.field-attributes", f"{key} is not a list of objects")
         return objects
 
     def flag(self, path: str, row: Row, key: str) -> bool:

@@ -29,9 +29,9 @@ _BITS = {
     **{"int32": (32, True), "uint32": (32, False), "int64": (64, True)},
 }
 _IMPLIED: dict[str, Value] = {**dict.fromkeys(_BITS, 0), "bool": False, "float64": 0, "string": ""}
-"""Defaults of the types that can have another."""
+"""Defaults of the types for which a definition can give another."""
 _IMPLIED_OTHERS: dict[str, Value] = {"bytes": b"", "uuid": bytes(16)}
-"""Those of the others; records and structures have none of their own."""
+"""Defaults of the other types; records and structures do not have a default of their own."""
 _HEX = re.compile(r"(-?)0[xX]([0-9a-fA-F]+)\Z")
 _OCTAL = re.compile(r"(-?)0([0-7]+)\Z")
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
@@ -70,22 +70,22 @@ def read_default(attributes: Attributes, path: str, given: object, field: Typed,
 
 
 _WITHOUT_DEFAULT = {"array": "definitions.no-custom-default-array", "bytes": "definitions.no-custom-default-bytes"}
-"""What a default breaks, by the kinds of types that can have none."""
+"""The requirement that a default breaks, by the kinds of types that cannot have a default."""
 
 
 def _no_default(attributes: Attributes, path: str, kind: str, given: object) -> None:
-    hint = f"default {shown(given)}, where there can be none"
+    hint = f"default {shown(given)}: fields of this type cannot have a default"
     if kind in _WITHOUT_DEFAULT:
         attributes.blame(path, _WITHOUT_DEFAULT[kind], hint)
     else:
-        # Neither among the types that can have one nor among those that cannot.
+        # The document lists the type neither with those that can have a default nor with those that cannot.
         attributes.note(path, "definitions.custom-default-types", hint)
 
 
 def _null_default(attributes: Attributes, path: str, field: Typed, valid: Versions) -> bool:
     versions, nullable = field.versions, field.nullable
     if field.element in NEVER_NULL and not field.is_array:
-        attributes.blame(path, "definitions.custom-default-fits-type", f"null is no {field.element}")
+        attributes.blame(path, "definitions.custom-default-fits-type", f"null is not a value of {field.element}")
         return False
     rule = "definitions.default-null-needs-all-nullable"
     hint = f"the default is null, but the field is nullable in {nullable} and there in {versions}"
@@ -99,17 +99,17 @@ def _null_default(attributes: Attributes, path: str, field: Typed, valid: Versio
 def _scalar(kind: str, given: object) -> int | bool | str:
     """A custom default as a wire value. Raises ValueError with what it should be."""
     if isinstance(given, (dict, list)):
-        raise ValueError("a single value")  # noqa: TRY004 - told like all that a default cannot be
+        raise ValueError("expected a single value")  # noqa: TRY004 - a wrong default like the others
     text = given if isinstance(given, str) else json.dumps(given)
     if kind == "string":
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise ValueError("half of a surrogate pair is no text") from None
+            raise ValueError("half of a surrogate pair is not text") from None
         return text
     if kind == "bool":
         if text.lower() not in ("true", "false"):
-            raise ValueError("true or false")
+            raise ValueError("expected true or false")
         return text.lower() == "true"
     if kind == "float64":
         return int.from_bytes(struct.pack(">d", _float(text)), "big")
@@ -130,15 +130,15 @@ def _integer(text: str) -> int:
             return int(match[1] + match[2], 8)
         if _DECIMAL.match(text):
             return int(text)
-    raise ValueError("no decimal, 0x hexadecimal or 0 octal number")
+    raise ValueError("it is not a decimal, 0x hexadecimal or 0 octal number")
 
 
 def _float(text: str) -> float:
-    """As JSON writes numbers, and what IEEE 754 has besides. Raises ValueError."""
+    """A number as JSON writes it, or one of NaN and the infinities. Raises ValueError."""
     if text in ("NaN", "Infinity", "-Infinity"):
         return float(text)
     if not _FLOAT.match(text):
-        raise ValueError("no number")
+        raise ValueError("it is not a number")
     number = float(text)
     if math.isinf(number):
         raise ValueError("float64 ends at 1.8e308")

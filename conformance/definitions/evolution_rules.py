@@ -14,13 +14,13 @@ from conformance.definitions.rules import PLAIN, Problems, Rule
 def _dropped_versions(change: Evolution) -> Problems:
     for versions in without(change.released, change.new.valid):
         if not change.new.valid or versions.high < change.new.valid.low:
-            yield "", f"validVersions {change.new.valid}: {spoken(versions)} no longer there"
+            yield "", f"validVersions {change.new.valid} no longer contains {spoken(versions)}"
 
 
 def _lost_versions(change: Evolution) -> Problems:
     for versions in without(change.released, change.new.valid):
         if change.new.valid and versions.low > change.new.valid.high:
-            yield "", f"validVersions {change.new.valid}: {spoken(versions)} no longer there"
+            yield "", f"validVersions {change.new.valid} no longer contains {spoken(versions)}"
 
 
 def _moved_message(change: Evolution) -> Problems:
@@ -35,7 +35,7 @@ def _flexibility(change: Evolution) -> Problems:
 def _presence(what: str, old: Versions, new: Versions, kept: Versions) -> Problems:
     """Where something was and is not any more, and the reverse, in versions that are not to change."""
     for versions in without(over(old, kept), new):
-        yield "", f"{spoken(versions)}: it was {what} there, and is not any more"
+        yield "", f"{spoken(versions)}: it was {what} there, and no longer is"
     for versions in without(over(new, kept), old):
         yield "", f"{spoken(versions)}: it was not {what} there, and is now"
 
@@ -148,7 +148,7 @@ def _type_name(member: Member) -> str:
 
 def _default(change: FieldChange) -> Problems:
     old, new = change.old, change.new
-    # What the parts of a structure default to is told of its fields.
+    # The fields of a structure report their own defaults.
     if _is_alike(old, new) and (old.null_default, old.default) != (new.null_default, new.default):
         yield "", f"the default was {_told(old)} and is {_told(new)} now"
 
@@ -167,7 +167,7 @@ def _existence(change: FieldChange) -> Problems:
     # Tagged fields may come to versions that exist, and their support may end.
     for versions in without(over(old.versions, change.kept), new.versions):
         for plain in without(versions, old.tagged):
-            yield "", f"{spoken(plain)} had it, and {has(plain)} not any more"
+            yield "", f"{spoken(plain)} had it, and no longer {has(plain)} it"
     for versions in without(over(new.versions, change.kept), old.versions):
         for plain in without(versions, new.tagged):
             yield "", f"{spoken(plain)} did not have it, and {has(plain)} now"

@@ -62,14 +62,16 @@ def read_definitions(path: Path) -> Definitions:
         try:
             document = parse_json(_decoded(load()), twice)
         except _UNREADABLE as error:
-            findings.append(Finding(name, "", "definitions.comments", f"no JSON: {_hint(error)}"))
+            findings.append(Finding(name, "", "definitions.comments", f"not JSON: {_hint(error)}"))
             continue
         if alone or (isinstance(document, dict) and any(mark in document for mark in _MARKS)):
             rule = "definitions.field-attributes"
             findings += [Finding(name, "", rule, problem, open=same) for problem, same in twice]
             findings += _add(definitions, path, name, document)
     if not definitions.messages and not findings:
-        raise DefinitionError([Finding(str(path), "", "definitions.field-attributes", "there is no definition in it")])
+        raise DefinitionError(
+            [Finding(str(path), "", "definitions.field-attributes", "it does not contain a definition")]
+        )
     return replace(definitions, findings=tuple(findings))
 
 
@@ -79,7 +81,7 @@ def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list
         return [Finding(name, "", "definitions.field-attributes", "a definition is a JSON object")]
     message, findings = parse_definition(document, name)
     if message is not None and message.name in definitions.messages:
-        hint = f"{message.name} is defined already in {definitions.files[message.name]}"
+        hint = f"{message.name} is already defined in {definitions.files[message.name]}"
         return [*findings, Finding(name, "", "definitions.field-attributes", hint)]
     if message is not None:
         definitions.messages[message.name] = replace(message, origin=str(path))
@@ -166,7 +168,7 @@ _COMMENT = re.compile(r'("[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?)|//[^\n]*')
 def parse_json(text: str, twice: list[tuple[str, bool]] | None = None) -> Any:
     """JSON with // comments to the end of a line, anywhere but in strings.
 
-    A key that stands twice in one object counts as Apache Kafka reads it, the last one; `twice` gets what was
+    Of a key that occurs twice in one object the last one counts, as in Apache Kafka; `twice` gets what was
     wrong, and whether both values are the same. Raises ValueError with line and column.
     """
     notes: list[tuple[str, bool]] = [] if twice is None else twice
@@ -190,7 +192,7 @@ def _twice(pairs: list[tuple[str, Any]], parsed: dict[str, Any]) -> Iterator[tup
         same = all(value == parsed[key] for name, value in pairs if name == key)
         where = f" of {shown(parsed['name'])}" if "name" in parsed else ""
         values = "with one value" if same else "with different values"
-        yield f"the key {shown(key)}{where} stands twice, {values}", same
+        yield f"the key {shown(key)}{where} occurs twice, {values}", same
 
 
 def _number(digits: str) -> int:
@@ -200,4 +202,4 @@ def _number(digits: str) -> int:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -30,7 +30,7 @@ class Finding:
 
 
 SOME = 5
-"""So many of a kind are told, where a broken file could have any number."""
+"""At most so many problems of one kind are reported; a broken file could have any number."""
 
 
 def shown(value: object) -> str:

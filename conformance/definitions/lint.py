@@ -1,6 +1,6 @@
 """Message definitions held against the rules of their document, alone and against an older set.
 
-What the parser cannot read right is its finding already. The rules over what it read are rows of tables, in `set_rules`
+The parser reports what it cannot read. The rules over what it read are rows of tables, in `set_rules`
 and `evolution_rules`. A finding carries the id of its requirement; its level is looked up by whoever has the register.
 """
 
@@ -28,7 +28,7 @@ def lint(path: Path, against: Path | None = None) -> list[Finding]:
     findings = [*definitions.findings, *_alone(definitions)]
     if old is not None:
         findings += _evolved(old, definitions, whole=path.is_dir() or len(definitions.files) > 1)
-    # Structures that stand in several places are looked at in each.
+    # A structure that is used in several places gives the same finding in each.
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.path))
 
 

@@ -134,7 +134,7 @@ class _Parser:
             return None
         key = self.attributes.unquoted("", "definitions.api-key-16-bit", "apiKey", key)
         if type(key) is not int or not -(1 << 15) <= key < 1 << 15:
-            self.attributes.blame("", "definitions.api-key-16-bit", f"apiKey {shown(key)} is no 16-bit number")
+            self.attributes.blame("", "definitions.api-key-16-bit", f"apiKey {shown(key)} is not a 16-bit number")
             return None
         return key
 
@@ -146,7 +146,9 @@ class _Parser:
         if name in self._broken:
             raise Unusable
         if len(self._open) > _DEEPEST:
-            raise self.attributes.refuse(path, "definitions.type-array", f"structures stand more than {_DEEPEST} deep")
+            raise self.attributes.refuse(
+                path, "definitions.type-array", f"structures are nested more than {_DEEPEST} deep"
+            )
         self._open.append(name)
         self._broken.add(name)
         self._structures[name] = self._members(self.attributes.objects(path, row, "fields"), path)
@@ -180,14 +182,14 @@ class _Parser:
     def _unique(self, members: list[Member], path: str) -> None:
         names = Counter(member.name for member in members)
         tags: dict[int, str] = {}
-        hint = "the name stands twice in one structure"
+        hint = "the name occurs twice in one structure"
         for name in (name for name, times in names.items() if times > 1):
             self.attributes.blame(
-                _joined(path, name), "definitions.field-attributes", "the name stands twice in one structure"
+                _joined(path, name), "definitions.field-attributes", "the name occurs twice in one structure"
             )
         for member in members:
             if member.tag is not None and tags.setdefault(member.tag, member.name) != member.name:
-                hint = f"tag {member.tag} is that of {tags[member.tag]} already"
+                hint = f"{tags[member.tag]} already has tag {member.tag}"
                 self.attributes.blame(_joined(path, member.name), "definitions.tag-reuse-forbidden", hint)
 
     def _member(self, row: Row, outer: str) -> Member:
@@ -232,11 +234,11 @@ class _Parser:
                 self.attributes.blame(path, "definitions.type-array", f"a {element} has no fields")
             return
         if not element[:1].isupper() or not NAME.match(element):
-            raise self.attributes.refuse(path, "definitions.type-unknown", f"there is no type {shown(element)}")
+            raise self.attributes.refuse(path, "definitions.type-unknown", f"the type {shown(element)} does not exist")
         if "fields" in row:
             if element in (*self._structures, *self._commons, *self._open, *self._broken):
                 raise self.attributes.refuse(
-                    path, "definitions.type-array", f"a structure {element} is defined already"
+                    path, "definitions.type-array", f"the structure {element} is already defined"
                 )
             self._structure(element, row, path)
         elif element in self._open:
@@ -244,7 +246,9 @@ class _Parser:
         elif element in self._commons:
             self._structure(element, self._commons[element], element)
         else:
-            raise self.attributes.refuse(path, "definitions.type-unknown", f"there is no structure {shown(element)}")
+            raise self.attributes.refuse(
+                path, "definitions.type-unknown", f"the structure {shown(element)} is not defined"
+            )
 
     def _versions(self, path: str, row: Row) -> Versions:
         rule = "definitions.field-attributes"
@@ -261,7 +265,7 @@ class _Parser:
         if given is None:
             return False
         if given != "none" or not sized:
-            hint = f"flexibleVersions {shown(given)}: on a field it is none, and the field string, bytes or records"
+            hint = f"flexibleVersions {shown(given)}: only none is allowed, on a string, bytes or records"
             raise self.attributes.refuse(path, "flexible.declared-per-api", hint)
         return True
 
@@ -270,11 +274,11 @@ class _Parser:
         tag = self.attributes.unquoted(path, rule, "tag", row.get("tag"))
         tagged = self.attributes.versions(path, row, "taggedVersions", rule, NONE)
         if (tag is not None) != bool(tagged):
-            raise self.attributes.refuse(path, rule, "tag and taggedVersions come together")
+            raise self.attributes.refuse(path, rule, "a field has both tag and taggedVersions, or neither")
         if tag is None:
             return None, NONE
         if type(tag) is not int or not 0 <= tag < 1 << 31:
-            raise self.attributes.refuse(path, rule, f"tag {shown(tag)} is no number from 0 to 2147483647")
+            raise self.attributes.refuse(path, rule, f"tag {shown(tag)} is not a number from 0 to 2147483647")
         if tagged.high != LAST:
             self.attributes.blame(path, "definitions.tagged-versions-open-ended", f"taggedVersions {tagged} has an end")
         if not tagged.shared(Versions(self._valid.low, LAST)).within(self._flexible):

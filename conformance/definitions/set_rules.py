@@ -34,7 +34,7 @@ def _shared_api_key(definitions: Definitions) -> Problems:
         if message.kind == "request" and message.api_key is not None:
             owner = owners.setdefault(message.api_key, message.name)
             if owner != message.name:
-                yield message.name, f"apiKey {message.api_key} is that of {owner} already"
+                yield message.name, f"{owner} already has apiKey {message.api_key}"
 
 
 def _other_api_key(definitions: Definitions) -> Problems:

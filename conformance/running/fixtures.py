@@ -82,7 +82,7 @@ def _vectors(catalog: Catalog) -> Iterator[Fixture]:
 
 
 def _log(case: Case) -> Iterator[Fixture]:
-    """The log of a vector that asks for something else than to decode it; none where it stands at an open place."""
+    """The log of a vector with another operation than decode; None for one at an open place."""
     assert case.data is not None
     read = codec.decode("LOG", case.data)
     if read.remarks or any(violation.open for violation in read.violations) or isinstance(case.expect, AnyOf):
@@ -130,7 +130,7 @@ def manifest(entries: Iterable[Fixture]) -> bytes:
 
 
 def write_fixtures(folder: Path) -> int:
-    """Write all fixtures and, last, the manifest; files of an older run that are none any more go. Returns how many.
+    """Write all fixtures and, last, the manifest; delete files that only an older run had. Returns how many.
 
     Other files are left alone. Raises OSError, also when a manifest stands there that is not one of ours.
     """
@@ -148,7 +148,7 @@ def write_fixtures(folder: Path) -> int:
 
 
 def _listed(path: Path) -> set[str]:
-    """The paths in the manifest of an earlier run; none when there is no manifest."""
+    """The paths in the manifest of an earlier run; empty without a manifest."""
     try:
         read = json.loads(path.read_bytes())
         if read["suite"] == SUITE:
@@ -157,7 +157,7 @@ def _listed(path: Path) -> set[str]:
         return set()
     except (ValueError, KeyError, TypeError):
         pass
-    raise FileExistsError(errno.EEXIST, f"this is no manifest of {SUITE}, so it is left as it is", str(path))
+    raise FileExistsError(errno.EEXIST, f"this is not a manifest of {SUITE}, so it is left as it is", str(path))
 
 
 def _remove(path: Path) -> None:

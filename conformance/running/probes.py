@@ -59,7 +59,7 @@ def claim_verdict(case: Case, outcome: Outcome) -> Verdict:
 
 
 def probe_case(op: str, wire: codec.Wire) -> Case | None:
-    """A case about a plain value of a type; None where there is none, or where the operation is not probed."""
+    """A case about a plain value of a type; None for a type without one, and for an operation that is not probed."""
     if op in WHOLE_LOG:
         return _log_probe(op)
     name = wire.name

@@ -78,7 +78,7 @@ class Liar:
 # --- the table ----------------------------------------------------------------------------------------
 
 VALUES = (Reads, Writes, WritesAs, Measures, Converts, Sequences)
-"""Expectations with a value, which nobody meets who shows or accepts none."""
+"""Expectations with a value: a target that shows or accepts no value cannot meet them."""
 
 
 def fails(*requirements: str, level: str = "must") -> tuple[Catch, ...]:

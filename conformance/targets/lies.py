@@ -229,7 +229,7 @@ def third_reading(request: Request, answer: Answer) -> Answer:
 
 @_on("decode", types=["RECORD_BATCH"], refused=True)
 def stop_at_the_count(request: Request, answer: Answer) -> Answer:
-    """Read the counted records and look no further: what stands after them goes unnoticed."""
+    """Read the counted records, and do not notice what follows them."""
     data = bytes.fromhex(request["hex"])
     for more in (1, 2):
         count = min(BATCH_LAYOUT.peek("recordCount", data) + more, (1 << 31) - 1)

@@ -75,7 +75,7 @@ def _json(line: bytes) -> object:
 
 
 def outcome(answer: Answer) -> Outcome:
-    """What an answer says; one that says nothing of the protocol is a `protocol` fault."""
+    """What an answer says; an answer outside the protocol is a `protocol` fault."""
     if "unsupported" in answer:
         return Unsupported(str(answer["unsupported"]))
     if "crash" in answer:
@@ -151,7 +151,7 @@ class Description:
         return bool(bracket) and form in types and self.claims(op, rest[:-1])
 
     def has(self, case: Case) -> bool:
-        """Whether it has the message of a case in that version; a case of another type is none of the question."""
+        """Whether it has the message of a case in that version; True for a case of another type."""
         message = case.request.get("message")
         if message is None or self.messages is None:
             return True

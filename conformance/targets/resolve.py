@@ -30,7 +30,7 @@ SHIM = Path(__file__).with_name("shim.py")
 
 
 class UnknownTarget(UserError):
-    """A target's name that means nothing; the message lists what there is."""
+    """A target's name that is not known; the message lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Adapter:
     setup: tuple[tuple[str, ...], ...] = ()
     gaps: tuple[str, ...] = ()
     base: Path | None = None
-    """The folder of another adapter, whose files it is built from where its own folder has none of that name."""
+    """The folder of another adapter; the build takes from it the files that its own folder does not have."""
 
     @property
     def home(self) -> Path:
@@ -60,7 +60,7 @@ class Adapter:
         return cache / "kafka-conformance" / __version__ / self.name
 
     def missing(self, python: str | None = None) -> list[str]:
-        """What it lacks to run here, a phrase each; with another interpreter its packages are not looked for."""
+        """What it lacks to run here, a phrase each; the packages of another interpreter are not checked."""
         lacking = [f"{tool} on the PATH" for tool in self.tools if not shutil.which(tool)]
         if python is None:
             lacking += [requirement for requirement in self.requires if not _installed(requirement)]

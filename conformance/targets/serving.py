@@ -29,9 +29,9 @@ def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[Request], A
 
 
 def _request(line: bytes) -> Request:
-    """A request as it came; a line that is none becomes one that nobody supports."""
+    """The request of a line; a line that is not a request becomes one that no target supports."""
     try:
         request = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return {"op": f"of a line that is no JSON ({error})"}
-    return request if isinstance(request, dict) else {"op": "of a line that is no object"}
+        return {"op": f"of a line that is not JSON ({error})"}
+    return request if isinstance(request, dict) else {"op": "of a line that is not an object"}

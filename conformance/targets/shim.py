@@ -135,12 +135,12 @@ def dispatch(module, request):
 
 
 def parsed(line):
-    """A request as it came; a line that is none becomes one that nobody supports."""
+    """The request of a line; a line that is not a request becomes one that no target supports."""
     try:
         request = json.loads(line.decode())
     except ValueError as error:
-        return {"op": "of a line that is no JSON (%s)" % error}
-    return request if isinstance(request, dict) else {"op": "of a line that is no object"}
+        return {"op": "of a line that is not JSON (%s)" % error}
+    return request if isinstance(request, dict) else {"op": "of a line that is not an object"}
 
 
 def answer(module, request):

@@ -148,7 +148,7 @@ def written(draw: DrawFn, codec: str | None, sizes: Sizes) -> Values:
     origin = chosen[0]["timestamp"]
     placed = [{**_timed(record, origin), "offset": index} for index, record in enumerate(chosen)]
     if batch["timestampType"]:
-        # The broker's time is that of all of them; what producers said underneath is no application's choice.
+        # The broker's time counts for all records; an application does not choose what producers wrote below it.
         placed = [{**record, "timestamp": origin} for record in placed]
     return dict(whole("RECORD_BATCH", build({**batch, "records": placed})))
 

@@ -78,7 +78,7 @@ def _range(min_value: int | None, max_value: int | None, least: int, most: int) 
     low = least if min_value is None else _integer("min_value", min_value)
     high = most if max_value is None else _integer("max_value", max_value)
     if not least <= low <= high <= most:
-        raise ValueError(f"min_value {low} to max_value {high} is no range within {least} to {most}")
+        raise ValueError(f"min_value {low} to max_value {high} is not a range within {least} to {most}")
     return low, high
 
 
@@ -87,7 +87,7 @@ def sizes_given(min_size: int, max_size: int | None, most: int | None = None) ->
     low = _integer("min_size", min_size)
     high = most if max_size is None else _integer("max_size", max_size)
     if low < 0 or (high is not None and high < low):
-        raise ValueError(f"min_size {low} to max_size {high} is no range of sizes")
+        raise ValueError(f"min_size {low} to max_size {high} is not a range of sizes")
     if most is not None and high is not None and high > most:
         raise ValueError(f"max_size {high} is above the type's limit of {most}")
     return low, high
@@ -145,7 +145,7 @@ def steps_of(write: Callable[[int], bytes], most: int) -> tuple[int, ...]:
 
 
 LONGEST = 1 << 15
-"""Contents longer than any edge below it teach nothing new and slow everybody down."""
+"""A content longer than any edge below this limit shows nothing new and makes tests slow."""
 
 
 @cache

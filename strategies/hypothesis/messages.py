@@ -101,7 +101,7 @@ def _member(message: Message, version: int, member: Member) -> SearchStrategy[An
     if member.is_array:
         flat = member.type in FIXED
         one = tuples(one, (0, None if flat else _MOST), _EDGE_COUNTS if flat else ())
-    # The absent UUID is the zero one: no value of its own.
+    # The zero UUID stands for the absent one, so null is not a value of its own.
     if version in member.nullable and (member.type != "uuid" or member.is_array):
         one = st.none() | one
     return st.just(default_of(message, member)) | one if version in member.tagged else one

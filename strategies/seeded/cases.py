@@ -81,7 +81,7 @@ _ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:
-    """The cases that a generated id names; none when it names none of this version. Raises codec.UnknownType."""
+    """The cases that a generated id names; empty for an id of another version. Raises codec.UnknownType."""
     match = _ID.match(identity)
     if not match or int(match[1]) != VERSION:
         return []

@@ -52,7 +52,7 @@ class _Partition:
         self.end = last_offset(entry) + 1 + self.choices.pick((0, 0, 0, 0, 1, 7))
 
     def batch(self, producer: int, *, transactional: bool) -> None:
-        """A batch of a producer (-1 is none); a transactional one begins a transaction if none is under way."""
+        """A batch of a producer (-1: without an id); a transactional one begins a transaction unless one is open."""
         choices, count = self.choices, self.choices.pick((1, 1, 2, 3, 5))
         stamp = _EPOCH_MS + choices.below(1000)
         sequence = self.sequences.setdefault(producer, choices.pick((0, 0, 5, (1 << 31) - 2))) if producer >= 0 else -1

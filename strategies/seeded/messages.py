@@ -48,7 +48,7 @@ class _Drawer:
         return values
 
     def _member(self, member: Member, depth: int) -> object:
-        # The absent UUID is the zero one: no value of its own.
+        # The zero UUID stands for the absent one, so null is not a value of its own.
         nullable = self._version in member.nullable and (member.type != "uuid" or member.is_array)
         if nullable and self._dice.chance(20):
             return None

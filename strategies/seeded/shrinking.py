@@ -29,7 +29,7 @@ class Budget:
         self._until = time.monotonic() + seconds
 
     def spend(self) -> bool:
-        """Take one question; False when there is none left."""
+        """Take one question; False when no question is left."""
         self._left -= 1
         return self._left >= 0 and time.monotonic() < self._until
 

@@ -67,7 +67,7 @@ TAGS = "tagged-needs-tag-and-versions"
 FITS = "custom-default-fits-type"
 ONE_SET = {
     # what it is: (definitions, requirement, path, level)
-    "a file that is no JSON": (['{"name": }'], "comments", "", "must"),
+    "a file that is not JSON": (['{"name": }'], "comments", "", "must"),
     "a comment of another kind": (['{"name": "X" /* here */}'], "comments", "", "must"),
     "an api key of 17 bits": ([message(apiKey=32768)], "api-key-16-bit", "", "must"),
     "a request without an api key": ([message(apiKey=None)], "api-key-16-bit", "", "must"),
@@ -711,7 +711,7 @@ def test_real_definitions_that_are_damaged_are_reported(rule, source, real, tmp_
 
 def test_every_rule_at_must_or_should_has_its_damage():
     broken = {case[-3] for case in (*ONE_SET.values(), *TWO_SETS.values()) if case[-1] != "open"}
-    # Text that is no JSON is none of a definition.
+    # Text that is not JSON is not part of a definition.
     assert broken - {"comments"} == set(DAMAGE)
 
 
@@ -749,17 +749,17 @@ def test_all_findings_of_a_folder_come_at_once_with_file_path_requirement_and_le
     assert done.returncode == 1
     why = "Expecting property name enclosed in double quotes"
     assert done.stdout.splitlines() == [
-        "new/0.json: A: there is no type 'int24' (definitions.type-unknown, must)",
-        "new/0.json: B: default '1': true or false (definitions.custom-default-fits-type, must)",
+        "new/0.json: A: the type 'int24' does not exist (definitions.type-unknown, must)",
+        "new/0.json: B: default '1': expected true or false (definitions.custom-default-fits-type, must)",
         "new/1.json: C: a int32 has no fields (definitions.type-array, must)",
-        f"new/2.json: no JSON: {why}: line 1 column 2 (char 1) (definitions.comments, must)",
+        f"new/2.json: not JSON: {why}: line 1 column 2 (char 1) (definitions.comments, must)",
         "4 findings (4 must)",
     ]
     report = json.loads((tmp_path / "found.json").read_text())
     assert report["summary"] == {"must": 4, "should": 0, "may": 0, "open": 0}
     assert report["findings"][0] == {
         **{"file": "new/0.json", "path": "A", "requirement": "definitions.type-unknown", "level": "must"},
-        "problem": "there is no type 'int24'",
+        "problem": "the type 'int24' does not exist",
     }
 
 
@@ -768,7 +768,7 @@ def test_all_findings_of_a_folder_come_at_once_with_file_path_requirement_and_le
     [
         (("nowhere",), "nowhere"),
         (("nowhere.jar",), "nowhere.jar"),
-        (("empty",), "no definition"),
+        (("empty",), "not contain a definition"),
         (("new", "--against", "nowhere"), "nowhere"),
         (("new", "--against", "broken"), "broken/0.json: A"),
         (("new", "--fail-on", "may"), "may"),
@@ -787,7 +787,7 @@ def test_wrong_usage_gets_one_error_and_status_2(arguments, named, tmp_path):
 
 
 def test_definitions_without_any_message_are_an_error(tmp_path):
-    with pytest.raises(DefinitionError, match="no definition"):
+    with pytest.raises(DefinitionError, match="not contain a definition"):
         lint(written(tmp_path / "new", ["[]", '{"dependencies": {}}']))
 
 
