@@ -79,7 +79,7 @@ definitions = click.option(
     "--definitions",
     type=PATH,
     metavar="PATH",
-    help="Message definitions: a folder, a file, or a jar or zip that holds them.",
+    help="Message definitions, besides the shipped ones or in their place: a folder, a file, a jar or a zip.",
 )
 vectors = click.option("--vectors", multiple=True, type=PATH, metavar="DIR", help="A further folder of vectors.")
 known_failures = click.option(

@@ -172,7 +172,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
     """The cases that are asked for, at least one. Raises UsageError or UnknownType."""
     if options.own_case is not None:
         return [own_case(options.own_case, catalog)]
-    cases = selected_cases(options.selection, catalog)
+    cases = selected_cases(options.selection, catalog, options.targets)
     if not cases:
         raise UserError("the selection matches no case (see `conformance list`)")
     return cases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,15 +13,17 @@ from conformance.errors import UsageError
 from conformance.running.known_failures import Known, read_known
 from conformance.running.policy import FailurePolicy
 from conformance.running.probes import probe_case
+from conformance.running.selection import claimed_messages
 from conformance.strategies.seeded.cases import case_of, generated_cases, types_for
 from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.targets.protocol import Description
 from conformance.targets.session import Allowance
 
 
 class SelectedCases:
     """The cases and properties that the options select, what a target is allowed, and which failures count.
 
-    Raises FileError for a file that cannot be read, and UsageError where nothing is selected.
+    Messages are added once the targets can be asked. Raises FileError for a file that cannot be read.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -35,11 +37,10 @@ class SelectedCases:
         self._count, self._seed = option("kafka_generated"), option("kafka_seed")
         named = [case for pattern in self._patterns for case in case_of(pattern, self.catalog)]
         self.cases, self.properties = named, []
-        if not named or len(named) != len(self._patterns):
+        self._is_named = len(named) == len(self._patterns) > 0
+        if not self._is_named:
             self.cases = [*select(self.catalog.cases.values(), self._patterns), *named]
             self.properties = self._types() if self._count else []
-        if not (self.cases or self.properties):
-            raise UsageError("--kafka-select", "the selection matches no case (see `conformance list`)")
 
     def _is_of_one_case(self, entry: Known, targets: Sequence[str]) -> bool:
         """Whether a known failure names one case of one target only: it is stale as soon as that case passes."""
@@ -53,6 +54,19 @@ class SelectedCases:
         by_type = [pattern for pattern in self._patterns if pattern.startswith("type:")]
         certain = types_for(by_type) if by_type or not self._patterns else []
         return [name for name in types_for(self._patterns) if name in certain or self.generated(name)]
+
+    def add_messages(self, describe: Callable[[], Iterable[Description]]) -> None:
+        """Add the properties of the messages that targets say they have. `describe` starts them, where it is called.
+
+        Raises CannotStart, and UsageError where nothing is selected.
+        """
+        if self._count and not self._is_named:
+            by_type = [pattern for pattern in self._patterns if pattern.startswith("type:")]
+            names = claimed_messages(self._patterns, (), describe)
+            certain = set(types_for(by_type, names)) if by_type or not self._patterns else set()
+            self.properties += [name for name in names if name in certain or self.generated(name)]
+        if not (self.cases or self.properties):
+            raise UsageError("--kafka-select", "the selection matches no case (see `conformance list`)")
 
     def generated(self, name: str) -> list[Case]:
         """The selected cases among the generated ones of a type."""

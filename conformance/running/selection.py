@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from conformance.cases.catalog import Catalog, as_of, select
 from conformance.cases.model import Case
 from conformance.codec.message_definition import Message
+from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
 from conformance.strategies.seeded.cases import case_of, generated_cases, message_types, types_for
+from conformance.targets.protocol import Description
+from conformance.targets.session import CannotStart
+from conformance.targets.target import TargetSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +30,14 @@ class Selection:
     """Generated cases per type."""
     seed: int = 0
     messages: tuple[Message, ...] = ()
-    """Messages for which cases are generated too."""
+    """Messages for which cases are generated besides the shipped ones, or in their place."""
 
 
-def selected_cases(selection: Selection, catalog: Catalog) -> list[Case]:
-    """The cases of a selection, in order: vectors, then generated ones. Raises UsageError."""
+def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> list[Case]:
+    """The cases of a selection, in order: vectors, then generated ones. Raises UsageError.
+
+    Cases are generated of the messages and versions that one of the targets, at least, says it has.
+    """
     cases = list(catalog.cases.values())
     if selection.as_of is not None:
         try:
@@ -38,7 +48,32 @@ def selected_cases(selection: Selection, catalog: Catalog) -> list[Case]:
     named = [case for pattern in selection.patterns for case in case_of(pattern, catalog)]
     if len(named) == len(selection.patterns) > 0:
         return named
-    if selection.as_of is None:
-        names = types_for(selection.patterns, message_types(selection.messages))
+    if selection.as_of is None and selection.generated:
+        names = types_for(selection.patterns)
+        names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
         cases += generated_cases(names, selection.generated, selection.seed, catalog)
     return select(cases, selection.patterns) + [case for case in named if case not in cases]
+
+
+def claimed_messages(
+    patterns: Sequence[str], messages: Iterable[Message], describe: Callable[[], Iterable[Description]]
+) -> list[str]:
+    """The messages in a version, as types, whose generated cases a selection may match and some target says it has.
+
+    They are the shipped messages, and `messages`, which replace those of their names. `describe` is called only where
+    the selection may match any: it starts targets.
+    """
+    known = types_with(messages).messages.values()
+    wanted = set(types_for(patterns, message_types(known)))
+    if wanted.isdisjoint(message_types(known)):
+        return []
+    described = list(describe())
+    claimed = message_types(known, lambda name, version: any(one.has_message(name, version) for one in described))
+    return [name for name in claimed if name in wanted]
+
+
+def _descriptions(targets: Iterable[TargetSpec]) -> Iterator[Description]:
+    """What the targets that can be started say of themselves."""
+    for spec in targets:
+        with closing(spec.open()) as target, suppress(CannotStart):
+            yield target.describe()

@@ -153,9 +153,13 @@ class Description:
     def has(self, case: Case) -> bool:
         """Whether it has the message of a case in that version; True for a case of another type."""
         message = case.request.get("message")
-        if message is None or self.messages is None:
-            return True
-        return message in self.messages and case.request["version"] in self.messages[message]
+        return message is None or self.has_message(message, case.request["version"])
+
+    def has_message(self, message: str, version: int) -> bool:
+        """Whether it has a message in a version; a codec that takes any definition has them all."""
+        if not any("MESSAGE" in types for types in self.supports.values()):
+            return False
+        return self.messages is None or (message in self.messages and version in self.messages[message])
 
     def unused(self, case: Case) -> str:
         """The call that a case would judge and that nothing runs through; empty when it is worth judging."""

@@ -42,9 +42,14 @@ _OF_MESSAGES = 4
 """A message in a version is one of hundreds: of such types a share of the generated cases is made."""
 
 
-def message_types(messages: Iterable[Message]) -> list[str]:
-    """Every message in every version it has, as types."""
-    return [type_name(message.name, version) for message in messages for version in message.valid]
+def message_types(messages: Iterable[Message], has: Callable[[str, int], bool] = lambda *_: True) -> list[str]:
+    """Every message in every version it has, as types; with `has`, only those that it names."""
+    return [
+        type_name(message.name, version)
+        for message in messages
+        for version in message.valid
+        if has(message.name, version)
+    ]
 
 
 def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]:
@@ -70,11 +75,18 @@ def type_of(name: str) -> str:
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
     """`count` generated cases for each type, in order, with the encode cases of those that are values.
 
-    Of messages in a version it is a quarter, rounded up.
+    Of a message in a version it is a quarter, and of a shipped message a quarter over all its versions; rounded up.
     """
     for name in names:
-        for index in range(-(-count // _OF_MESSAGES) if name.startswith("MESSAGE<") else count):
+        for index in range(_share(catalog.types.wire(name), count) if name.startswith("MESSAGE<") else count):
             yield from cases_at(name, seed, index, catalog)
+
+
+def _share(wire: codec.Wire, count: int) -> int:
+    """How many of `count` cases are made of a message in a version."""
+    assert isinstance(wire, codec.MessageWire)
+    versions = len(list(wire.message.valid)) if wire.message.is_shipped else 1
+    return -(-count // (_OF_MESSAGES * versions))
 
 
 _ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode|:skewed)?\Z")

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import Case
+from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.campaign.executor import Task
@@ -75,7 +76,9 @@ def _campaign(options: CampaignOptions, catalog: Catalog) -> Campaign:
     """The campaign that the options ask for. Raises UsageError or FileError."""
     if wrong := [pattern for pattern in options.select if not pattern.startswith("type:")]:
         raise UsageError("--select", f"a campaign selects types, type:…, not {wrong[0][:60]!r}")
-    names = types_for(options.select, message_types(options.messages))
+    # The shipped messages, most of all types, are asked where they are selected.
+    messages = types_with(options.messages).messages.values() if options.select else options.messages
+    names = types_for(options.select, message_types(messages))
     if not names:
         raise UsageError("--select", f"no type matches {' or '.join(options.select)[:60]!r}")
     return Campaign(

@@ -1,0 +1,104 @@
+"""Which generated cases of messages a run makes: of what its targets say they have."""
+
+import pytest
+
+from conformance.cases.catalog import read_catalog
+from conformance.cases.model import Kind
+from conformance.codec.message_definition import Versions
+from conformance.definitions.parser import parse_definition
+from conformance.definitions.shipped import shipped_types
+from conformance.running.executor import judge_target
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import TargetRun
+from conformance.running.selection import Selection, claimed_messages, selected_cases
+from conformance.strategies.seeded.cases import TYPES
+from conformance.targets.protocol import Description
+from conformance.targets.resolve import target_spec
+from conformance.targets.session import Allowance
+
+SHIPPED = shipped_types().messages
+
+
+def describing(**messages):
+    """A target that has the messages in these versions."""
+    claimed = {name: Versions(*versions) for name, versions in messages.items()}
+    return Description("", supports={"decode": frozenset(["MESSAGE"])}, messages=claimed)
+
+
+GENERIC = Description("", supports={"encode": frozenset(["MESSAGE"])})
+WITHOUT = Description("", supports={"decode": frozenset(["INT8"])})
+
+
+def test_a_run_makes_cases_of_the_messages_and_versions_that_one_of_its_targets_has():
+    targets = [describing(FetchRequest=(4, 5)), describing(FetchRequest=(5, 6), Nobody=(0, 9)), WITHOUT]
+    assert claimed_messages([], (), lambda: targets) == [f"MESSAGE<FetchRequest,{version}>" for version in (4, 5, 6)]
+
+
+def test_a_generic_codec_gets_all_shipped_messages_and_a_target_without_messages_gets_none():
+    of_all = claimed_messages([], (), lambda: [GENERIC])
+    assert len(of_all) == sum(len(list(message.valid)) for message in SHIPPED.values())
+    assert claimed_messages([], (), lambda: [WITHOUT]) == claimed_messages([], (), list) == []
+
+
+def test_a_selection_narrows_the_messages():
+    found = claimed_messages(["type:MESSAGE<Sasl*Request,1>", "varint/zero"], (), lambda: [GENERIC])
+    assert found == ["MESSAGE<SaslAuthenticateRequest,1>", "MESSAGE<SaslHandshakeRequest,1>"]
+
+
+def test_no_target_is_started_for_a_selection_without_messages():
+    assert claimed_messages(["type:INT8", "varint/*"], (), lambda: pytest.fail("it was asked")) == []
+
+
+def own(name, valid):
+    message, findings = parse_definition(
+        {"name": name, "type": "data", "validVersions": valid, "flexibleVersions": "none", "fields": []}
+    )
+    assert not findings
+    return message
+
+
+def test_definitions_add_messages_and_replace_shipped_ones():
+    found = claimed_messages([], [own("Own", "0-1"), own("EndTxnMarker", "3-4")], lambda: [GENERIC])
+    assert {"MESSAGE<Own,0>", "MESSAGE<Own,1>", "MESSAGE<EndTxnMarker,3>", "MESSAGE<EndTxnMarker,4>"} <= {*found}
+    assert "MESSAGE<EndTxnMarker,0>" not in found
+
+
+@pytest.mark.parametrize(
+    ("messages", "name", "count"),
+    [((), "MESSAGE<EndTxnMarker,0>", 50), ((), "MESSAGE<SaslHandshakeRequest,1>", 25), (["1-4"], "MESSAGE<Own,4>", 50)],
+)
+def test_a_quarter_is_made_of_a_shipped_message_over_its_versions_and_of_any_other_in_each(messages, name, count):
+    messages = tuple(own("Own", valid) for valid in messages)
+    selection = Selection((f"type:{name}",), messages=messages)
+    cases = selected_cases(selection, read_catalog((), messages), [target_spec("reference", None, Allowance())])
+    assert len({case.id.partition(":")[0] for case in cases}) == count
+
+
+def test_a_target_that_cannot_be_started_has_no_messages(catalog):
+    dead = target_spec("command:false", None, Allowance())
+    cases = selected_cases(Selection(generated=1), catalog, [dead])
+    generated = [case for case in cases if case.id.startswith("gen/")]
+    assert {case.id.split("/")[2] for case in generated} <= set(TYPES)
+    assert generated
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "kio", "kafka-clients"])
+def test_at_least_20_messages_that_every_client_speaks_are_judged_without_an_option(name, catalog, request):
+    if name == "kafka-clients":
+        request.getfixturevalue("kafka_clients")
+    spec, run = target_spec(name, None, Allowance()), TargetRun(name)
+    # The first of the cases that are made without an option.
+    cases = [case for case in selected_cases(Selection(generated=4), catalog, [spec]) if case.id.startswith("gen/")]
+    judge_target(
+        spec,
+        run,
+        [case for case in cases if case.type.startswith("MESSAGE<")],
+        catalog.requirements,
+        FailurePolicy(),
+    )
+    judged = {
+        result.case.request["message"]
+        for result in run.results
+        if result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL)
+    }
+    assert len(judged & set(SHIPPED)) >= 20
