@@ -157,7 +157,7 @@ DEADLY = [
     ("codec/wire.py", "if at - start == self.limit:", "== -> !="),
     ("codec/primitives.py", '_32 = Groups(32, 5, "varint', "5 -> 6"),
     ("codec/wire.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
-    ("codec/derivations.py", "if computed != found:", "!= -> =="),
+    ("codec/derivations.py", "if computed != stated:", "!= -> =="),
     ("codec/derivations.py", "self.checksum.name", "blame -> pass"),
     ("codec/derivations.py", "cursor.end = cursor.pos + found", "+ -> -"),
     ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),

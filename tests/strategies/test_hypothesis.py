@@ -678,7 +678,7 @@ def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: int8s(max_value=128), ValueError, "min_value -128 to max_value 128 is no range within -128 to 127"),
+        (lambda: int8s(max_value=128), ValueError, "min_value -128 to max_value 128 is not a range within -128 to 127"),
         (lambda: varints(min_value=2, max_value=1), ValueError, "min_value 2 to max_value 1"),
         (lambda: int32s(min_value="1"), TypeError, "min_value must be an int, not '1'"),
         (lambda: int32s(max_value=True), TypeError, "max_value must be an int"),
