@@ -159,7 +159,7 @@ DEADLY = [
     ("codec/wire.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
     ("codec/derivations.py", "if computed != stated:", "!= -> =="),
     ("codec/derivations.py", "self.checksum.name", "blame -> pass"),
-    ("codec/derivations.py", "cursor.end = cursor.pos + found", "+ -> -"),
+    ("codec/derivations.py", "cursor.end = cursor.pos + stated", "+ -> -"),
     ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),
     ("codec/framings.py", "zlib.decompressobj(", "+ -> -"),
     ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
