@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from conformance import codec
-from conformance.cases.catalog import as_of, read_catalog, select, vector_files
+from conformance.cases.catalog import VECTORS, as_of, read_catalog, select, vector_files
 from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.from_vectors import make_cases
@@ -32,6 +32,7 @@ from conformance.errors import FileError
 from conformance.judging.judge import judge
 from conformance.targets import reference
 
+BASES = ("stated", "implied", "settled")
 PLAIN = (
     "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"
     "ffffffffffffffff ffff ffffffff 00000003 10000000026b027600 10000a02026b027600 10001404026b027600"
@@ -453,6 +454,27 @@ def test_a_batch_of_ones_own_is_asked_for_where_the_same_batch_as_a_vector_is(tm
 def test_a_log_is_never_encoded(catalog):
     found = {case.op for case in catalog.cases.values() if case.type == "LOG"}
     assert found == {"decode", "read", "convert", "sequence"}
+
+
+# --- the basis of requirements ------------------------------------------------------------------------
+
+REGISTER = load(VECTORS / "requirements.yaml")
+
+
+def test_every_requirement_says_what_it_rests_on():
+    assert {row["id"]: row.get("basis") for row in REGISTER if row.get("basis") not in BASES} == {}
+
+
+def test_a_settled_requirement_names_the_decision_or_the_class_of_apache_kafka_that_settles_it():
+    settled = [row for row in REGISTER if row["basis"] == "settled"]
+    named = [row for row in settled if "decisions#" in " ".join((*row["source"], row.get("why", "")))]
+    by_code = [row for row in settled if all(source.startswith("apache-kafka#") for source in row["source"])]
+    assert [row["id"] for row in settled if row not in named and row not in by_code] == []
+
+
+def test_what_only_the_decisions_say_is_neither_stated_nor_implied():
+    rows = [row for row in REGISTER if all(name.startswith(("decisions#", "apache-kafka#")) for name in row["source"])]
+    assert {row["id"]: row["basis"] for row in rows if row["basis"] != "settled"} == {}
 
 
 # --- selection ----------------------------------------------------------------------------------------
