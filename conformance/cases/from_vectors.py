@@ -27,7 +27,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.log import codecs_and_magics
-from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, unknown_fields
+from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, parse_known
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
@@ -89,12 +89,8 @@ def _readings(vector: Vector) -> Iterator[Reads | Refuses]:
 
 
 def _parse(vector: Vector, given: object) -> Value:
-    notation = vector.wire.notation
-    unknown = unknown_fields(notation, given)
-    if unknown:
-        raise vector.error(f"value: {unknown[0]} is not a field of {vector.type}")
     try:
-        return notation.parse(given)
+        return parse_known(vector.wire.notation, given, vector.type)
     except NotationError as error:
         raise vector.error(f"value: {error}") from None
 

@@ -6,7 +6,7 @@ from conformance import codec
 from conformance.cases.log_questions import softened
 from conformance.cases.model import ERRORS, AnyOf, Converts, Delivers, NotAsked, Question, Request, Sequences, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.codec.notation import Fields, ListOf, NotationError, unknown_fields
+from conformance.codec.notation import Fields, ListOf, NotationError, parse_known
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.sequences import ANSWERS
 from conformance.semantics.visibility import ISOLATIONS, VIEW
@@ -97,9 +97,10 @@ def _asked(row: Request, parts: Request) -> Question:
 
 def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) -> None:
     """Raise NotationError where a stated answer has unknown fields, or differs from the computed one."""
-    unknown = unknown_fields(notation, stated)
-    if unknown:
-        raise NotationError(f"value: {unknown[0]} is not a field of the answer")
-    path = next(notation.mismatches(notation.parse(stated), computed), None)
+    try:
+        value = parse_known(notation, stated, "the answer")
+    except NotationError as error:
+        raise NotationError(f"value: {error}") from None
+    path = next(notation.mismatches(value, computed), None)
     if path:
         raise NotationError(f"value: it differs from the bytes at {path}")

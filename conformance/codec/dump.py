@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -31,12 +31,12 @@ class Line:
     marks: tuple[Violation, ...] = ()
     parts: tuple[str, ...] = ()
     """Further fields that lie in the same bytes (the flags of the attributes)."""
+    hex: str = field(init=False)
+    """Its bytes as digits, cut after a row."""
 
-    @property
-    def hex(self) -> str:
-        """Its bytes as digits, cut after a row."""
-        shown = self.data[:_ROW].hex(" ")
-        return shown + (f" … {len(self.data)} bytes" if len(self.data) > _ROW else "")
+    def __post_init__(self) -> None:
+        further = f" … {len(self.data)} bytes" if len(self.data) > _ROW else ""
+        object.__setattr__(self, "hex", self.data[:_ROW].hex(" ") + further)
 
 
 def annotate(type_: Wire | str, data: bytes) -> tuple[Decoded, list[Line]]:

@@ -10,6 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from conformance.errors import UserError
@@ -291,6 +292,41 @@ class Fields:
         return actual is not UNSHOWN and any(
             notation.observed(actual[name]) for name, notation in self.fields.items() if name in actual
         )
+
+
+_MOST = 100
+"""Differences that a comparison tells at most: the one that a case is about is among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a target showed of a value, held against the value that was expected."""
+
+    mismatches: tuple[str, ...]
+    """The paths at which they differ, the first hundred."""
+    unshown: tuple[str, ...]
+    """Dotted paths, without indexes, of what was expected and left out."""
+    observed: bool
+    """Whether the target showed anything of the value."""
+
+
+def compare(notation: Any, expected: Any, actual: Any) -> Comparison:
+    """Hold a value, which may be UNSHOWN or lack parts, against the expected one, of which nothing may be known."""
+    observed = notation.observed(actual)
+    if actual is UNSHOWN:
+        return Comparison((), ("value",), observed)
+    if expected is UNSHOWN:
+        return Comparison((), (), observed)
+    mismatches = tuple(islice(notation.mismatches(expected, actual), _MOST))
+    return Comparison(mismatches, tuple(unshown_paths(notation, expected, actual)), observed)
+
+
+def parse_known(notation: Any, given: Any, what: str) -> Any:
+    """Parse a value that may name no field but those of the notation; `what` it is a value of. Raises NotationError."""
+    unknown = unknown_fields(notation, given)
+    if unknown:
+        raise NotationError(f"{unknown[0]} is not a field of {what}")
+    return notation.parse(given)
 
 
 def unshown_paths(notation: Any, expected: Any, actual: Any, path: str = "") -> list[str]:

@@ -6,8 +6,8 @@ It judges in layers: did it answer, accepted or refused, value, bytes consumed o
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 
 from conformance import codec
 from conformance.cases.encoding import FREE_FIELDS
@@ -36,7 +36,7 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.log import rule_of
-from conformance.codec.notation import UNSHOWN, NotationError, unshown_paths
+from conformance.codec.notation import UNSHOWN, Comparison, NotationError, compare
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.logs import judge_converted, judge_read, judge_sequence
 from conformance.semantics.visibility import View
@@ -125,8 +125,8 @@ def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
     """The value and the bytes consumed as the answer shows them; raises NotationError."""
     if case.op != "decode":
         return UNSHOWN, None
-    value = case.wire.notation.parse(answer["value"]) if "value" in answer else UNSHOWN
-    return value, _count(answer, "consumed") if "consumed" in answer else None
+    consumed = _count(answer, "consumed") if "consumed" in answer else None
+    return case.wire.notation.parse(answer["value"]) if "value" in answer else UNSHOWN, consumed
 
 
 def _count(answer: Answer, name: str) -> int:
@@ -148,25 +148,23 @@ def _written(answer: Answer) -> bytes:
 
 def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
-    differs = _difference(case, reading, value, consumed)
+    comparison = compare(case.wire.notation, reading.value, value)
+    differs = _difference(case, reading, comparison, consumed)
     if differs is not None:
         return differs
-    unobserved = _unobserved(case, reading, value, consumed)
+    unobserved = (*comparison.unshown, *(["consumed"] if consumed is None else []))
     about = [path for path in case.about if _touches(path, unobserved)]
     if about:
         return Verdict(Kind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
-    notation = case.wire.notation
     # A message without fields in its version is shown by an empty object.
-    if not case.about and not notation.observed(value) and not value == reading.value == {}:
+    if not case.about and not comparison.observed and not value == reading.value == {}:
         return Verdict(Kind.SKIP, "unobserved: the target shows no value", unobserved=unobserved)
     return Verdict(Kind.PASS, unobserved=unobserved) if unobserved else PASSED
 
 
-def _difference(case: Case, reading: Reads, value: Value, consumed: int | None) -> Verdict | None:
-    if value is not UNSHOWN and reading.value is not UNSHOWN:
-        differs = _value_difference(case, reading.value, value)
-        if differs is not None:
-            return differs
+def _difference(case: Case, reading: Reads, comparison: Comparison, consumed: int | None) -> Verdict | None:
+    if comparison.mismatches:
+        return _value_difference(case, reading.value, comparison.mismatches)
     if reading.consumed is None:
         return _impossible(case, consumed)
     if consumed not in (None, reading.consumed):
@@ -182,19 +180,11 @@ def _impossible(case: Case, consumed: int | None) -> Verdict | None:
     return Verdict(Kind.FAIL, f"{consumed} bytes consumed of {most}", path="consumed")
 
 
-_MOST = 100
-"""Differences looked at for one that the case is about."""
-
-
-def _value_difference(case: Case, expected: Value, actual: Value) -> Verdict | None:
-    """The difference to report: one that the case is about if there is any.
+def _value_difference(case: Case, expected: Value, paths: Sequence[str]) -> Verdict:
+    """The difference to report, of values that differ at these paths: one that the case is about if there is any.
 
     Another field's difference is a fault all the same, but against the requirement that says what that field is.
     """
-    notation = case.wire.notation
-    paths = list(islice(notation.mismatches(expected, actual), _MOST))
-    if not paths:
-        return None
     path = next((path for path in paths if _is_about(case, path)), None)
     requirement = "" if path else rule_of(case.type, paths[0], expected)
     path = path or paths[0]
@@ -213,15 +203,6 @@ def _is_about(case: Case, path: str) -> bool:
     return any(plain == about or plain.startswith(about + ".") for about in case.about)
 
 
-def _unobserved(case: Case, reading: Reads, value: Value, consumed: int | None) -> tuple[str, ...]:
-    missing = [] if consumed is not None else ["consumed"]
-    if value is UNSHOWN:
-        return ("value", *missing)
-    if reading.value is UNSHOWN:
-        return tuple(missing)
-    return (*unshown_paths(case.wire.notation, reading.value, value), *missing)
-
-
 def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
     """Whether a path, or something around it, was left out."""
     if path == "consumed":
@@ -236,7 +217,7 @@ def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: Answer) ->
     wrong = []
     for reading in readings:
         if isinstance(reading, Reads):
-            differs = _difference(case, reading, value, consumed)
+            differs = _difference(case, reading, compare(case.wire.notation, reading.value, value), consumed)
             if differs is None:
                 if value is UNSHOWN:
                     return Verdict(Kind.SKIP, "unobserved: the target shows no value")
@@ -295,8 +276,11 @@ def _compare_meaning(case: Case, value: Value, written: bytes) -> Verdict:
 
 
 def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | None:
-    differs = _value_difference(case, expected, meant)
-    return None if differs is None else replace(differs, detail=f"{differs.detail} in what was written")
+    paths = compare(case.wire.notation, expected, meant).mismatches
+    if not paths:
+        return None
+    differs = _value_difference(case, expected, paths)
+    return replace(differs, detail=f"{differs.detail} in what was written")
 
 
 def _compare_sets(case: Case, value: Value, read: codec.Decoded, written: bytes) -> Verdict:

@@ -26,11 +26,14 @@ class Result:
     """It breaks a requirement that Apache Kafka itself does not meet."""
     via: str = ""
     """The call that was judged and whose door it is, where the target says so and did not pass."""
+    requirement: str = field(init=False)
+    """The requirement that the verdict is about."""
+    failed: bool = field(init=False)
+    """Whether the target broke the requirement, whatever its level."""
 
-    @property
-    def requirement(self) -> str:
-        """The requirement that the verdict is about."""
-        return self.verdict.requirement or self.case.requirement
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requirement", self.verdict.requirement or self.case.requirement)
+        object.__setattr__(self, "failed", self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT))
 
     @property
     def also(self) -> tuple[str, ...]:
@@ -41,11 +44,6 @@ class Result:
     def is_unexpected(self) -> bool:
         """Whether it counts and is not a known failure: one such result makes the exit status 1."""
         return self.counts and not self.known
-
-    @property
-    def failed(self) -> bool:
-        """Whether the target broke the requirement, whatever its level."""
-        return self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
 
 
 def with_door(result: Result, described: Description | None) -> Result:

@@ -100,7 +100,12 @@ def _installed(requirement: str) -> bool:
 
 def adapters() -> dict[str, Adapter]:
     """The bundled adapters by name. Raises FileError for a target.yaml that cannot be used."""
-    return {path.parent.name: _adapter(path) for path in sorted(ADAPTERS.glob("*/target.yaml"))}
+    return {name: _adapter(path) for name, path in _descriptions().items()}
+
+
+def _descriptions() -> dict[str, Path]:
+    """The `target.yaml` of each bundled adapter, by its name, which is the folder's."""
+    return {path.parent.name: path for path in sorted(ADAPTERS.glob("*/target.yaml"))}
 
 
 _SHAPE: dict[str, type] = {
@@ -190,16 +195,17 @@ def resolve(target: str, python: str | None = None) -> Launch:
         if not rest:
             raise UnknownTarget(f"{target}: name a module, module:dotted.name or module:./file.py")
         return Launch(target, (interpreter, str(SHIM), rest))
-    known = adapters()
+    known = _descriptions()
     if target not in known:
         raise UnknownTarget(
             f"there is no target {target!r}: it is reference, {', '.join(known)}, module:NAME, module:./FILE.py or "
             "command:COMMAND LINE"
         )
-    lacking = known[target].missing(python)
+    adapter = _adapter(known[target])
+    lacking = adapter.missing(python)
     if lacking:
         raise UnknownTarget(f"{target} cannot run here, it lacks {', '.join(lacking)}")
-    return known[target].launch(interpreter)
+    return adapter.launch(interpreter)
 
 
 def _command(target: str, line: str) -> tuple[str, ...]:
