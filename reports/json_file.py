@@ -68,6 +68,7 @@ def _result(result: Result) -> dict[str, object]:
         "type": case.type,
         "requirement": result.requirement,
         "level": result.level,
+        "basis": result.basis or None,
         "upstream": "differs" if case.disputed or result.disputed else None,
         "verdict": str(result.verdict.kind),
         "known": result.known,

@@ -53,7 +53,8 @@ def _stale(name: str, reason: str) -> TestCase:
 def _case(result: Result) -> TestCase:
     case = TestCase(result.case.id, clean(result.target))
     verdict = result.verdict
-    message = clean(f"{result.requirement} ({result.level}): {verdict.detail}")
+    why = ", ".join(filter(None, (result.level, result.basis)))
+    message = clean(f"{result.requirement} ({why}): {verdict.detail}")
     if section_of(result) is Section.FAULTS:
         case.result = [Error(message, "protocol")]
     elif result.is_unexpected:

@@ -70,7 +70,7 @@ def _heading(name: str, level: str, requirement: Requirement | None) -> Renderab
     head = Text.assemble((name, "bold"), "  ", (level, _STYLES[level]))
     if requirement is None:
         return head
-    head.append("  " + ", ".join(requirement.source), style="dim")
+    head.append("  ".join(("", requirement.basis, ", ".join(requirement.source))), style="dim")
     return Group(head, _indented(Text(requirement.statement, style="italic")))
 
 
@@ -186,10 +186,11 @@ def case_report(case: Case, requirement: Requirement, lines: Sequence[Line], exp
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
+    judged = f"{requirement.level}, {requirement.basis}{', upstream differs' if case.disputed else ''}"
     rows = {
         "case": f"{case.id} ({case.op} {case.type})",
         "expected": expected,
-        "requirement": f"{requirement.id} ({requirement.level}{', upstream differs' if case.disputed else ''})",
+        "requirement": f"{requirement.id} ({judged})",
         "says": requirement.statement,
         "documents": ", ".join(requirement.source),
         "settled": f"{requirement.settled}: {requirement.why}" if requirement.settled else "",

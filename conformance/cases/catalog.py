@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -88,6 +88,11 @@ def _matcher(pattern: str) -> Callable[[Case], bool]:
     if colon and attribute in ("requirement", "level"):
         return lambda case: fnmatchcase(getattr(case, attribute), rest)
     return lambda case: fnmatchcase(case.id, pattern)
+
+
+def of_bases(cases: Iterable[Case], bases: Collection[str], requirements: Mapping[str, Requirement]) -> list[Case]:
+    """The cases whose requirement has one of these bases; all cases where no basis is named."""
+    return [case for case in cases if not bases or requirements[case.requirement].basis in bases]
 
 
 def as_of(cases: Iterable[Case], version: str) -> list[Case]:

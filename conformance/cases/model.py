@@ -19,6 +19,8 @@ Answer = dict[str, Any]
 """An answer of the line protocol, in notation."""
 
 LEVELS = ("must", "should", "may", "informative")
+BASES = ("stated", "implied", "settled")
+"""What a requirement rests on: the words of a document, what they imply, or what Apache Kafka does."""
 ERRORS = ("malformed", "corrupt", "unsupported-codec", "invalid-value", "other")
 ROBUSTNESS = "robustness.answers"
 

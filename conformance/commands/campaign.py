@@ -43,6 +43,7 @@ from conformance.targets.session import Allowance
 @shared.definitions
 @shared.known_failures
 @shared.fail_on
+@shared.basis
 @shared.strict
 @shared.report_files
 @shared.quiet
@@ -61,12 +62,13 @@ def command(**given: Any) -> ExitStatus:
 def _options(given: dict[str, Any]) -> CampaignOptions:
     """The options from click's parameters. Raises UsageError or FileError."""
     path: Path | None = given["known_failures"]
+    known = read_known(path) if path is not None else ()
     return CampaignOptions(
         given["targets"],
         given["cases"],
         given["out"],
         Allowance(timeout=given["timeout"], memory=given["memory"]),
-        FailurePolicy(given["fail_on"], given["strict"], read_known(path) if path is not None else ()),
+        FailurePolicy(given["fail_on"], given["strict"], known, given["basis"]),
         given["seed"],
         SparkOptions(given["master"], given["conf"]),
         given["select"],

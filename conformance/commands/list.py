@@ -19,7 +19,7 @@ from conformance.errors import UserError
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="As in run.")
 @shared.vectors
 def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
-    """List cases, or requirements with level, document section and cases."""
+    """List cases, or requirements with level, basis, document section and cases."""
     catalog = read_catalog(vectors)
     cases = select(catalog.cases.values(), patterns)
     if not cases:
@@ -39,7 +39,7 @@ def _list_requirements(catalog: Catalog, cases: Sequence[Case], *, narrowed: boo
         if covered_by or not narrowed:
             state = f"{len(covered_by)} cases" if covered_by else _why_no_case(requirement)
             source = ", ".join(requirement.source)
-            click.echo(f"{name}\t{requirement.level}\t{source}\t{state}\t{' '.join(covered_by)}")
+            click.echo(f"{name}\t{requirement.level}\t{requirement.basis}\t{source}\t{state}\t{' '.join(covered_by)}")
 
 
 def _why_no_case(requirement: Requirement) -> str:

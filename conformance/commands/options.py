@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
+from conformance.cases.model import BASES
 from conformance.errors import MachineError, UsageError
 from conformance.reports.formats import FORMATS
 
@@ -91,6 +92,12 @@ fail_on = click.option(
     default="must",
     show_default=True,
     help="Lowest level that counts.",
+)
+basis = click.option(
+    "--basis",
+    multiple=True,
+    type=click.Choice(BASES),
+    help="Judge only by requirements that rest on this; repeatable.  [default: all]",
 )
 strict = click.option("--strict", is_flag=True, help="Disputed failures count too.")
 quiet = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog, of_bases, read_catalog
 from conformance.cases.model import Case
 from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
@@ -91,6 +91,7 @@ class RunOptions:
     help="Write each distinct generated failure as a vector.",
 )
 @shared.fail_on
+@shared.basis
 @shared.strict
 @shared.report_files
 @shared.quiet
@@ -122,7 +123,7 @@ def _options(given: dict[str, Any]) -> RunOptions:
             shared.read_messages(given["definitions"]),
         ),
         None if given["case"] is None else OwnCase(given["case"], given["op"]),
-        FailurePolicy(given["fail_on"], given["strict"], known),
+        FailurePolicy(given["fail_on"], given["strict"], known, given["basis"]),
         given["known_failures"],
         given["update_known_failures"],
         given["save_failures"],
@@ -171,8 +172,10 @@ def run_targets(options: RunOptions, console: Console, errors: Console) -> ExitS
 def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
     """The cases that are asked for, at least one. Raises UsageError or UnknownType."""
     if options.own_case is not None:
-        return [own_case(options.own_case, catalog)]
-    cases = selected_cases(options.selection, catalog, options.targets)
+        cases = [own_case(options.own_case, catalog)]
+    else:
+        cases = selected_cases(options.selection, catalog, options.targets)
+    cases = of_bases(cases, options.policy.bases, catalog.requirements)
     if not cases:
         raise UserError("the selection matches no case (see `conformance list`)")
     return cases

@@ -115,6 +115,7 @@ class KafkaCase(_Item):
             **{"kafka-target": result.target, "kafka-case": self.case.id, "verdict": str(result.verdict.kind)},
             requirement=result.requirement,
             level=result.level,
+            basis=result.basis,
         )
         requirements = self.target.selected.catalog.requirements
         _raise_outcome([result], self.target.selected, lambda bad: described(Example(bad[0]), requirements))

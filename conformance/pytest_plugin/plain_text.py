@@ -41,7 +41,8 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
     result = example.result
     shown = explain(result, example.origin)
     requirement = requirements.get(result.requirement)
-    lines = [f"{result.requirement} ({result.level}): {result.verdict.kind}: {printable(result.verdict.detail)}"]
+    why = ", ".join(filter(None, (result.level, result.basis)))
+    lines = [f"{result.requirement} ({why}): {result.verdict.kind}: {printable(result.verdict.detail)}"]
     if requirement is not None:
         lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
     lines += ["", f"{result.case.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]

@@ -1,4 +1,4 @@
-"""Which failures count: from which level on, whether disputed ones do, and which are known."""
+"""Which failures count: from which level on, by which bases, whether disputed ones do, and which are known."""
 
 from __future__ import annotations
 
@@ -15,28 +15,34 @@ _COUNTED_LEVELS = {"must": ("must",), "should": ("must", "should")}
 
 @dataclass(frozen=True, slots=True)
 class FailurePolicy:
-    """What --fail-on, --strict and --known-failures say."""
+    """What --fail-on, --strict, --known-failures and --basis say."""
 
     fail_on: str = "must"
     """The lowest level that counts: must or should."""
     strict: bool = False
     """Whether disputed failures count too."""
     known: tuple[Known, ...] = ()
+    bases: tuple[str, ...] = ()
+    """The bases that failures count by; none: all."""
 
-    def counts(self, level: str, *, disputed: bool) -> bool:
-        """Whether a failure at this level counts, known or not."""
+    def counts(self, level: str, basis: str, *, disputed: bool) -> bool:
+        """Whether a failure at this level and by this basis counts, known or not."""
+        if self.bases and basis not in self.bases:
+            return False
         return level in _COUNTED_LEVELS[self.fail_on] and (self.strict or not disputed)
 
     def result(
         self, target: str, case: Case, outcome: Outcome, verdict: Verdict, requirements: Mapping[str, Requirement]
     ) -> Result:
-        """The result of a verdict: its level, whether it is disputed, whether it counts, whether it is known."""
+        """The result of a verdict: its level and basis, and whether it is disputed, counts and is known."""
         level, disputed = verdict.level or case.level, case.disputed
         broken = requirements.get(verdict.requirement)
         if broken is not None:
             level, disputed = verdict.level or broken.level, broken.disputed(case.op)
-        result = Result(target, case, outcome, verdict, level, disputed=verdict.kind in disputed)
+        row = broken or requirements.get(case.requirement)
+        basis = row.basis if row is not None else ""
+        result = Result(target, case, outcome, verdict, level, basis, disputed=verdict.kind in disputed)
         if not result.failed:
             return result
         known = any(entry.excuses(result) for entry in self.known)
-        return replace(result, counts=self.counts(level, disputed=result.disputed), known=known)
+        return replace(result, counts=self.counts(level, basis, disputed=result.disputed), known=known)

@@ -19,6 +19,8 @@ class Result:
     outcome: Outcome
     verdict: Verdict
     level: str
+    basis: str = ""
+    """That of the requirement which the verdict is about."""
     known: bool = False
     counts: bool = False
     """It fails at the level of --fail-on or above, and is not disputed (or --strict is given); known or not."""

@@ -142,7 +142,20 @@ def test_the_json_report_has_the_shape_of_the_contract():
     verdicts = {kind: sum(str(r.verdict.kind) == kind for r in EVERY) for kind in map(str, Kind)}
     assert shown["summary"] == {"t": {**verdicts, "disputed": 1}}
     assert [one["id"] for one in shown["results"]] == [one.case.id for one in EVERY]
-    keys = {"target", "id", "kind", "op", "type", "requirement", "level", "upstream", "verdict", "known", "flaky"}
+    keys = {
+        "target",
+        "id",
+        "kind",
+        "op",
+        "type",
+        "requirement",
+        "level",
+        "basis",
+        "upstream",
+        "verdict",
+        "known",
+        "flaky",
+    }
     keys |= {"hex", "expected", "actual", "detail", "reproduce"}
     assert all(keys <= set(one) for one in shown["results"])
 
@@ -263,6 +276,14 @@ def test_a_failure_shows_id_requirement_level_expected_actual_bytes_and_the_comm
         assert part in shown
     assert "conformance run t --select varint/wrong" in shown
     assert catalog.requirements["varint.examples"].source[0] in shown
+
+
+def test_a_failure_shows_its_basis_in_every_report(catalog):
+    basis = catalog.requirements["varint.examples"].basis
+    told = run(replace(FAIL, basis=basis))
+    assert f"varint.examples  must  {basis}  primitive-types" in report(told, catalog)
+    assert next(junit(told).iter("failure")).get("message").startswith(f"varint.examples (must, {basis}): ")
+    assert as_json(Report([told], 7))["results"][0]["basis"] == basis
 
 
 def test_a_failure_shows_its_door_on_the_console_and_in_junit(catalog):

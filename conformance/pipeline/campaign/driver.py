@@ -90,6 +90,7 @@ def _campaign(options: CampaignOptions, catalog: Catalog) -> Campaign:
         python=options.python,
         messages=options.messages,
         corpus=_corpus(options.corpus, catalog),
+        bases=options.policy.bases,
     )
 
 

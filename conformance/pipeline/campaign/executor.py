@@ -61,7 +61,7 @@ class Task:
 
     def _judged(self, number: int, examiners: Sequence[Examiner], catalog: Catalog) -> SliceRows:
         rows = SliceRows(number)
-        cases = list(self.campaign.cases_of(number, catalog))
+        cases = self.campaign.cases_of(number, catalog)
         for examiner in examiners:
             # The results of a slice must not depend on the slices that were judged before it.
             examiner.forget_faults()

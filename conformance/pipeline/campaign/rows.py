@@ -107,8 +107,10 @@ class Rebuilder:
         verdict = Verdict(
             Kind(row["verdict"]), row["detail"], row["field"], row["requirement"], row["level"], flaky=row["flaky"]
         )
-        result = Result(row["target"], self._case(row["id"]), _outcome(row), verdict, row["level"])
-        counts = result.failed and self.policy.counts(row["level"], disputed=row["disputed"])
+        requirement = self.catalog.requirements.get(row["requirement"])
+        basis = requirement.basis if requirement is not None else ""
+        result = Result(row["target"], self._case(row["id"]), _outcome(row), verdict, row["level"], basis)
+        counts = result.failed and self.policy.counts(row["level"], basis, disputed=row["disputed"])
         return replace(result, disputed=row["disputed"], counts=counts)
 
     def _case(self, identity: str) -> Case:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from conformance import __version__
-from conformance.cases.catalog import Catalog
+from conformance.cases.catalog import Catalog, of_bases
 from conformance.cases.model import Case
 from conformance.codec.message_definition import Message
 from conformance.strategies.seeded.cases import cases_at
@@ -32,6 +32,8 @@ class Campaign:
     messages: tuple[Message, ...] = ()
     corpus: tuple[Case, ...] = ()
     """Cases of earlier campaigns; they fill the first slices."""
+    bases: tuple[str, ...] = ()
+    """Only cases whose requirement has one of these bases are asked; none: all."""
 
     @property
     def slices(self) -> int:
@@ -42,8 +44,11 @@ class Campaign:
     def _corpus_slices(self) -> int:
         return -(-len(self.corpus) // SLICE)
 
-    def cases_of(self, number: int, catalog: Catalog) -> Iterator[Case]:
+    def cases_of(self, number: int, catalog: Catalog) -> list[Case]:
         """The cases of a slice, in order; `conformance run` has the same cases under the same ids."""
+        return of_bases(self._of_every_basis(number, catalog), self.bases, catalog.requirements)
+
+    def _of_every_basis(self, number: int, catalog: Catalog) -> Iterator[Case]:
         if number < self._corpus_slices:
             yield from self.corpus[number * SLICE : (number + 1) * SLICE]
             return
@@ -66,6 +71,7 @@ class Campaign:
             "memory": self.terms.memory >> 20,
             "python": self.python,
             "corpus": _digest(case.id for case in self.corpus),
+            "basis": sorted(self.bases),
         }
 
 

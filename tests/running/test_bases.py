@@ -1,0 +1,69 @@
+"""`--basis`: which cases are asked, and which failures count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.cases.catalog import of_bases
+from conformance.cases.model import BASES, Accepted, Kind, Verdict
+from conformance.cases.vector_files import read_requirements
+from conformance.errors import FileError
+from conformance.pipeline.campaign.slices import Campaign
+from conformance.running.policy import FailurePolicy
+
+SIX_BYTES = "varint/six-bytes"
+
+
+def result(catalog, policy, basis, *, charged_to=""):
+    """A failure of a case whose own requirement is stated, charged to a requirement of a basis."""
+    case = catalog.cases[SIX_BYTES]
+    charged = charged_to or case.requirement
+    stated = replace(catalog.requirements[case.requirement], basis="stated")
+    requirements = {case.requirement: stated}
+    requirements[charged] = replace(catalog.requirements[charged], basis=basis, level="must")
+    verdict = Verdict(Kind.FAIL, "wrong", requirement=charged_to)
+    return policy.result("t", case, Accepted({}), verdict, requirements)
+
+
+def test_every_requirement_has_a_basis_and_every_basis_has_requirements(catalog):
+    assert {row.basis for row in catalog.requirements.values()} == set(BASES)
+
+
+def test_a_basis_that_is_none_stops_the_reading_of_the_register(tmp_path):
+    path = tmp_path / "requirements.yaml"
+    path.write_text('- {id: a.b, level: must, basis: guessed, statement: "s", source: [primitive-types#varint]}\n')
+    with pytest.raises(FileError, match=r"a\.b: basis: expected one of stated, implied, settled"):
+        read_requirements(path)
+
+
+def test_a_basis_selects_the_cases_of_its_requirements(catalog):
+    cases = list(catalog.cases.values())
+    by_basis = {basis: of_bases(cases, (basis,), catalog.requirements) for basis in BASES}
+    for basis, chosen in by_basis.items():
+        assert {catalog.requirements[case.requirement].basis for case in chosen} == {basis}
+    assert sum(map(len, by_basis.values())) == len(cases)
+    assert of_bases(cases, BASES, catalog.requirements) == of_bases(cases, (), catalog.requirements) == cases
+
+
+def test_a_campaign_asks_only_the_cases_of_its_bases(catalog):
+    campaign = Campaign(("reference",), ("VARINT", "RECORD"), 200)
+    every = campaign.cases_of(0, catalog)
+    chosen = replace(campaign, bases=("implied",)).cases_of(0, catalog)
+    assert chosen == of_bases(every, ("implied",), catalog.requirements) != every
+    assert replace(campaign, bases=("implied",)).identity() != campaign.identity()
+
+
+@pytest.mark.parametrize("basis", BASES)
+def test_a_result_carries_the_basis_of_the_requirement_it_is_charged_to(catalog, basis):
+    assert result(catalog, FailurePolicy(), basis).basis == basis
+    assert result(catalog, FailurePolicy(), basis, charged_to="varint.examples").basis == basis
+
+
+def test_a_failure_charged_to_a_requirement_of_another_basis_does_not_count(catalog):
+    only_stated = FailurePolicy(bases=("stated",))
+    assert result(catalog, only_stated, "stated").counts
+    assert not result(catalog, only_stated, "implied", charged_to="varint.examples").counts
+    assert result(catalog, FailurePolicy(bases=("stated", "implied")), "implied", charged_to="varint.examples").counts
+    assert result(catalog, FailurePolicy(), "settled", charged_to="varint.examples").counts
