@@ -20,6 +20,9 @@ _MANY = 200
 """Requests sent without waiting, to see that answers come in order and are flushed."""
 
 
+_SHOWN = 8
+"""Claims of an operation without a door that are named."""
+
 _GOOD, _BAD = True, False
 
 
@@ -79,11 +82,17 @@ def _doors(described: Description) -> Check:
         op: [name for name in sorted(names) if described.door(op, name) is None]
         for op, names in _claimed(described).items()
     }
-    missing = [f"{op} {', '.join(names)}".strip() for op, names in lacking.items() if names]
+    missing = [f"{op} {_first(names)}".strip() for op, names in lacking.items() if names]
     vain = [f"{op} {name}".strip() for op, name in described.doors if not _is_claimed(described, op, name)]
     remarks = [f"not of {'; '.join(missing)}"] if missing else []
     remarks += [f"of what it does not claim: {', '.join(vain)}"] if vain else []
     return Check(_GOOD, "says by `via` which call it judges, and who calls that", "; ".join(remarks))
+
+
+def _first(names: list[str]) -> str:
+    """The first of many names, and how many there are besides."""
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join(names[:_SHOWN] + more)
 
 
 def _claimed(described: Description) -> dict[str, set[str]]:

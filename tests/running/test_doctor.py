@@ -91,6 +91,12 @@ def test_an_adapter_that_names_each_door_hears_nothing_more_of_it(tmp_path):
     assert re.search(r"^ok    says by `via` [^:]*$", done.stdout, re.MULTILINE)
 
 
+def test_of_many_missing_doors_a_few_are_named_and_the_others_counted(tmp_path):
+    many = [f"T{number}" for number in range(20)]
+    done = doctor(tmp_path, SOUND.replace('["INT8"]', f'["INT8", *{many}]'))
+    assert re.search(r"^ok    says by `via` .*: not of decode INT8, T0, .*, 13 more$", done.stdout, re.MULTILINE)
+
+
 def test_a_door_of_what_is_not_claimed_is_told(tmp_path):
     via = '"protocol": 1, "via": {"decode": "public: poll", "encode INT8": "public: send"},'
     done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
