@@ -179,6 +179,7 @@ def a_codec(copy):
 - id: codec.zlib
   source: [record-batch#compression-codec-values]
   level: must
+  basis: stated
   statement: "A recipe of CONTRIBUTING.md adds this requirement."
   tests: [decode]
 """,

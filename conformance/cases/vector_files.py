@@ -79,13 +79,13 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             raise FileError(path, f"{row['id']}: level: expected one of {', '.join(LEVELS)}", row.line)
         if row["id"] in register:
             raise FileError(path, f"{row['id']}: another requirement has this id already", row.line)
-        if row.get("basis", _derived_basis(row)) not in BASES:
+        if row.get("basis") not in BASES:
             raise FileError(path, f"{row['id']}: basis: expected one of {', '.join(BASES)}", row.line)
         register[row["id"]] = Requirement(
             row["id"],
             row["level"],
             row.get("statement", ""),
-            row.get("basis", _derived_basis(row)),
+            row["basis"],
             tuple(row.get("source", ())),
             settled=row.get("settled", ""),
             why=row.get("why", ""),
@@ -96,14 +96,6 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             tests=tuple(row.get("tests", ())),
         )
     return register
-
-
-def _derived_basis(row: Row) -> str:
-    """The basis of a requirement whose row does not name it."""
-    documents = {source.partition("#")[0] for source in row.get("source", ())}
-    if row.get("settled") or documents <= {"decisions", "apache-kafka"}:
-        return "settled"
-    return "implied" if row.get("implicit") else "stated"
 
 
 # --- vectors ------------------------------------------------------------------------------------------

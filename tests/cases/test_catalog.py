@@ -281,7 +281,8 @@ def test_no_vector_takes_the_id_of_a_derived_case(catalog):
 
 REGISTER = {
     "level": "- {id: a.b, level: maybe}",
-    "has this id already": "- {id: a.b, level: must}\n- {id: a.b, level: must}",
+    "has this id already": "- {id: a.b, level: must, basis: stated}\n- {id: a.b, level: must, basis: stated}",
+    "basis": "- {id: a.b, level: must}",
     "mapping": "- a.b",
     "id": "- {level: must}",
     "list": "a: {level: must}",

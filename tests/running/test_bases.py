@@ -31,9 +31,10 @@ def test_every_requirement_has_a_basis_and_every_basis_has_requirements(catalog)
     assert {row.basis for row in catalog.requirements.values()} == set(BASES)
 
 
-def test_a_basis_that_is_none_stops_the_reading_of_the_register(tmp_path):
+@pytest.mark.parametrize("basis", ["basis: guessed, ", ""], ids=["another word", "none"])
+def test_a_requirement_without_one_of_the_bases_stops_the_reading_of_the_register(tmp_path, basis):
     path = tmp_path / "requirements.yaml"
-    path.write_text('- {id: a.b, level: must, basis: guessed, statement: "s", source: [primitive-types#varint]}\n')
+    path.write_text(f'- {{id: a.b, level: must, {basis}statement: "s", source: [primitive-types#varint]}}\n')
     with pytest.raises(FileError, match=r"a\.b: basis: expected one of stated, implied, settled"):
         read_requirements(path)
 
