@@ -1,0 +1,38 @@
+"""A violation for every requirement: a lie that breaks its statement and nothing else, which its own cases catch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from conformance.cases.model import Broke, Case, Kind, Outcome
+from conformance.judging.judge import judge
+from conformance.targets.lies import Lie
+from conformance.targets.protocol import outcome
+from conformance.targets.reference import answer as honest
+from conformance.targets.violations.batches import BATCHES
+from conformance.targets.violations.logs import LOGS
+from conformance.targets.violations.message_sets import MESSAGE_SETS
+from conformance.targets.violations.messages import MESSAGES
+from conformance.targets.violations.primitives import PRIMITIVES
+
+VIOLATIONS: dict[str, Lie] = {**PRIMITIVES, **BATCHES, **LOGS, **MESSAGE_SETS, **MESSAGES}
+
+
+def told(lie: Lie, case: Case) -> Outcome:
+    """What a liar does when a case is put to it."""
+    answer = lie(case.request, honest(case.request))
+    return Broke("memory", "took memory without end") if "hoards" in answer else outcome(answer)
+
+
+def catches(requirement: str, level: str, cases: Iterable[Case]) -> Iterator[str]:
+    """The ids of those of the requirement's own cases that its violation fails.
+
+    What a reader shows wrong counts only where it is charged to this requirement, at its level.
+    """
+    lie = VIOLATIONS[requirement]
+    for case in cases:
+        verdict = judge(case, told(lie, case))
+        charged = case.op != "decode" or verdict.requirement in ("", requirement)
+        due = verdict.level in ("", level)
+        if verdict.kind is Kind.CRASH or (verdict.kind is Kind.FAIL and charged and due):
+            yield case.id

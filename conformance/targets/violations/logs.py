@@ -1,0 +1,88 @@
+"""Violations of the requirements on whole logs: what a consumer sees, sequences, conversion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.cases.model import Answer, Request
+from conformance.targets import lies
+from conformance.targets.lies import Lie
+from conformance.targets.reference import answer as honest
+from conformance.targets.violations.families import (
+    accepts,
+    converts,
+    fates,
+    hands_out,
+    misses,
+    refuses,
+)
+
+
+def _entries(request: Request, _: Answer | None = None) -> list[dict[str, Any]]:
+    """The entries of the log that a request is about."""
+    read = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
+    return list(read["value"]["batches"]) if read["ok"] else []
+
+
+def _has_legacy(request: Request, _: Answer) -> bool:
+    return any("messages" in entry for entry in _entries(request))
+
+
+def _control(request: Request, _: Answer) -> bool:
+    return any(entry.get("isControlBatch") for entry in _entries(request))
+
+
+def _shifted(seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    first = int(seen[0]["offset"]) if seen else 0
+    return [{**record, "offset": str(int(record["offset"]) - first)} for record in seen]
+
+
+def _fate(given: str, otherwise: str) -> Lie:
+    return fates(lambda _, answers: [otherwise if fate == given else fate for fate in answers])
+
+
+def _restarts(batches: list[dict[str, Any]], answers: list[str]) -> list[str]:
+    """Every batch that does not begin at 0 is out of order."""
+    return [
+        "out-of-order" if batch["baseSequence"] > 0 and fate == "accept" else fate
+        for batch, fate in zip(batches, answers, strict=True)
+    ]
+
+
+def _no_wrap(batches: list[dict[str, Any]], answers: list[str]) -> list[str]:
+    """What follows the largest sequence is out of order."""
+    high = False
+    told = []
+    for batch, fate in zip(batches, answers, strict=True):
+        low = batch["baseSequence"] < 1 << 30
+        told.append("out-of-order" if high and low and fate == "accept" else fate)
+        high = high or not low
+    return told
+
+
+LOGS: dict[str, Lie] = {
+    "format.legacy-still-met": refuses("LOG", _has_legacy),
+    "format.magic-versions": accepts("batch.magic", "format.magic-versions", "batch.length-wrong-rejected"),
+    "offset.next-formula": lies.view(lies.one_further),
+    "offset.fetch-absolute": hands_out(_shifted),
+    "crc.consumer-validates": lies.asked(checkCrcs=False),
+    "consumer.filters-aborted": lies.asked(isolation="read_uncommitted"),
+    "consumer.handles-control-batches": lies.view(lies.show_markers),
+    "control.not-passed-to-application": lies.view(lies.show_markers),
+    "control.value-opaque": misses(_control),
+    "control.ends-transaction": lies.asked(isolation="read_uncommitted"),
+    "compaction.offsets-preserved": lies.view(lies.next_after_the_last),
+    # sequences
+    "producer-epoch.fences": _fate("fenced", "accept"),
+    "sequence.gap-out-of-order": _fate("out-of-order", "accept"),
+    "sequence.duplicate-deduplicated": _fate("duplicate", "accept"),
+    "sequence.monotonic-per-partition": fates(_restarts),
+    "sequence.wraps-at-int32-max": fates(_no_wrap),
+    # conversion
+    "convert.up-to-v2": lies.convert_nothing,
+    "convert.down-for-old-consumers": lies.convert_the_first,
+    "convert.down-loses-features": lies.convert_nothing,
+    "broker.monotonic-offsets": converts(lambda request: {"baseOffset": "0"} if "baseOffset" in request else {}),
+    "broker.preserves-order": hands_out(lambda records: records[::-1]),
+    "record.headers-since-0-11": hands_out(lambda records: [{**record, "headers": []} for record in records]),
+}
