@@ -160,7 +160,16 @@ def a_requirement_and_a_vector(copy):
     note: "a reader that takes 1 for false"
 """,
     )
-    copy.words = {"FILE": "vectors/primitives/boolean.yaml", "CASE": "boolean/recipe"}
+    copy.insert(
+        "conformance/targets/violations/primitives.py",
+        "    # varints",
+        '    "boolean.recipe": shows("BOOLEAN", lambda value: not value),\n',
+    )
+    copy.words = {
+        "FILE": "vectors/primitives/boolean.yaml",
+        "CASE": "boolean/recipe",
+        "REQUIREMENT": "boolean.recipe",
+    }
 
 
 @recipe("add a primitive type")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from conformance import codec
 from conformance.cases.log_questions import first_seen, transactions
-from conformance.cases.model import Answer, Request
+from conformance.cases.model import Answer, Request, Value
 from conformance.codec.log import CHECKSUM_RULES
+from conformance.codec.messages import with_absent
 from conformance.codec.notation import NotationError
 from conformance.semantics.conversion import convert
 from conformance.semantics.sequences import judged
@@ -26,9 +27,16 @@ def decoded(wire: codec.Wire, parts: Request) -> Answer:
     """The value of the bytes and how many of them it takes, or the class of the first violation."""
     read = codec.decode(wire, parts["hex"])
     if read.ok:
-        return {"ok": True, "value": wire.notation.render(read.value), "consumed": read.consumed}
+        return {"ok": True, "value": wire.notation.render(_whole(wire, read.value)), "consumed": read.consumed}
     first = read.violations[0]
     return {"ok": False, "error": error_class(first), "message": str(first)}
+
+
+def _whole(wire: codec.Wire, value: Value) -> Value:
+    """A value as an object holds it: of a message also what its version does not have, at its default."""
+    if not isinstance(wire, codec.MessageWire):
+        return value
+    return with_absent(wire.message, wire.message.name, value)
 
 
 def encoded(wire: codec.Wire, parts: Request) -> Answer:

@@ -27,6 +27,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.log import codecs_and_magics
+from conformance.codec.messages import with_absent
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, parse_known
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
@@ -55,6 +56,8 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
         yield from maker.value_cases()
     elif "reject" in row:
         yield maker.decode(Refuses(*_error_class(vector)), ())
+    elif "either" not in row:
+        yield maker.long_value()
     else:
         yield maker.decode(AnyOf(tuple(_readings(vector))), ())
     if vector.type in READABLE and vector.data is not None:
@@ -119,6 +122,14 @@ class _Maker:
             # A field of a message that is left out has its default: the encoder gets no more than the vector states.
             yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
 
+    def long_value(self) -> Case:
+        """The decode case of bytes whose value is too long to be written out: it is the reference's."""
+        assert self.vector.data is not None
+        read = codec.decode(self.vector.wire, self.vector.data)
+        if read.consumed != self.vector.row["consumed"]:
+            raise self.vector.error(f"consumed: the value takes {read.consumed} bytes")
+        return self.decode(Reads(read.value, read.consumed), ())
+
     def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
         """The decode case."""
         data = self.vector.data
@@ -177,7 +188,20 @@ class _Maker:
         path = next(self.vector.wire.notation.mismatches(stated, read.value), None)
         if path:
             raise self.vector.error(f"value: it differs from the bytes at {path}")
-        return read.value
+        return {**self._absent(stated, read.value), **read.value} if isinstance(read.value, dict) else read.value
+
+    def _absent(self, stated: Value, read: Value) -> Value:
+        """The fields that the vector is about and its version does not have: a reader's object holds their defaults."""
+        wire = self.vector.wire
+        if not isinstance(wire, codec.MessageWire):
+            return {}
+        whole = with_absent(wire.message, wire.message.name, read) or {}
+        about = self.vector.row.get("about", ())
+        absent = {name: whole[name] for name in about if name in stated and name in whole and name not in read}
+        path = next(wire.notation.mismatches(stated, absent), None)
+        if path:
+            raise self.vector.error(f"value: {path} is not at its default, and the version does not have it")
+        return absent
 
     def _about(self, stated: Value) -> tuple[str, ...]:
         row = self.vector.row

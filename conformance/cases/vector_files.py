@@ -34,6 +34,8 @@ class Requirement:
     upstream_crash: bool = False
     """Apache Kafka runs out of memory here, so a crash is disputed too."""
     testable: bool = True
+    judged_by: str = ""
+    """Who alone can break it, at work: `broker` or `producer`; empty where bytes or values show it."""
     tests: tuple[str, ...] = ()
     """The kinds of test that can show it, `lint` among them."""
 
@@ -93,6 +95,7 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             upstream_op=row.get("upstream-op", ""),
             upstream_crash=row.get("upstream-crash", False),
             testable=row.get("testable", True),
+            judged_by=row.get("judged-by", ""),
             tests=tuple(row.get("tests", ())),
         )
     return register
@@ -152,8 +155,11 @@ def _vector(path: Path, row: object, common: Row, types: codec.Types) -> Vector:
     outcomes = [key for key in ("reject", "either") if key in row]
     if len(outcomes) > 1 or not ({"value", "hex"} & set(row)) or ("either" in row and "hex" not in row):
         raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
-    if ("value" in row) + ("hex" in row) + len(outcomes) != 2:
-        raise vector.error("a vector has value and hex, hex and reject, value and reject, or hex and either")
+    stated = [name for name in ("value", "hex", *outcomes) if name in row]
+    if len(stated) != 2 and not (stated == ["hex"] and "consumed" in row):
+        raise vector.error(
+            "a vector has value and hex, hex and consumed, hex and reject, value and reject, or hex and either"
+        )
     return vector
 
 

@@ -75,6 +75,23 @@ def notation_of(message: Message, name: str) -> n.Fields:
     return n.Fields({**rows, UNKNOWN: TAGGED_FIELDS.notation}, nullable=name != message.name)
 
 
+def with_absent(message: Message, name: str, value: Values | None) -> Values | None:
+    """A structure as a reader's object holds it: the fields that its version does not have are at their defaults."""
+    if value is None:
+        return None
+    out: Values = {}
+    for member in message.structures[name]:
+        if member.name not in value:
+            out[member.name] = default_of(message, member)
+        elif member.type in SCALARS or value[member.name] is None:
+            out[member.name] = value[member.name]
+        elif member.is_array:
+            out[member.name] = tuple(with_absent(message, member.type, entry) for entry in value[member.name])
+        else:
+            out[member.name] = with_absent(message, member.type, value[member.name])
+    return {**value, **out}
+
+
 @dataclass(frozen=True, slots=True)
 class _Compiler:
     """Makes the layouts of one message in one version."""

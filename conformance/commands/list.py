@@ -12,6 +12,7 @@ from conformance.cases.model import Case
 from conformance.cases.vector_files import Requirement
 from conformance.commands import options as shared
 from conformance.errors import UserError
+from conformance.targets.violations import UNPROVEN
 
 
 @click.command("list")
@@ -37,12 +38,19 @@ def _list_requirements(catalog: Catalog, cases: Sequence[Case], *, narrowed: boo
     for name, requirement in catalog.requirements.items():
         covered_by = [case for case in covering[name] if case in ids]
         if covered_by or not narrowed:
-            state = f"{len(covered_by)} cases" if covered_by else _why_no_case(requirement)
+            state = _covered(name, len(covered_by)) if covered_by else _why_no_case(requirement)
             source = ", ".join(requirement.source)
             click.echo(f"{name}\t{requirement.level}\t{requirement.basis}\t{source}\t{state}\t{' '.join(covered_by)}")
 
 
+def _covered(name: str, count: int) -> str:
+    cases = f"{count} cases"
+    return f"{cases}, no catch: {UNPROVEN[name]}" if name in UNPROVEN else cases
+
+
 def _why_no_case(requirement: Requirement) -> str:
+    if requirement.judged_by:
+        return f"waits for live mode: only a {requirement.judged_by} at work can break it"
     if not requirement.testable:
         return f"not testable: {requirement.why}"
     tool = next((tool for tool in ("lint", "scan") if tool in requirement.tests), None)
