@@ -91,4 +91,5 @@ MESSAGE_SETS: dict[str, Lie] = {
     "robustness.message-size-v1": accepts("robustness.message-size-v1"),
     "robustness.message-key-length": accepts("robustness.message-key-length"),
     "reader.lz4-in-magic-0": refuses("MESSAGE_SET", _coded(3, 0)),
+    "reader.lz4-in-magic-0-any-header-checksum": refuses("MESSAGE_SET", _coded(3, 0)),
 }
