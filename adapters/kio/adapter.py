@@ -103,7 +103,21 @@ def describe() -> dict[str, object]:
         "supports": {"decode": types, "encode": types, "size": []},
         "codecs": ["none"],
         "messages": messages.VERSIONS,
+        "via": _via(),
     }
+
+
+def _via() -> dict[str, str]:
+    """Say which call is judged. kio leaves the connection to others: applications call its readers and writers."""
+    via = {"decode MESSAGE": "public: kio.serial.entity_reader", "encode MESSAGE": "public: kio.serial.entity_writer"}
+    for name, (reader, writer, *_) in {**TYPES, **ARRAYS}.items():
+        via[f"decode {name}"] = f"public: kio.serial.readers.{reader.__name__}"
+        via[f"encode {name}"] = f"public: kio.serial.writers.{writer.__name__}"
+    via["decode RECORD"] = "internal: kio.records.readers.read_batch > read_record"
+    via["encode RECORD"] = "internal: kio.records.writers.write_batch > write_record"
+    via["decode RECORD_BATCH"] = "public: kio.records.readers.read_batch"
+    via["encode RECORD_BATCH"] = "public: kio.records.writers.write_batch"
+    return via
 
 
 def decode(type: str, data: bytes, **parameters: Any) -> tuple[Any, int]:
@@ -173,6 +187,8 @@ def _given(type: str, value: Any) -> Any:
     if type == "RECORD_BATCH":
         return _given_batch(value)
     if type == "RECORD":
+        if value["offsetDelta"] not in range(-(1 << 31), 1 << 31):
+            raise Unsupported("write_batch refuses an offset that far from the first before write_record is called")
         timestamp = BASE_TIMESTAMP + int(value["timestampDelta"])
         return _given_record(value["attributes"], value["offsetDelta"], timestamp, value)
     return _row(type)[2](value)
