@@ -147,6 +147,7 @@ def a_requirement_and_a_vector(copy):
 - id: boolean.recipe
   source: [primitive-types#boolean]
   level: should
+  basis: stated
   statement: "A recipe of CONTRIBUTING.md adds this requirement."
   tests: [decode, encode, roundtrip]
 """,
