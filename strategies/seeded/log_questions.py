@@ -45,6 +45,9 @@ class _Partition:
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
     """Producer, first and last offset of each aborted transaction."""
     sequences: dict[int, int] = field(default_factory=dict)
+    raises_epochs: bool = False
+    """Whether a marker raises the epoch of its producer, as brokers have it since Apache Kafka 4.0."""
+    epochs: dict[int, int] = field(default_factory=dict)
 
     def append(self, entry: Values) -> None:
         """An entry at the end, and perhaps a gap after it."""
@@ -83,6 +86,9 @@ class _Partition:
         commit = choices.chance(45)
         if not commit:
             self.aborted.append((producer, first, self.end))
+        if self.raises_epochs:
+            self.epochs[producer] = self.epochs.get(producer, 0) + 1
+            self.sequences[producer] = 0
         key = codec.encode("CONTROL_RECORD", {"version": 0, "type": int(commit)})
         marker = {"offset": self.end, "timestamp": _EPOCH_MS, "key": key, "value": bytes(6), "headers": ()}
         batch = self._built(
@@ -97,7 +103,8 @@ class _Partition:
         self.append(compacted(batch, ()) if commit and choices.chance(10) else batch)
 
     def _built(self, producer: int, sequence: int, **fields: Any) -> Values:
-        known = {"producerId": producer, "producerEpoch": 0 if producer >= 0 else -1, "baseSequence": sequence}
+        epoch = self.epochs.get(producer, 0) if producer >= 0 else -1
+        known = {"producerId": producer, "producerEpoch": epoch, "baseSequence": sequence}
         place = {"baseOffset": self.end, "partitionLeaderEpoch": self.choices.pick((-1, 0, 5)), "isControlBatch": False}
         return build({**place, **known, **fields})
 
@@ -109,9 +116,9 @@ def _cleaned(batch: Values, choices: Choices) -> Values:
     return compacted(batch, kept, delete_horizon=_EPOCH_MS + choices.below(1 << 32) if choices.chance(30) else None)
 
 
-def _grown(choices: Choices) -> _Partition:
+def _grown(choices: Choices, *, raises_epochs: bool) -> _Partition:
     """A log with a history."""
-    log = _Partition(choices, choices.pick((0, 0, 5, 1000, (1 << 53) + 1)))
+    log = _Partition(choices, choices.pick((0, 0, 5, 1000, (1 << 53) + 1)), raises_epochs=raises_epochs)
     for _ in range(choices.pick((1, 2, 3)) if choices.chance(25) else 0):
         log.append(old_entries.entry(choices, log.end))
     producers = _PRODUCERS[: choices.pick((1, 2, 3, 4))]
@@ -129,9 +136,9 @@ def _grown(choices: Choices) -> _Partition:
     return log
 
 
-def fetch(choices: Choices) -> tuple[Request, str]:
+def fetch(choices: Choices, *, raises_epochs: bool = False) -> tuple[Request, str]:
     """A `read` request, and the mutation that its log went through, if any."""
-    log = _grown(choices)
+    log = _grown(choices, raises_epochs=raises_epochs)
     entries, isolation = log.entries, choices.pick((*ISOLATIONS, READ_COMMITTED))
     if isolation == READ_COMMITTED and log.open:
         # A broker sends nothing from the first transaction on that is still under way.
@@ -158,6 +165,11 @@ def fetch(choices: Choices) -> tuple[Request, str]:
     if choices.chance(_MUTATED):
         data, mutation = mutate("LOG", data, choices)
     return {"hex": data.hex(), **request}, mutation
+
+
+def fetch_of_raised_epochs(choices: Choices) -> tuple[Request, str]:
+    """A `read` request for a log in which each marker carries a newer epoch than the batches that it ends."""
+    return fetch(choices, raises_epochs=True)
 
 
 def _start(entries: list[Values], choices: Choices) -> int:
@@ -264,5 +276,6 @@ QUESTIONS: dict[str, tuple[str, Callable[[Choices], tuple[Request, str]]]] = {
     "READ": ("read", fetch),
     "CONVERT": ("convert", conversion),
     "SEQUENCE": ("sequence", sequences),
+    "READ_RAISED": ("read", fetch_of_raised_epochs),
 }
 """What is asked about whole logs, by the name in an id: the operation, and what draws a request."""
