@@ -1,13 +1,16 @@
-"""Which failures of a target belong together, and which of them a report shows. Every report is made from this."""
+"""Which failures of a target have one cause, and which of them a report shows. Every report is made from this."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.cases.model import LEVELS, Kind
+from conformance.judging.causes import Cause
 from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.running.shrinking import size_of
 
 
 class Section(StrEnum):
@@ -47,23 +50,37 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """The failures of one target that break one requirement, at one level. Faults of the adapter are one group."""
+    """The failures of one target that have one cause. Faults of the adapter are one group."""
 
     target: str
     section: Section
     level: str
-    """Of the requirement; empty for faults of the adapter."""
-    requirement: str
-    """Its id; empty for faults of the adapter."""
+    """The highest of their levels; empty for faults of the adapter."""
+    cause: Cause | None
+    """None for faults of the adapter."""
     members: tuple[Result, ...]
     """The failing results, in the order of the run."""
     examples: tuple[Example, ...]
-    """What to show: each vector that fails, and each shrunk case instead of the generated ones it stands for."""
+    """What to show: the smallest case at that level, a shrunk one instead of the generated ones it stands for. All
+    faults of an adapter, and no known failure."""
+    requirements: tuple[str, ...] = ()
+    """The ids of all requirements that it breaks, the one with the most cases first."""
+    vectors: int = 0
+    """How many of its cases are vectors."""
+    generated: int = 0
+    """How many were generated; a campaign keeps only some of them as members."""
 
     @property
     def count(self) -> int:
-        """How many cases fail in this way; a campaign keeps only some of them as members."""
-        return max(len(self.members), sum(example.count for example in self.examples))
+        """How many cases fail for this cause."""
+        return self.vectors + self.generated
+
+    @property
+    def others(self) -> tuple[Result, ...]:
+        """The members that are not shown and that no shrunk case stands for: vectors first, then by size."""
+        shown = {example.result.case.id for example in self.examples}
+        left = [result for result in self.members if result.case.id not in shown]
+        return tuple(sorted(left, key=lambda result: (result.case.is_shrinkable, size_of(result.case))))
 
 
 def section_of(result: Result) -> Section | None:
@@ -78,38 +95,58 @@ def section_of(result: Result) -> Section | None:
 
 
 def grouped(run: TargetRun) -> tuple[FailureGroup, ...]:
-    """The failures of a run: by section, then level (must first), then requirement."""
+    """The failures of a run by cause: by section, then level (must first), then the number of cases."""
     members: dict[_Key, list[Result]] = {}
-    examples: dict[_Key, list[Example]] = {}
+    shrunk: dict[_Key, list[Shrunk]] = {}
     for result in run.results:
         section = section_of(result)
-        if section is None:
-            continue
-        members.setdefault(_key(section, result), []).append(result)
-        if _stands_alone(result, run.shrunk):
-            examples.setdefault(_key(section, result), []).append(Example(result))
-    for shrunk in run.shrunk:
-        section = Section.DISPUTED if shrunk.result.disputed else Section.FAILURES
-        examples.setdefault(_key(section, shrunk.result), []).append(Example(shrunk.result, shrunk))
-    keys = sorted({*members, *examples}, key=_rank)
-    return tuple(
-        FailureGroup(run.name, *key, tuple(members.get(key, ())), tuple(examples.get(key, ()))) for key in keys
-    )
+        if section is not None:
+            members.setdefault(_key(section, result), []).append(result)
+    for one in run.shrunk:
+        section = Section.DISPUTED if one.result.disputed else Section.FAILURES
+        shrunk.setdefault(_key(section, one.result), []).append(one)
+    groups = [_group(run.name, key, members.get(key, []), shrunk.get(key, [])) for key in {**members, **shrunk}]
+    return tuple(sorted(groups, key=_rank))
 
 
-_Key = tuple[Section, str, str]
-"""What the failures of a group have in common: section, level, requirement."""
+_Key = tuple[Section, Cause | None]
+"""What the failures of a group have in common."""
 
 
 def _key(section: Section, result: Result) -> _Key:
-    return (section, "", "") if section is Section.FAULTS else (section, result.level, result.requirement)
+    return (section, None) if section is Section.FAULTS else (section, result.cause)
 
 
-def _rank(key: _Key) -> tuple[int, int, str]:
-    section, level, requirement = key
-    return list(Section).index(section), LEVELS.index(level) if level else 0, requirement
+def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[Shrunk]) -> FailureGroup:
+    section, cause = key
+    if cause is None:
+        faults = tuple(map(Example, members))
+        return FailureGroup(target, section, "", None, tuple(members), faults, vectors=len(members))
+    results = [*members, *(one.result for one in shrunk)]
+    generated = sum(result.case.is_shrinkable for result in members)
+    return FailureGroup(
+        target,
+        section,
+        min((result.level for result in results), key=LEVELS.index),
+        cause,
+        tuple(members),
+        () if section is Section.KNOWN else (_smallest(members, shrunk),),
+        tuple(name for name, _ in Counter(result.requirement for result in members or results).most_common()),
+        len(members) - generated,
+        max(generated, sum(one.count for one in shrunk)),
+    )
 
 
-def _stands_alone(result: Result, shrunk: Sequence[Shrunk]) -> bool:
-    """Whether a result is shown: known failures are not, nor are those that shrunk cases stand for."""
-    return not result.known and not (result.failed and shrunk and result.case.is_shrinkable)
+def _smallest(members: Sequence[Result], shrunk: Sequence[Shrunk]) -> Example:
+    """The smallest case at the highest level; of several of one size a vector, which is there for everyone."""
+    alone = [Example(result) for result in members if not (shrunk and result.case.is_shrinkable)]
+    return min([*alone, *(Example(one.result, one) for one in shrunk)], key=_size)
+
+
+def _size(example: Example) -> tuple[int, int]:
+    return LEVELS.index(example.result.level), size_of(example.result.case)
+
+
+def _rank(group: FailureGroup) -> tuple[int, int, int, str]:
+    level = LEVELS.index(group.level) if group.level else 0
+    return list(Section).index(group.section), level, -group.count, str(group.cause)

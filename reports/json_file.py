@@ -10,6 +10,7 @@ from conformance import __version__
 from conformance.cases.model import Kind
 from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
+from conformance.reports.grouping import FailureGroup, grouped
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 
 
@@ -25,6 +26,7 @@ def as_json(report: Report) -> dict[str, object]:
         "suite": {"name": "kafka-conformance", "version": __version__, "seed": report.seed},
         "targets": [_target(run) for run in runs],
         "summary": {run.name: summary(run.numbers) for run in runs},
+        "causes": [_cause(group) for run in runs for group in grouped(run) if group.cause],
         "results": [_result(result) for run in runs for result in run.results],
         "shrunk": [_shrunk(shrunk) for run in runs for shrunk in run.shrunk],
     }
@@ -50,6 +52,21 @@ def summary(numbers: Tally) -> dict[str, int]:
     for (_, kind), count in numbers.verdicts.items():
         counts[kind] += count
     return {**{str(kind): counts[kind] for kind in Kind}, "disputed": numbers.disputed.total()}
+
+
+def _cause(group: FailureGroup) -> dict[str, object]:
+    """A cause, with all it explains."""
+    return {
+        "target": group.target,
+        "cause": str(group.cause),
+        "section": str(group.section),
+        "level": group.level,
+        "requirements": list(group.requirements),
+        "vectors": group.vectors,
+        "generated": group.generated,
+        "example": next((example.result.case.id for example in group.examples), None),
+        "cases": [result.case.id for result in group.members],
+    }
 
 
 def _shrunk(shrunk: Shrunk) -> dict[str, object]:
@@ -81,6 +98,8 @@ def _result(result: Result) -> dict[str, object]:
     }
     if result.verdict.kind not in (Kind.PASS, Kind.SKIP):
         shown["via"] = result.via or None
+    if result.failed:
+        shown["cause"] = str(result.cause)
     if result.also:
         shown["also"] = list(result.also)
     return shown

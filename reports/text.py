@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def target_report(run: TargetRun, requirements: dict[str, Requirement]) -> RenderableType:
-    """Everything about one target: failures by requirement, disputed ones, faults of the adapter, then the table."""
+    """Everything about one target: failures by cause, disputed ones, faults of the adapter, then the table."""
     groups = [group for group in grouped(run) if group.examples]
     parts: list[RenderableType] = [Rule(Text(_title(run)), align="left")]
     for section in (Section.FAILURES, Section.DISPUTED, Section.FAULTS):
@@ -60,14 +60,41 @@ def _title(run: TargetRun) -> str:
 
 
 def _group(group: FailureGroup, requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
-    """What a group has in common, then its examples."""
-    if group.requirement:
-        yield _heading(group.requirement, group.level, requirements.get(group.requirement))
+    """What a group has in common, its smallest example in full, and how to see the rest."""
+    if group.cause is None:
+        yield from map(_example, group.examples)
+        return
+    yield Text.assemble(
+        (printable(str(group.cause)), "bold"), "  ", (group.level, _STYLES[group.level]), f"  {number_of_cases(group)}"
+    )
+    for name in group.requirements[:_SHOWN]:
+        yield _indented(_heading(name, requirements.get(name)))
+    if len(group.requirements) > _SHOWN:
+        yield _indented(Text("and " + ", ".join(group.requirements[_SHOWN:]), style="dim"))
     yield from map(_example, group.examples)
+    if group.others:
+        yield Padding(Text(rest(group), style="dim"), (0, 0, 1, 2), expand=False)
 
 
-def _heading(name: str, level: str, requirement: Requirement | None) -> RenderableType:
-    head = Text.assemble((name, "bold"), "  ", (level, _STYLES[level]))
+_SHOWN = 3
+"""Requirements of a cause that are shown with what they say, and further cases that are named."""
+
+
+def number_of_cases(group: FailureGroup) -> str:
+    """How many cases fail for one cause, and of which kind."""
+    kinds = {"vector": group.vectors, "generated case": group.generated}
+    return " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items() if count)
+
+
+def rest(group: FailureGroup) -> str:
+    """How to see the further cases of a cause."""
+    first = ", ".join(result.case.id for result in group.others[:_SHOWN])
+    left = len(group.others) - _SHOWN
+    return f"also {first}" + (f" and {left} more: --json FILE lists them under this cause" if left > 0 else "")
+
+
+def _heading(name: str, requirement: Requirement | None) -> RenderableType:
+    head = Text(name)
     if requirement is None:
         return head
     head.append("  ".join(("", requirement.basis, ", ".join(requirement.source))), style="dim")

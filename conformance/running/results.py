@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
+from conformance.judging.causes import Cause, cause_of
 from conformance.targets.protocol import Description
 
 
@@ -36,6 +37,11 @@ class Result:
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirement", self.verdict.requirement or self.case.requirement)
         object.__setattr__(self, "failed", self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT))
+
+    @property
+    def cause(self) -> Cause:
+        """What it has in common with other failures (docs/concepts.md#causes)."""
+        return cause_of(self.case, self.outcome, self.verdict)
 
     @property
     def also(self) -> tuple[str, ...]:

@@ -1,15 +1,18 @@
-"""The smallest case behind each distinct failure among the generated ones, found by asking the target again."""
+"""The smallest case behind each cause of failure among the generated ones, found by asking the target again."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
-from conformance.cases.model import Case, CaseKind
+from conformance.cases.model import LEVELS, Case, CaseKind
 from conformance.cases.operations import OPERATIONS, parts_of
 from conformance.codec.notation import NotationError
+from conformance.judging.causes import Cause
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
@@ -17,31 +20,39 @@ from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
-DISTINCT = 60
-"""Distinct failures of one target that are shrunk and shown, at most."""
+MOST = 60
+"""Causes of one target whose failures are shrunk, at most."""
 
 PATIENCE = 15.0
 """Seconds spent on shrinking for one target in all; later failures are shown as they were found. The limit is needed
 because a target that dies of each case is started again for each."""
 
 
-def signature(result: Result) -> tuple[str, ...]:
-    """What makes two failures the same: type, operation, requirement, and what went wrong."""
-    return (result.case.type, result.case.op, result.requirement, str(result.verdict.kind))
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """What failures have in common of which one is shrunk for all."""
+
+    cause: Cause
+    disputed: bool
 
 
-def failures_by_signature(results: Sequence[Result]) -> dict[tuple[str, ...], list[Result]]:
-    """The failures that may be shrunk and are not known, by signature, in the order of the run."""
-    groups: dict[tuple[str, ...], list[Result]] = {}
+def kin(result: Result) -> Kin:
+    """What a failure has in common with others."""
+    return Kin(result.cause, result.disputed)
+
+
+def failures_by_kin(results: Sequence[Result]) -> dict[Kin, list[Result]]:
+    """The failures that may be shrunk and are not known, by what they have in common, in the order of the run."""
+    groups: dict[Kin, list[Result]] = {}
     for result in results:
         if result.case.is_shrinkable and result.failed and not result.known:
-            groups.setdefault(signature(result), []).append(result)
+            groups.setdefault(kin(result), []).append(result)
     return groups
 
 
 def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: FailurePolicy) -> Iterator[Shrunk]:
     """Shrink the failures of a run; the target is started anew. The record notes a target that cannot start."""
-    if record.problem or not failures_by_signature(record.results):
+    if record.problem or not failures_by_kin(record.results):
         return
     examiner = Examiner(spec, catalog.requirements, policy)
     try:
@@ -55,9 +66,9 @@ def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: Fa
 def shrink(
     results: Sequence[Result], examiner: Examiner, catalog: Catalog, patience: float = PATIENCE
 ) -> Iterator[Shrunk]:
-    """Shrink the smallest failure of each signature, for `patience` seconds in all. Raises CannotStart."""
+    """Shrink one failure of each cause, for `patience` seconds in all. Raises CannotStart."""
     until = time.monotonic() + patience
-    for group in list(failures_by_signature(results).values())[:DISTINCT]:
+    for group in list(failures_by_kin(results).values())[:MOST]:
         smallest = _smallest(group)
         if time.monotonic() < until:
             yield shrink_one(smallest, len(group), examiner, catalog)
@@ -66,11 +77,14 @@ def shrink(
 
 
 def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalog) -> Shrunk:
-    """The smallest case that fails as `smallest` does, which is the smallest of `count` failures of one signature.
+    """The smallest case that fails as `smallest` does, at its level, which stands for `count` failures of one cause.
 
     It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
     """
-    wanted = signature(smallest)
+
+    def is_kin(again: Result) -> bool:
+        serious = LEVELS.index(again.level) <= LEVELS.index(smallest.level)
+        return again.failed and serious and kin(again) == kin(smallest)
 
     case, budget = smallest.case, Budget()
     for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):
@@ -80,7 +94,7 @@ def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalo
 
         def shows(candidate: object, with_part: Callable[[object], Case | None] = with_part) -> bool:
             made = with_part(candidate)
-            return made is not None and signature(_again(made, examiner)) == wanted
+            return made is not None and is_kin(_again(made, examiner))
 
         start: object = case.data if part == "hex" else case.request[part]
         if case is smallest.case and not shows(start):
@@ -102,7 +116,12 @@ def _again(case: Case, examiner: Examiner) -> Result:
 
 
 def _smallest(group: list[Result]) -> Result:
-    return min(group, key=lambda result: len(result.case.data or b""))
+    return min(group, key=lambda result: (LEVELS.index(result.level), size_of(result.case)))
+
+
+def size_of(case: Case) -> int:
+    """The size of a case: the bytes that it is about, or else its request."""
+    return len(case.data if case.data is not None else json.dumps(case.request))
 
 
 def _case(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, CaseKind, Kind, Reads, Verdict
+from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Reads, Verdict
 from conformance.reports.grouping import Section, grouped, section_of
 from conformance.running.results import Result, Shrunk, TargetRun
 
@@ -12,6 +12,12 @@ def result(id="a/b", kind=Kind.FAIL, *, requirement="int8.layout", level="must",
     origin = CaseKind.GENERATED if generated else CaseKind.VECTOR
     case = Case(id, "decode", codec.wire("INT8"), requirement, level, {}, Reads(0, 1), b"\0", kind=origin)
     return Result("t", case, Accepted({}), Verdict(kind, "the value differs"), level, **fields)
+
+
+def crashed(id, text="IndexError: 1", *, level="must", requirement="int8.layout", size=1, generated=False, **fields):
+    origin = CaseKind.GENERATED if generated else CaseKind.VECTOR
+    case = Case(id, "decode", codec.wire("INT8"), requirement, level, {}, Reads(0, 1), bytes(size), kind=origin)
+    return Result("t", case, Broke("crash", text), Verdict(Kind.CRASH, text), level, **fields)
 
 
 def groups(*results, shrunk=()):
@@ -46,33 +52,57 @@ def test_a_failure_belongs_to_one_section_and_nothing_else_to_any(one, section):
     assert section_of(one) is section
 
 
-def test_failures_of_one_requirement_at_one_level_are_one_group_in_the_order_of_the_run():
-    (group,) = groups(result("a/z"), result("a/passed", Kind.PASS), result("a/b"))
-    assert (group.target, group.section, group.level, group.requirement) == ("t", "failures", "must", "int8.layout")
-    assert ids(group.members) == shown(group) == ["a/z", "a/b"]
-    assert group.count == 2
+def test_failures_of_one_cause_are_one_group_over_requirements_and_levels_in_the_order_of_the_run():
+    (group,) = groups(
+        crashed("a/z", level="may"),
+        result("a/passed", Kind.PASS),
+        crashed("a/b", "IndexError: 2", requirement="varint.range"),
+        crashed("gen/1", "IndexError: 3", requirement="varint.range", generated=True),
+    )
+    assert (group.target, group.section, group.level) == ("t", "failures", "must")
+    assert str(group.cause) == "crash: IndexError: #"
+    assert group.requirements == ("varint.range", "int8.layout")
+    assert ids(group.members) == ["a/z", "a/b", "gen/1"]
+    assert (group.count, group.vectors, group.generated) == (3, 2, 1)
 
 
-def test_groups_stand_by_section_then_level_then_requirement():
+def test_failures_of_two_causes_are_two_groups_though_of_one_requirement():
+    assert [ids(group.members) for group in groups(crashed("a/b"), crashed("a/c", "KeyError"))] == [["a/b"], ["a/c"]]
+
+
+def test_disputed_and_known_failures_are_groups_of_their_own_whatever_the_cause():
+    found = groups(crashed("a/b"), crashed("a/c", disputed=True), crashed("a/d", known=True))
+    assert [group.section for group in found] == ["failures", "disputed", "known"]
+    assert len({group.cause for group in found}) == 1
+
+
+def test_the_smallest_case_of_the_highest_level_is_shown_and_the_others_are_kept_by_size():
+    (group,) = groups(
+        crashed("a/small", level="may", size=1), crashed("a/9", size=9), crashed("a/3", size=3), crashed("a/5", size=5)
+    )
+    assert shown(group) == ["a/3"]
+    assert ids(group.others) == ["a/small", "a/5", "a/9"]
+
+
+def test_groups_stand_by_section_then_level_then_the_number_of_cases():
     fault = result("f", Kind.PROTOCOL)
-    known, disputed = result("k", known=True), result("d", disputed=True)
-    may, should = result("c", level="may"), result("b", level="should")
-    later, first = result("z", requirement="varint.layout"), result("a", requirement="array.layout")
-    order = [ids(group.members) for group in groups(fault, known, disputed, may, should, later, first)]
-    assert order == [["a"], ["z"], ["b"], ["c"], ["d"], ["k"], ["f"]]
+    known, disputed = crashed("k", known=True), crashed("d", disputed=True)
+    may, should = crashed("c", "C", level="may"), crashed("b", "B", level="should")
+    rare, often, again = crashed("z", "A"), crashed("a", "Z"), crashed("b", "Z")
+    order = [ids(group.members) for group in groups(fault, known, disputed, may, should, rare, often, again)]
+    assert order == [["a", "b"], ["z"], ["b"], ["c"], ["d"], ["k"], ["f"]]
 
 
-def test_shrunk_cases_are_shown_instead_of_the_generated_ones_and_vectors_beside_them():
-    members = [result("gen/1", generated=True), result("a/b"), result("gen/2", generated=True)]
-    smallest = Shrunk(result("bytes/x", generated=True), 2, "gen/1", flaky=True)
-    (group,) = groups(*members, shrunk=[smallest])
-    assert ids(group.members) == ["gen/1", "a/b", "gen/2"]
-    assert shown(group) == ["a/b", "bytes/x"]
-    assert [(example.count, example.origin, example.flaky) for example in group.examples] == [
-        (1, "", False),
-        (2, "gen/1", True),
-    ]
-    assert group.count == 3
+def test_a_shrunk_case_is_shown_instead_of_the_generated_ones_and_a_vector_where_it_is_no_larger():
+    members = [crashed("gen/1", generated=True, size=9), crashed("a/b", size=4), crashed("gen/2", generated=True)]
+    for size, expected in ((3, "bytes/x"), (4, "a/b")):
+        smallest = Shrunk(crashed("bytes/x", generated=True, size=size), 2, "gen/1", flaky=True)
+        (group,) = groups(*members, shrunk=[smallest])
+        assert ids(group.members) == ["gen/1", "a/b", "gen/2"]
+        assert shown(group) == [expected]
+        assert group.count == 3
+    (example,) = groups(members[0], shrunk=[smallest])[0].examples
+    assert (example.count, example.origin, example.flaky) == (2, "gen/1", True)
 
 
 def test_generated_failures_are_shown_themselves_where_nothing_was_shrunk():
@@ -95,5 +125,5 @@ def test_faults_of_the_adapter_are_one_group_whatever_the_requirement():
     (group,) = groups(
         result("a/z", Kind.PROTOCOL), result("a/b", Kind.PROTOCOL, requirement="array.layout", level="may")
     )
-    assert (group.requirement, group.level) == ("", "")
+    assert (group.cause, group.level, group.requirements) == (None, "", ())
     assert shown(group) == ["a/z", "a/b"]

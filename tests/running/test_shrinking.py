@@ -96,14 +96,14 @@ def failing(catalog):
     cases = list(generated_cases(("VARINT", "UNSIGNED_VARINT"), 150, 0, catalog))
     examiner = Examiner(spec, catalog.requirements, FailurePolicy())
     results = list(examiner.results(cases))
-    assert len(shrinking.failures_by_signature(results)) > 1
+    assert len(shrinking.failures_by_kin(results)) > 1
     return results, examiner
 
 
 def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
     results, examiner = failing(catalog)
     found = list(shrinking.shrink(results, examiner, catalog, 0))
-    groups = list(shrinking.failures_by_signature(results).values())
+    groups = list(shrinking.failures_by_kin(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
         assert each.result in group
@@ -113,7 +113,7 @@ def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_fou
 
 def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
     results, examiner = failing(catalog)
-    monkeypatch.setattr(shrinking, "DISTINCT", 1)
+    monkeypatch.setattr(shrinking, "MOST", 1)
     (found,) = shrinking.shrink(results, examiner, catalog)
     assert found.result.case.id.startswith("bytes/")
     assert not found.flaky

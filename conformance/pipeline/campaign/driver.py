@@ -26,7 +26,7 @@ from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.probes import probe_case
 from conformance.running.results import TargetRun
-from conformance.running.shrinking import DISTINCT
+from conformance.running.shrinking import MOST
 from conformance.running.status import status_of
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
 from conformance.targets.session import CannotStart
@@ -123,7 +123,7 @@ def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
 
 
 def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -> None:
-    shown = replace(run, shrunk=run.shrunk[:DISTINCT])
+    shown = replace(run, shrunk=run.shrunk[:MOST])
     console.print(target_summary(shown) if quiet else target_report(shown, catalog.requirements), crop=False)
-    if len(run.shrunk) > DISTINCT and not quiet:
-        console.print(f"and {len(run.shrunk) - DISTINCT} more distinct failures, each a vector", markup=False)
+    if len(run.shrunk) > MOST and not quiet:
+        console.print(f"and {len(run.shrunk) - MOST} more distinct failures, each a vector", markup=False)

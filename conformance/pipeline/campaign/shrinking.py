@@ -9,14 +9,14 @@ from dataclasses import replace
 from conformance.cases.catalog import Catalog
 from conformance.running.examiner import Examiner
 from conformance.running.results import Result, Shrunk
-from conformance.running.shrinking import shrink_one, signature
+from conformance.running.shrinking import Kin, kin, shrink_one
 
 PATIENCE = 300.0
 """Seconds of shrinking for one target in all; what is left then is reported as it was found."""
 
 
 def shrunk(results: Sequence[tuple[Result, int]], examiner: Examiner, catalog: Catalog) -> Iterator[Shrunk]:
-    """Failures, each with the number of cases it stands for, shrunk: first one of each signature.
+    """Failures, each with the number of cases it stands for, shrunk: first one of each cause.
 
     Raises CannotStart.
     """
@@ -29,20 +29,20 @@ def shrunk(results: Sequence[tuple[Result, int]], examiner: Examiner, catalog: C
 
 
 def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Result, int]]:
-    seen: set[tuple[str, ...]] = set()
+    seen: set[Kin] = set()
     first: list[tuple[Result, int]] = []
     further: list[tuple[Result, int]] = []
     for result, count in results:
-        (further if signature(result) in seen else first).append((result, count))
-        seen.add(signature(result))
+        (further if kin(result) in seen else first).append((result, count))
+        seen.add(kin(result))
     return first + further
 
 
 def merged(failures: Sequence[Shrunk]) -> list[Shrunk]:
-    """Failures that shrank to the same case and have the same signature as one, in the order of the first of them."""
-    kept: dict[tuple[str, ...], Shrunk] = {}
+    """Failures that shrank to the same case and have the same cause as one, in the order of the first of them."""
+    kept: dict[tuple[str, Kin], Shrunk] = {}
     for one in failures:
-        same = (one.result.case.id, *signature(one.result))
+        same = (one.result.case.id, kin(one.result))
         before = kept.get(same)
         kept[same] = one if before is None else replace(before, count=before.count + one.count)
     return list(kept.values())

@@ -1,0 +1,375 @@
+"""What failures have in common: `cause_of`, total and pure (docs/concepts.md#causes).
+
+A cause is a place and a way of being wrong. Two failures of one target with the same cause are one entry of a report,
+whatever type, operation and requirement they surface under.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from conformance import codec
+from conformance.cases.model import (
+    Accepted,
+    AnyOf,
+    Broke,
+    Case,
+    Converts,
+    Delivers,
+    Kind,
+    Measures,
+    Outcome,
+    Reads,
+    Refused,
+    Refuses,
+    Value,
+    Verdict,
+    Writes,
+    WritesAs,
+)
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.log import last_offset
+from conformance.codec.notation import UNSHOWN
+from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.semantics.conversion import flattened
+from conformance.semantics.visibility import VIEW, View
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cause:
+    """Where and how a target is wrong."""
+
+    wrong: str
+    """The way: refused, off by 1, crash…"""
+    place: str
+    """A field (RECORD.timestamp), a type, a requirement that is not held, or the text of a refusal or crash."""
+
+    def __str__(self) -> str:
+        return f"{self.wrong}: {self.place}"
+
+
+def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
+    """The cause of a failing result. Of any other result it is the verdict and the requirement."""
+    if verdict.kind not in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT):
+        return Cause(str(verdict.kind), _rule(case, verdict))
+    match outcome:
+        case Broke(how, detail):
+            return Cause(how, _of_death(case, how, detail))
+        case Refused(error, message):
+            return _refused(case, error, message)
+        case Accepted(answer):
+            return _accepted(case, answer, verdict)
+    return Cause(str(verdict.kind), _rule(case, verdict))
+
+
+def _rule(case: Case, verdict: Verdict) -> str:
+    return verdict.requirement or case.requirement
+
+
+# --- texts of the target ------------------------------------------------------------------------------
+
+_VARYING = (
+    (re.compile(r"(?<!\w)([bu]?)(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w)"), "#"),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8,}\b"), "#"),
+    (re.compile(r"(?<![A-Za-z#])-?\d+(?:\.\d+)?"), "#"),
+    (re.compile(r"#(?:\W{1,2}#)+"), "#"),
+    (re.compile(r"\s+"), " "),
+)
+"""What differs from case to case in a message that is the same: quoted values, hex, numbers, rows of them."""
+
+_LONGEST = 160
+"""Characters of a message that tell it from another."""
+
+
+def normalised(text: str) -> str:
+    """A message of a target without the values in it, which differ from case to case."""
+    for pattern, instead in _VARYING:
+        text = pattern.sub(instead, text)
+    return text.strip()[:_LONGEST]
+
+
+def _of_death(case: Case, how: str, detail: str) -> str:
+    """What a crash says, with the format it met where that has a reader of its own; else what the bytes break."""
+    mark = _first_mark(case)
+    if how != "crash":
+        return mark.requirement if mark else case.requirement
+    reader = _own_reader(mark.requirement if mark else case.requirement)
+    return normalised(detail) + (f" ({reader})" if reader else "")
+
+
+def _own_reader(rule: str) -> str:
+    """The codec or structure that a requirement is about, if bytes of it are read by code that reads nothing else."""
+    family, _, rest = rule.partition(".")
+    if family == "control":
+        return "CONTROL_RECORD"
+    return next((name for name in CODEC_NAMES if family in ("codec", "reader", "robustness") and name in rest), "")
+
+
+def _refused(case: Case, error: str, message: str) -> Cause:
+    if isinstance(case.expect, Refuses) and case.expect.error not in (None, error):
+        return Cause("wrong error class", f"{error} instead of {case.expect.error}")
+    return Cause("refused", normalised(message) or f"{error}, {case.requirement}")
+
+
+# --- what the bytes hold ------------------------------------------------------------------------------
+
+
+def _first_mark(case: Case) -> codec.Violation | None:
+    """The first place at which the bytes, or the value to encode, break a rule or are open."""
+    if isinstance(case.expect, Delivers):
+        view = case.expect.view
+        return next(iter([*([view.damage] if view.damage else []), *view.remarks]), None)
+    if case.op == "encode" and isinstance(case.expect, Refuses):
+        return _unencodable(case)
+    if case.data is None or case.op not in ("decode", "convert"):
+        return None
+    read = codec.decode(case.wire, case.data)
+    return next(iter([*read.violations, *read.remarks]), None)
+
+
+def _unencodable(case: Case) -> codec.Violation | None:
+    """What a value breaks that has no encoding."""
+    try:
+        parts = OPERATIONS["encode"].parse(case.request, case.wire)
+        codec.encode(case.wire, parts.pop("value"), **parts)
+    except codec.Unencodable as error:
+        return codec.Violation(error.requirement, 0, error.hint)
+    except ValueError:
+        return None
+    return None
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_SAME = {"timestampDelta": "timestamp", "offsetDelta": "offset"}
+"""Fields that hold the same thing: what a writer gets wrong in one, a reader gets wrong in the other."""
+
+
+def _names(path: str) -> list[str]:
+    return [name for name, _ in _STEP.findall(path) if name]
+
+
+def _field(name: str, path: str) -> str:
+    """A field with its structure, without indexes: RECORD.timestamp, whether it stands alone, in a batch or in a log.
+
+    Of an array it is the element at the path, or the array.
+    """
+    path = "" if path == "value" and name != "RECORD" else path
+    while path.startswith("[") and "ARRAY<" in name:
+        name, path = name.partition("<")[2][:-1], path.partition("]")[2]
+    if "ARRAY<" in name:
+        return name.partition("<")[0]
+    names = _names(path)
+    if name.startswith("MESSAGE<"):
+        return ".".join([name.removeprefix("MESSAGE<").partition(",")[0], *names])
+    structure = _structure(name, names)
+    ends = names and not path.endswith("]")
+    return f"{structure}.{_SAME.get(names[-1], names[-1])}" if ends else structure
+
+
+def _structure(name: str, names: list[str]) -> str:
+    """The structure that holds the last of the names in a path of a type."""
+    if "headers" in names[:-1]:
+        return "HEADER"
+    if "records" in names or name == "RECORD":
+        return "RECORD"
+    if "messages" in names or name == "MESSAGE_SET":
+        return "MESSAGE_SET"
+    if name in ("LOG", "RECORD_BATCH"):
+        return "RECORD_BATCH" if not names or names[-1] in _OF_BATCHES else "WRAPPER"
+    return name
+
+
+_OF_BATCHES = {*BATCH_LAYOUT.rules_by_name(), "batches", "partial"}
+
+
+def _broken(case: Case, mark: codec.Violation | None, rule: str) -> str:
+    """A requirement that is not held; that a varint breaks in a record says nothing of other readers of varints."""
+    broken = mark.requirement if mark else rule
+    in_record = case.type in _HOLD_RECORDS and broken.partition(".")[0] in ("varint", "varlong")
+    return f"{broken} in RECORD" if in_record else broken
+
+
+_HOLD_RECORDS = ("RECORD", "RECORD_BATCH", "LOG")
+
+# --- what was accepted --------------------------------------------------------------------------------
+
+_ACCEPTED = "accepted what must be refused"
+
+
+def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
+    rule = _rule(case, verdict)
+    match case.expect:
+        case Refuses():
+            return Cause(_ACCEPTED, _broken(case, _first_mark(case), rule))
+        case Measures():
+            return Cause("wrong size", _field(case.type, "value"))
+        case Delivers():
+            return _delivered(case, case.expect, answer, verdict)
+    if verdict.path == "consumed":
+        return Cause("wrong number of bytes consumed", _field(case.type, "value"))
+    if verdict.path.startswith("@"):
+        return Cause("other bytes written", _field_at(case, int(verdict.path[1:])))
+    if isinstance(case.expect, Reads | AnyOf | Writes | WritesAs | Converts) and verdict.path:
+        return _differs(case, answer, verdict)
+    written = answer.get("hex")
+    if isinstance(case.expect, Writes | WritesAs | Converts) and isinstance(written, str):
+        return _unreadable(case, bytes.fromhex(written), rule)
+    mark = _first_mark(case)
+    return Cause(_MISREAD, _broken(case, mark, rule))
+
+
+def _field_at(case: Case, at: int) -> str:
+    """The field that begins or lies at a byte of what an encoder should have written."""
+    expected = case.expect.data if isinstance(case.expect, Writes) else b""
+    spans = codec.decode(case.wire, expected, trail=True).spans
+    around = [span for span in spans if span.layer == 0 and span.start <= at < span.stop]
+    if not around:
+        return _field(case.type, "value")
+    innermost = min(around, key=lambda span: span.stop - span.start)
+    path, _, part = innermost.path.partition("#")
+    return _field(case.type, path or "value") + (f" {part}" if part else "")
+
+
+def _unreadable(case: Case, written: bytes, rule: str) -> Cause:
+    """What was written breaks the format, or can be read in more than one way."""
+    name = case.expect.type if isinstance(case.expect, WritesAs) else "LOG" if case.op == "convert" else ""
+    wire = codec.wire(name or case.wire)
+    read = codec.decode(wire, written)
+    mark = next(iter([*read.violations, *read.remarks]), None)
+    if mark is None:
+        return Cause("written wrongly", rule)
+    return Cause("written bytes break the format", mark.requirement)
+
+
+def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
+    """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
+    mark = _first_mark(case) if isinstance(case.expect, AnyOf) else None
+    if mark is not None:
+        return Cause(_MISREAD, _broken(case, mark, case.requirement))
+    name = case.expect.type if isinstance(case.expect, WritesAs) else ""
+    name = "RECORD" if case.op == "convert" else name or case.type
+    expected, actual = _both(case, answer, verdict.path)
+    lacking = (expected is UNSHOWN or actual is UNSHOWN) and "ARRAY<" in name
+    field = _field(name, verdict.path[: verdict.path.rindex("[")] if lacking else verdict.path)
+    return Cause(_way(field, expected, actual), field)
+
+
+_MISREAD = "another reading"
+"""Of an open place: neither refused nor read in a way that the documents allow."""
+_OTHER = "another value"
+
+
+def _both(case: Case, answer: dict[str, Value], path: str) -> tuple[Value, Value]:
+    """What was expected at a path and what came there; UNSHOWN for what is not there."""
+    match case.expect:
+        case Reads(value):
+            return _at(value, path), _at(case.wire.notation.parse(answer["value"]), path)
+        case Writes(data):
+            return _at(codec.decode(case.wire, data).value, path), _at(_read_back(case, answer, ""), path)
+        case WritesAs(value, name):
+            return _at(value, path), _at(_read_back(case, answer, name), path)
+        case Converts(records):
+            batches = codec.decode("LOG", bytes.fromhex(answer["hex"])).value["batches"]
+            return _at(records, path), _at(flattened(batches), path)
+    return UNSHOWN, UNSHOWN
+
+
+def _read_back(case: Case, answer: dict[str, Value], name: str) -> Value:
+    return codec.decode(codec.wire(name or case.wire), bytes.fromhex(answer["hex"])).value
+
+
+def _at(value: Value, path: str) -> Value:
+    """The part of a value at a path of names and indexes; UNSHOWN where there is no such part."""
+    is_whole = path == "value" and not (isinstance(value, dict) and "value" in value)
+    for name, index in _STEP.findall("" if is_whole else path):
+        if index and isinstance(value, tuple | list) and int(index) < len(value):
+            value = value[int(index)]
+        elif name and isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            return UNSHOWN
+    return value
+
+
+_WIDTHS = (64, 32, 16, 8)
+
+
+def _way(field: str, expected: Value, actual: Value) -> str:
+    """How the value of a field differs from the one that is due."""
+    if actual is UNSHOWN or expected is UNSHOWN:
+        return "missing" if actual is UNSHOWN else "too many"
+    if expected is None or actual is None:
+        return _about_null(expected, actual)
+    if type(expected) is int and type(actual) is int:
+        return _about_number(field, expected, actual)
+    if isinstance(expected, str | bytes | tuple) and type(expected) is type(actual):
+        if expected[: len(actual)] == actual:
+            return "cut short"
+        if actual[: len(expected)] == expected:
+            return "too long"
+    return _OTHER
+
+
+def _about_null(expected: Value, actual: Value) -> str:
+    if actual is None:
+        return "null" if expected else "null instead of empty"
+    return "a value instead of null" if actual else "empty instead of null"
+
+
+def _about_number(field: str, expected: int, actual: int) -> str:
+    if "timestamp" in field.lower() and actual == expected - expected % 1000:
+        return "cut to whole seconds"
+    if abs(actual - expected) == 1:
+        return "off by 1"
+    bits = next((bits for bits in _WIDTHS if (actual - expected) % (1 << bits) == 0), 0)
+    return f"off by a multiple of 2^{bits}" if bits else _OTHER
+
+
+# --- what a fetch delivered ---------------------------------------------------------------------------
+
+
+def _delivered(case: Case, expect: Delivers, answer: dict[str, Value], verdict: Verdict) -> Cause:
+    view, path = expect.view, verdict.path
+    shown = VIEW.parse(answer.get("value"))
+    records = shown.get("records", ())
+    count = 0 if records is UNSHOWN else len(records)
+    if path == "nextOffset":
+        return Cause(normalised(verdict.detail.partition(" ")[2].partition(" ")[2]), "nextOffset")
+    if view.damage is not None and (path in ("", "error") or count > len(view.records)):
+        return Cause(_ACCEPTED, _broken(case, view.damage, verdict.requirement))
+    if shown.get("error") is not None and (path == "error" or count < len(view.records)):
+        return Cause("refused", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
+    if "]." in path and not view.remarks:
+        return _misdelivered(view, path, records)
+    if "]." in path:
+        return Cause(_MISREAD, _broken(case, view.remarks[0], case.requirement))
+    if verdict.requirement:
+        return Cause("delivered", verdict.requirement)
+    return Cause("records missing" if count < len(view.records) else "too many records", _kind(view, count))
+
+
+def _misdelivered(view: View, path: str, records: Value) -> Cause:
+    """A field of a delivered record has another value than is due."""
+    index = int(path.removeprefix("records[").partition("]")[0])
+    field = _field("LOG", path).replace("RECORD.", f"{_kind(view, index)}.", 1)
+    return Cause(_way(field, _at({"records": view.records}, path), _at({"records": records}, path)), field)
+
+
+def _kind(view: View, index: int) -> str:
+    """What holds a record that is due."""
+    legacy = index < len(view.records) and view.records[index]["offset"] in view.legacy
+    return "MESSAGE_SET" if legacy else "RECORD"
+
+
+def _stopped_at(case: Case, view: View, count: int, error: str) -> str:
+    """What holds the first record that was not delivered: the magic, and the codec where that may be at fault."""
+    read = codec.decode("LOG", case.data or b"")
+    due = view.records[count]["offset"] if count < len(view.records) else view.next_offset
+    entries = read.value["batches"] if read.value else ()
+    entry = next((one for one in entries if last_offset(one) >= due), None)
+    if entry is None:
+        return _kind(view, count)
+    compression = CODEC_NAMES[entry["compression"]] if error in ("malformed", "unsupported-codec") else ""
+    return f"magic {entry['magic']} {compression}".strip()

@@ -1,0 +1,173 @@
+"""Which failures have one cause, and which have not."""
+
+import pytest
+
+from conformance import codec
+from conformance.cases.from_reference import ad_hoc_case
+from conformance.cases.model import Accepted, Broke, Kind, Refused
+from conformance.judging.causes import cause_of, normalised
+from conformance.judging.judge import judge
+from conformance.targets import reference
+
+
+@pytest.fixture
+def cause(catalog):
+    """The cause of what a target makes of a case, as text; the case is a vector or some bytes of a type."""
+
+    def of(case, outcome):
+        if not isinstance(case, str):
+            name, digits = case
+            case = ad_hoc_case("decode", codec.wire(name), {"hex": digits}, catalog)
+        else:
+            case = catalog.cases[case]
+        outcome = outcome(case) if callable(outcome) else outcome
+        verdict = judge(case, outcome)
+        assert verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT), verdict
+        return str(cause_of(case, outcome, verdict))
+
+    return of
+
+
+def answering(change):
+    """An outcome: the answer of the reference, changed."""
+    return lambda case: Accepted(change(reference.answer(case.request)))
+
+
+def with_value(value, consumed):
+    return Accepted({"ok": True, "value": value, "consumed": consumed})
+
+
+def on_seconds(answer):
+    """What a reader makes of a batch that drops the milliseconds of timestamps."""
+    value = answer["value"]
+    cut = [{**one, "timestamp": str(int(one["timestamp"]) // 1000 * 1000)} for one in value["records"]]
+    return {**answer, "value": {**value, "records": cut}}
+
+
+# --- texts --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("year 287428 is out of range", "year -292275023 is out of range"),
+        ("bad magic 0x7f", "bad magic 0xff"),
+        ("no field 'a' in 'b'", "no field 'count' in 'x y'"),
+        ('unknown codec "zip"', 'unknown codec "rar"'),
+        ("digest deadbeef01 at 3", "digest 00c0ffee99 at 17"),
+        ("datetime(1969, 12, 31, 23)", "datetime(1932, 1, 3)"),
+        ("cut  off\nat 3", "cut off at 12.5"),
+    ],
+)
+def test_messages_that_differ_in_numbers_hex_and_quoted_values_are_one(text, same):
+    assert normalised(text) == normalised(same)
+
+
+def test_words_tell_messages_apart_and_names_keep_their_digits():
+    assert normalised("year 1 is out of range") != normalised("day 1 is out of range")
+    assert normalised("LZ4 is not supported") == "LZ4 is not supported"
+    assert normalised("it can't be 'x' as it isn't known") == "it can't be # as it isn't known"
+
+
+# --- refusals, crashes, acceptances -------------------------------------------------------------------
+
+
+def test_one_refusal_is_one_cause_whatever_was_asked(cause):
+    refused = [Refused("malformed", f"year {year} is out of range") for year in (287428, -5)]
+    assert cause("batch/all-fields-distinct", refused[0]) == cause("record/plain", refused[1])
+    assert cause("record/plain", refused[0]) == "refused: year # is out of range"
+    assert cause("record/plain", Refused("malformed", "no such field")) != cause("record/plain", refused[0])
+
+
+def test_a_crash_is_known_by_its_text_and_by_the_codec_whose_bytes_it_met(cause):
+    text = "struct.error: unpack requires a buffer of 4 bytes"
+    at_text = cause(("STRING", "0005"), Broke("crash", text))
+    assert at_text == cause(("BYTES", "0000"), Broke("crash", text.replace("4", "9")))
+    assert at_text != cause(("CONTROL_RECORD", "0000"), Broke("crash", text))
+    assert at_text != cause(("STRING", "0005"), Broke("timeout", "no answer within 5 s"))
+
+
+def test_accepting_what_must_be_refused_is_known_by_the_rule_that_the_bytes_break(cause):
+    accepted = Accepted({"ok": True})
+    assert cause(("STRING", "ffff"), accepted) == "accepted what must be refused: string.null-rejected"
+    assert cause(("ARRAY<STRING>", "00000001ffff"), accepted) == cause(("STRING", "ffff"), accepted)
+    assert cause(("STRING", "fffe"), accepted) != cause(("STRING", "ffff"), accepted)
+
+
+def test_a_varint_that_a_record_misreads_says_nothing_of_the_type_varint(cause):
+    accepted = Accepted({"ok": True})
+    alone = cause(("VARINT", "808080808000"), accepted)
+    assert alone.endswith("varint.max-five-bytes")
+    assert cause(("RECORD", "1c" + "00" + "00" + "808080808000" + "01" * 8), accepted) == f"{alone} in RECORD"
+
+
+# --- values -------------------------------------------------------------------------------------------
+
+
+def test_a_field_of_a_record_is_one_place_alone_in_a_batch_in_a_log_and_behind_read(cause):
+    def dropping(answer):
+        value = answer["value"]
+        records = value.get("records") or [
+            one for batch in value.get("batches", ()) for one in batch.get("records", ())
+        ]
+        for one in [*records, *([value] if "headers" in value else [])]:
+            one["value"] = None
+        return answer
+
+    wrong = [
+        cause(case, answering(dropping)) for case in ("record/plain", "batch/three-records", "batch/three-records:read")
+    ]
+    assert set(wrong) == {"null: RECORD.value"}
+
+
+def test_timestamps_cut_to_seconds_are_one_cause_under_whatever_requirement(cause, catalog):
+    names = ("batch/all-fields-distinct", "batch/base-timestamp-milliseconds", "timestamp/create-time-negative-delta")
+    names = [name for name in names if name in catalog.cases]
+    assert len({catalog.cases[name].requirement for name in names}) > 1
+    assert {cause(name, answering(on_seconds)) for name in names} == {"cut to whole seconds: RECORD.timestamp"}
+
+
+@pytest.mark.parametrize(
+    ("name", "digits", "value", "expected"),
+    [
+        ("INT32", "00000005", 6, "off by 1: INT32"),
+        ("UINT32", "ffffffff", -1, "off by a multiple of 2^32: UINT32"),
+        ("INT32", "00000005", 50, "another value: INT32"),
+        ("NULLABLE_STRING", "ffff", "", "empty instead of null: NULLABLE_STRING"),
+        ("NULLABLE_STRING", "0000", None, "null instead of empty: NULLABLE_STRING"),
+        ("STRING", "00026162", "a", "cut short: STRING"),
+        ("ARRAY<STRING>", "0000000100026162", ["a"], "cut short: STRING"),
+        ("ARRAY<INT8>", "000000020102", [1], "missing: ARRAY"),
+        ("TAGGED_FIELDS", "01050161", [{"tag": 6, "data": "61"}], "off by 1: TAGGED_FIELDS.tag"),
+    ],
+)
+def test_a_wrong_value_is_known_by_its_field_and_how_it_differs(cause, name, digits, value, expected):
+    assert cause((name, digits), with_value(value, len(digits) // 2)) == expected
+
+
+def test_bytes_read_beyond_the_value_are_a_cause_of_their_own(cause):
+    assert cause(("STRING", "000161"), with_value("a", 2)) == "wrong number of bytes consumed: STRING"
+
+
+def test_of_an_open_place_every_reading_that_is_not_allowed_is_one_cause(cause):
+    place = "another reading: varint.fifth-byte-excess-bits"
+    assert cause(("VARINT", "8080808010"), with_value(1, 5)) == place
+    assert cause(("VARINT", "8080808070"), with_value(-(1 << 34), 5)) == place
+
+
+def test_wrong_bytes_are_known_by_the_field_that_they_stand_in(cause):
+    written = cause("varint/minus-1:encode", Accepted({"ok": True, "hex": "02"}))
+    assert written == "other bytes written: VARINT"
+    tagged = cause("tagged-fields/one:encode", Accepted({"ok": True, "hex": "01000261"}))
+    assert tagged == "other bytes written: TAGGED_FIELDS.size"
+
+
+def test_every_failure_of_a_liar_has_a_cause(catalog):
+    broken = [Accepted({"ok": True, "hex": "00"}), Refused("other"), Broke("memory", "x"), Accepted({"ok": True})]
+    for case in catalog.cases.values():
+        for outcome in broken:
+            verdict = judge(case, outcome)
+            cause = cause_of(case, outcome, verdict)
+            assert cause.wrong
+            assert cause.place
+            assert hash(cause) == hash(cause_of(case, outcome, verdict))
