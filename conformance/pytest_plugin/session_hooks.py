@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target
+from conformance.reports.text import printable
 from conformance.running.known_failures import stale
 from conformance.running.results import Result
 from conformance.targets.resolve import target_spec
@@ -27,6 +29,7 @@ class SessionHooks:
         self._chosen = chosen
         self._worker = hasattr(config, "workerinput")
         self._seen: list[tuple[str, str, str]] = []
+        self._causes: Counter[str] = Counter()
         self._problems: list[str] = []
         self._targets: list[Target] = []
 
@@ -82,6 +85,8 @@ class SessionHooks:
             self._seen.append(
                 (str(properties["kafka-target"]), str(properties["kafka-case"]), str(properties["verdict"]))
             )
+            if report.failed and "cause" in properties:
+                self._causes[f"{properties['kafka-target']}: {properties['cause']}"] += 1
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -97,7 +102,11 @@ class SessionHooks:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print why the session fails, where no item says so."""
+        """Print the causes of the failed cases, and why the session fails, where no item says so."""
+        if self._causes:
+            terminalreporter.section(f"{ROOT}: {self._causes.total()} failed cases, {len(self._causes)} causes")
+            for cause, count in self._causes.most_common():
+                terminalreporter.line(printable(f"{count} × {cause}"))
         if self._problems:
             terminalreporter.section(ROOT, red=True)
             for problem in self._problems:
