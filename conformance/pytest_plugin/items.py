@@ -115,11 +115,8 @@ class KafkaCase(_Item):
             **{"kafka-target": result.target, "kafka-case": self.case.id, "verdict": str(result.verdict.kind)},
             requirement=result.requirement,
             level=result.level,
-<<<<<<< HEAD
             basis=result.basis,
-=======
             **{"cause": str(result.cause)} if result.failed else {},
->>>>>>> ec61c1f (Causes in pytest's report and in the documents)
         )
         requirements = self.target.selected.catalog.requirements
         _raise_outcome([result], self.target.selected, lambda bad: described(Example(bad[0]), requirements))
