@@ -1,4 +1,7 @@
-"""aiokafka as a target: its protocol types and varints; messages.py has its messages, record_sets.py its records."""
+"""aiokafka as a target: the types of its messages; messages.py has the messages, record_sets.py the records.
+
+Only what the library's own requests and responses run through is judged: it has types that nothing uses.
+"""
 
 import io
 import struct
@@ -13,14 +16,13 @@ import messages
 import record_sets
 from aiokafka.errors import KafkaError
 from aiokafka.protocol import types
-from aiokafka.record.util import decode_varint, decode_varint_py, encode_varint, size_of_varint
-from notation import CODECS, each, float_bits, float_from_bits
+from aiokafka.record.util import decode_varint, decode_varint_py
+from notation import CODECS, each, vias
 
 from conformance import Reject, Unsupported
 
 # KafkaError is the library's own family. ValueError is what the protocol types raise on purpose ("Buffer underrun",
-# "Invalid value", invalid UTF-8 too): their _pack and _unpack turn struct.error into it. So a struct.error that reaches
-# us anyway is one the library did not mean to raise.
+# "Invalid value", invalid UTF-8 too): their _pack and _unpack turn struct.error into it.
 REJECTIONS = (KafkaError, ValueError)
 
 STRING = types.String()
@@ -30,43 +32,56 @@ TYPES: dict[str, Any] = {
     "INT16": types.Int16,
     "INT32": types.Int32,
     "INT64": types.Int64,
-    "UINT32": types.UInt32,
-    "FLOAT64": types.Float64,
     "BOOLEAN": types.Boolean,
-    "VARINT": types.VarInt32,
-    "UNSIGNED_VARINT": types.UnsignedVarInt32,
     "STRING": STRING,
     "NULLABLE_STRING": STRING,
     "COMPACT_STRING": COMPACT_STRING,
-    "COMPACT_NULLABLE_STRING": COMPACT_STRING,
     "BYTES": types.Bytes,
     "NULLABLE_BYTES": types.Bytes,
-    "COMPACT_BYTES": types.CompactBytes,
-    "COMPACT_NULLABLE_BYTES": types.CompactBytes,
     "RECORDS": types.Bytes,
-    "COMPACT_RECORDS": types.CompactBytes,
-    "TAGGED_FIELDS": types.TaggedFields,
 }
-# An array needs a type as its element; alone, VARLONG is the varint of the record code, in C or Python.
-ELEMENTS = TYPES | {"VARLONG": types.VarInt64}
 ARRAYS: dict[str, Any] = {"ARRAY": types.Array, "COMPACT_ARRAY": types.CompactArray}
+# The library writes lengths and counts only, and no tagged field: what a caller could give it otherwise is not asked.
+ONLY_READ: dict[str, Any] = {"UNSIGNED_VARINT": types.UnsignedVarInt32, "TAGGED_FIELDS": types.TaggedFields}
+
+READ = "internal: AIOKafkaConnection > Response.decode"
+WRITTEN = "internal: AIOKafkaConnection.send > Struct.encode"
+# Of the flexible messages the library sends one, DeleteRecordsRequest 2.
+COMPACT_READ = "internal: AIOKafkaConnection > DeleteRecordsResponse.decode"
+COMPACT_WRITTEN = "internal: AIOKafkaAdminClient.delete_records > DeleteRecordsRequest.encode"
+
+
+def _doors(plain: str, compact: str) -> dict[str, str]:
+    doors = {name: f"{compact if name.startswith('COMPACT_') else plain} > {_codec_name(name)}" for name in TYPES}
+    return doors | {"ARRAY": f"{plain} > Array", "COMPACT_ARRAY": f"{compact} > CompactArray", "MESSAGE": plain}
+
+
+def _codec_name(type: str) -> str:
+    codec = TYPES[type]
+    return str(getattr(codec, "__name__", codec.__class__.__name__))
+
+
+DOORS: dict[str, dict[str, str]] = {
+    "decode": {
+        **_doors(READ, COMPACT_READ),
+        "UNSIGNED_VARINT": f"{COMPACT_READ} > UnsignedVarInt32",
+        "TAGGED_FIELDS": f"{COMPACT_READ} > TaggedFields",
+        **record_sets.DOORS["decode"],
+    },
+    "encode": {**_doors(WRITTEN, COMPACT_WRITTEN), **record_sets.DOORS["encode"]},
+}
 
 read = record_sets.read
 
 
 def describe() -> dict[str, object]:
-    """Say what this target can do, under the name of the implementation that is really loaded."""
-    both = [*TYPES, *ARRAYS, "VARLONG", "MESSAGE"]
+    """Say what this target can do and by which of its calls, under the name of the implementation that is loaded."""
     return {
         "name": "aiokafka-pure" if decode_varint is decode_varint_py else "aiokafka",
         "version": version("aiokafka"),
         "language": "python",
-        "supports": {
-            "decode": [*both, *record_sets.READERS],
-            "encode": [*both, *record_sets.WRITERS],
-            "size": ["VARINT", "VARLONG", *record_sets.SIZES],
-            "read": True,
-        },
+        "supports": {**{operation: list(doors) for operation, doors in DOORS.items()}, "read": True},
+        "via": {**vias(DOORS), "read": "internal: AIOKafkaConsumer.getone > PartitionRecords"},
         "codecs": list(CODECS),
         "magics": [0, 1, 2],
         "messages": messages.VERSIONS,
@@ -81,8 +96,8 @@ def decode(type: str, data: bytes, **parameters: Any) -> Any:
     try:
         if type == "MESSAGE":
             return messages.decode(data, parameters["message"], parameters["version"])
-        return _decode_varlong(data) if type == "VARLONG" else _decode_type(type, data)
-    except ValueError as error:
+        return _decode_type(type, data)
+    except (ValueError, struct.error) as error:  # to an application either is the cause of a KafkaConnectionError
         raise Reject("malformed", str(error)) from error
 
 
@@ -95,18 +110,9 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
             return messages.encode(value, parameters["message"], parameters["version"])
         return _encode_primitive(type, value)
     except (ValueError, OverflowError, struct.error, AssertionError) as error:
-        # The C code refuses a number beyond its C type with OverflowError, the Python code with struct.error; what a
-        # caller may hand over is guarded by asserts with a message, which are refusals, if crude ones.
+        # The C code refuses a number beyond its C type with OverflowError, the Python code with struct.error; an
+        # assertion answers a caller's mistake.
         raise Reject("invalid-value", str(error)) from error
-
-
-def size(type: str, value: Any, **parameters: Any) -> int:
-    """Return the encoded size by the library's own size functions."""
-    if type in record_sets.SIZES:
-        return record_sets.SIZES[type](value, **parameters)
-    if type not in ("VARINT", "VARLONG"):
-        raise Unsupported(f"no size of {type}")
-    return int(size_of_varint(int(value)))
 
 
 def _codec(type: str) -> Any:
@@ -114,54 +120,30 @@ def _codec(type: str) -> Any:
     outer, _, element = type.partition("<")
     if outer in ARRAYS and element:
         return ARRAYS[outer](_codec(element[:-1]))
-    if type not in ELEMENTS:
-        raise Unsupported(f"no type for {type}")
-    return ELEMENTS[type]
+    if type not in TYPES:
+        raise Unsupported(f"no message has {type} here")
+    return TYPES[type]
 
 
 def _decode_type(type: str, data: bytes) -> tuple[Any, int]:
     stream = io.BytesIO(data)
-    value = _codec(type).decode(stream)
+    value = (ONLY_READ.get(type) or _codec(type)).decode(stream)
     return each(_shown, type, value), stream.tell()
 
 
-def _decode_varlong(data: bytes) -> tuple[int, int]:
-    """Read with the varint of the record code, whose Python reader takes its IndexError for the end of the bytes."""
-    try:
-        value, end = decode_varint(bytearray(data), 0)
-    except IndexError as error:
-        raise Reject("malformed", str(error)) from error
-    return value, end
-
-
 def _encode_primitive(type: str, value: Any) -> bytes:
-    if type == "VARLONG":
-        out = bytearray()
-        encode_varint(int(value), out.append)
-        return bytes(out)
     return bytes(_codec(type).encode(each(_given, type, value)))
 
 
 def _given(type: str, value: Any) -> Any:
     """Turn the notation of a request into what the library takes."""
-    if type == "TAGGED_FIELDS":
-        return _tags(value)
-    if type == "FLOAT64":
-        return float_from_bits(value)
-    if type in ("INT64", "VARLONG"):
+    if type == "INT64":
         return int(value)
     return bytes.fromhex(value) if type.endswith(("BYTES", "RECORDS")) else value
-
-
-def _tags(fields: list[dict[str, Any]]) -> dict[int, bytes]:
-    tags = {field["tag"]: bytes.fromhex(field["data"]) for field in fields}
-    if len(tags) < len(fields):
-        raise Unsupported("tagged fields are a dict, which holds a tag once")
-    return tags
 
 
 def _shown(type: str, value: Any) -> Any:
     """Turn what the library returns into the notation of an answer."""
     if type == "TAGGED_FIELDS":
         return [{"tag": tag, "data": content} for tag, content in value.items()]
-    return float_bits(value) if type == "FLOAT64" else value
+    return value

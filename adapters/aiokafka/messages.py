@@ -22,7 +22,6 @@ from aiokafka.protocol import (
     transaction,
     types,
 )
-from notation import float_from_bits
 
 from conformance import Unsupported
 
@@ -49,22 +48,14 @@ AddPartitionsToTxnResponse: errors=ResultsByTopicV3AndBelow partition_errors=Res
 AlterConfigsRequest: config_entries=Configs config_name=Name config_value=Value
 AlterConfigsResponse: resources=Responses
 ApiVersionsResponse: api_versions=ApiKeys
-CreateAclsResponse: creation_responses=Results
 CreatePartitionsRequest: timeout=TimeoutMs topic_partitions=Topics topic=Name new_partitions= \
  assignment=Assignments/BrokerIds
 CreatePartitionsResponse: topic_errors=Results topic=Name
 CreateTopicsRequest: create_topic_requests=Topics timeout=timeoutMs validate_only=validateOnly topic=Name \
  replica_assignment=Assignments partition_id=PartitionIndex replicas=BrokerIds config_key=Name config_value=Value
 CreateTopicsResponse: topic_errors=Topics topic=Name
-DeleteAclsRequest: host=HostFilter principal=PrincipalFilter resource_name=ResourceNameFilter \
- resource_pattern_type_filter=PatternTypeFilter resource_type=ResourceTypeFilter
-DeleteAclsResponse: filter_responses=FilterResults resource_pattern_type=PatternType
 DeleteTopicsRequest: timeout=TimeoutMs topics=TopicNames
 DeleteTopicsResponse: topic_error_codes=Responses topic=Name
-DescribeAclsRequest: host=HostFilter principal=PrincipalFilter resource_name=ResourceNameFilter \
- resource_pattern_type_filter=PatternTypeFilter resource_type=ResourceTypeFilter
-DescribeAclsResponse: resource_pattern_type=PatternType
-DescribeClientQuotasResponse: name=Key
 DescribeConfigsRequest: config_names=ConfigurationKeys
 DescribeConfigsResponse: resources=Results config_entries=Configs config_names=Name config_value=Value \
  config_synonyms=Synonyms config_name=Name resources.config_entries.config_synonyms.config_source=Source
@@ -83,7 +74,6 @@ LeaveGroupRequest: group=GroupId
 ListGroupsResponse: group=GroupId
 ListOffsetsRequest: topic=Name partition=PartitionIndex
 ListOffsetsResponse: topic=Name partition=PartitionIndex
-ListPartitionReassignmentsRequest: partition_index=PartitionIndexes
 MetadataRequest: topics=Topics/Name
 MetadataResponse: topic=Name isr=IsrNodes leader=LeaderId partition=PartitionIndex replicas=ReplicaNodes
 OffsetCommitRequest: consumer_group=GroupId consumer_group_generation_id=GenerationIdOrMemberEpoch \
@@ -108,6 +98,12 @@ TxnOffsetCommitResponse: errors=Topics partition_errors=Partitions topic=Name pa
     )
 }
 UNKNOWN = "_unknownTaggedFields"
+NEVER_SENT = (
+    *("AlterPartitionReassignmentsRequest", "ListPartitionReassignmentsRequest"),
+    *("CreateAclsRequest", "DeleteAclsRequest", "DescribeAclsRequest"),
+    *("DeleteGroupsRequest", "DescribeClientQuotasRequest"),
+)
+"""Requests that no code of the library makes."""
 
 
 def _classes() -> dict[str, dict[int, Any]]:
@@ -118,7 +114,7 @@ def _classes() -> dict[str, dict[int, Any]]:
     }
     for module in (admin, commit, coordination, fetch, group, metadata, offset, produce, transaction):
         for name, request in vars(module).items():
-            if not isinstance(request, type) or api.Request not in request.__bases__:
+            if not isinstance(request, type) or api.Request not in request.__bases__ or name in NEVER_SENT:
                 continue
             message = REQUESTS.get(name, name)
             # A version of a response is what is read in answer to that version of the request.
@@ -137,8 +133,8 @@ VERSIONS = {message: f"{min(versions)}-{max(versions)}" for message, versions in
 def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int]:
     """Decode a message, with the bytes consumed. Raises Unsupported where the library has none."""
     message_class = _class(message, version)
-    if message == "RequestHeader":
-        raise Unsupported("a request header is made of a request; there is none to decode it into")
+    if message.endswith(("Request", "RequestHeader")):
+        raise Unsupported("a client does not read requests")
     stream = io.BytesIO(data)
     item = message_class.decode(stream)
     values = [item.get_item(name) for name in message_class.SCHEMA.names]
@@ -148,6 +144,8 @@ def decode(data: bytes, message: str, version: int) -> tuple[dict[str, Any], int
 def encode(value: dict[str, Any], message: str, version: int) -> bytes:
     """Encode a message. Raises Unsupported where the library has none, and for what its schema cannot say."""
     message_class = _class(message, version)
+    if message.endswith(("Response", "ResponseHeader")):
+        raise Unsupported("a client does not write responses")
     values = _given_fields(message, message_class.SCHEMA, value)
     if message == "RequestHeader":
         key, number, *rest = values
@@ -211,7 +209,7 @@ def _taken_fields(message: str, schema: Any, rest: dict[str, Any], outer: str) -
     for label, field in zip(schema.names, schema.fields, strict=True):
         name, only = _name(message, outer + label)
         if field is types.TaggedFields:
-            yield _tags(rest.pop(UNKNOWN, ()))
+            yield {}  # the library writes no tagged field
         elif not name:
             yield tuple(_taken_fields(message, field, rest, f"{outer}{label}."))
         elif name not in rest:
@@ -220,13 +218,6 @@ def _taken_fields(message: str, schema: Any, rest: dict[str, Any], outer: str) -
             given = rest.pop(name)
             given = [item[only] for item in given] if only and given is not None else given
             yield _given(message, field, given, f"{outer}{label}.")
-
-
-def _tags(entries: Any) -> dict[int, bytes]:
-    tags = {entry["tag"]: bytes.fromhex(entry["data"]) for entry in entries}
-    if len(tags) < len(entries):
-        raise Unsupported("tagged fields are a dict, which holds a tag once")
-    return tags
 
 
 def _given(message: str, field: Any, value: Any, outer: str) -> Any:
@@ -242,6 +233,4 @@ def _given(message: str, field: Any, value: Any, outer: str) -> Any:
 SCALARS: dict[Any, Any] = {
     types.Int64: int,
     types.Bytes: bytes.fromhex,
-    types.CompactBytes: bytes.fromhex,
-    types.Float64: float_from_bits,
 }

@@ -9,9 +9,9 @@ from typing import Any
 import cramjam
 from aiokafka.consumer.fetcher import READ_COMMITTED, READ_UNCOMMITTED, PartitionRecords
 from aiokafka.errors import CorruptRecordException, KafkaError, UnsupportedCodecError
+from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.control_record import ControlRecord
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
-from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import TopicPartition
 from kafka_python_records import (
@@ -19,11 +19,8 @@ from kafka_python_records import (
     shown_header,
     shown_message,
     shown_record,
-    size_of_messages,
-    write_batch,
-    write_messages,
 )
-from notation import TIMESTAMP_TYPES, named
+from notation import CODECS, TIMESTAMP_TYPES, named
 
 from conformance import Reject, Unsupported
 
@@ -108,43 +105,31 @@ def _messages(batch: Any) -> list[dict[str, Any]]:
 
 
 def _encode_batch(value: dict[str, Any]) -> bytes:
-    return write_batch(DefaultRecordBatchBuilder, value)
-
-
-def _encode_message_set(value: list[dict[str, Any]], *, magic: int, compression: str) -> bytes:
-    if (magic, compression) == (0, "lz4"):
-        raise Unsupported("the library has no lz4 for magic 0")
-    try:
-        return write_messages(LegacyRecordBatchBuilder, value, magic, compression)
-    except UnsupportedCodecError as error:  # zstd
-        raise Reject("unsupported-codec", str(error)) from error
-
-
-WRITERS: dict[str, Callable[..., bytes]] = {"RECORD_BATCH": _encode_batch, "MESSAGE_SET": _encode_message_set}
-
-
-def _size_of_record(value: dict[str, Any]) -> int:
-    if value["attributes"] != 0:
-        raise Unsupported("a record has no attributes")
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=0,
-        is_transactional=0,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        batch_size=2**31 - 1,
+    """Write a batch as create_batch(), append() and the sender do. Raises Unsupported for what they cannot be asked."""
+    if int(value["baseOffset"]) != 0 or value["isControlBatch"] or value["timestampType"] != "CreateTime":
+        raise Unsupported("the builder takes no base offset, control batch or timestamp type")
+    if [int(record["offset"]) for record in value["records"]] != list(range(len(value["records"]))):
+        raise Unsupported("the builder counts the offsets itself")
+    if any(int(record["timestamp"]) < 0 for record in value["records"]):
+        raise Unsupported("a timestamp is the milliseconds since 1970, or None for now; there is none for no timestamp")
+    builder = BatchBuilder(
+        2**31 - 1, CODECS.index(value["compression"]), is_transactional=int(value["isTransactional"])
     )
-    builder.append(0, 0, None, None, [])  # so that the record's timestamp counts from 0 and is the delta
-    return int(builder.size_in_bytes(value["offsetDelta"], int(value["timestampDelta"]), *given_content(value)))
+    for record in value["records"]:
+        key, content, headers = given_content(record)
+        builder.append(timestamp=int(record["timestamp"]), key=key, value=content, headers=headers)
+    builder._set_producer_state(int(value["producerId"]), value["producerEpoch"], value["baseSequence"])  # noqa: SLF001
+    return bytes(builder._build())  # noqa: SLF001
 
 
-def _size_of_message_set(value: list[dict[str, Any]], *, magic: int, compression: str) -> int:
-    return size_of_messages(LegacyRecordBatchBuilder, value, magic, compression)
+WRITERS: dict[str, Callable[..., bytes]] = {"RECORD_BATCH": _encode_batch}
 
-
-SIZES: dict[str, Callable[..., int]] = {"RECORD": _size_of_record, "MESSAGE_SET": _size_of_message_set}
-
+CONSUMED = "internal: AIOKafkaConsumer.getone > MemoryRecords"
+DOORS = {
+    "decode": dict.fromkeys(["RECORD_BATCH", "LOG", "MESSAGE_SET"], CONSUMED)
+    | {"CONTROL_RECORD": "internal: AIOKafkaConsumer.getone > PartitionRecords > ControlRecord.parse"},
+    "encode": {"RECORD_BATCH": "public: AIOKafkaProducer.create_batch > BatchBuilder.append"},
+}
 
 # --- read ---------------------------------------------------------------------------------------------
 

@@ -35,3 +35,8 @@ def each(convert: Callable[[str, Any], Any], type: str, value: Any) -> Any:
     if "ARRAY<" in type:
         return [each(convert, type.partition("<")[2][:-1], item) for item in value]
     return convert(type, value)
+
+
+def vias(doors: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Key the doors of the operations and types as the answer to describe does."""
+    return {f"{operation} {name}": door for operation, of_types in doors.items() for name, door in of_types.items()}

@@ -19,7 +19,6 @@ from kafka.record.default_records import ControlRecord, DefaultRecordBatch, Defa
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.structs import TopicPartition
 from kafka_python_records import (
-    given_content,
     shown_header,
     shown_message,
     shown_record,
@@ -29,7 +28,7 @@ from kafka_python_records import (
 )
 from notation import CODECS, TIMESTAMP_TYPES, named
 
-from conformance import Reject, Unsupported
+from conformance import Reject
 
 # What the codecs' own libraries document for damaged data; kafka-python lets them pass.
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, snappy.UncompressError, zstandard.ZstdError)
@@ -153,18 +152,23 @@ def _encode_message_set(value: list[dict[str, Any]], *, magic: int, compression:
 WRITERS: dict[str, Callable[..., bytes]] = {"RECORD_BATCH": _encode_batch, "MESSAGE_SET": _encode_message_set}
 
 
-def _size_of_record(value: dict[str, Any]) -> int:
-    if value["attributes"] != 0:
-        raise Unsupported("a record has no attributes")
-    deltas = value["offsetDelta"], int(value["timestampDelta"])
-    return int(DefaultRecordBatchBuilder.size_in_bytes(*deltas, *given_content(value)))
-
-
 def _size_of_message_set(value: list[dict[str, Any]], *, magic: int, compression: str) -> int:
     return size_of_messages(LegacyRecordBatchBuilder, value, magic, compression)
 
 
-SIZES: dict[str, Callable[..., int]] = {"RECORD": _size_of_record, "MESSAGE_SET": _size_of_message_set}
+SIZES: dict[str, Callable[..., int]] = {"MESSAGE_SET": _size_of_message_set}
+
+DOORS = {
+    "decode": dict.fromkeys(["RECORD_BATCH", "LOG", "MESSAGE_SET"], "internal: KafkaConsumer.poll > MemoryRecords")
+    | {"CONTROL_RECORD": "internal: KafkaConsumer.poll > DefaultRecordBatch > ControlRecord"},
+    "encode": {
+        "RECORD_BATCH": "internal: KafkaProducer.send > MemoryRecordsBuilder > DefaultRecordBatchBuilder",
+        "MESSAGE_SET": "internal: KafkaProducer.send > MemoryRecordsBuilder > LegacyRecordBatchBuilder",
+    },
+    "size": {
+        "MESSAGE_SET": "internal: KafkaProducer.send > LegacyRecordBatchBuilder.append > size_in_bytes",
+    },
+}
 
 
 # --- read ---------------------------------------------------------------------------------------------

@@ -93,14 +93,27 @@ MESSAGES = [
 ]
 
 
+def directions(name, message):
+    """What a library does with a message: a client only writes requests and only reads responses, kio does both."""
+    return ("decode", "encode") if name == "kio" else ("encode",) if "Request" in message else ("decode",)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("message", "version", "data", "value"), MESSAGES)
-def test_a_message_has_the_names_of_its_definition_in_both_directions(name, message, version, data, value, ask):
-    outcome = ask(name, "decode", message, version, hex=data)
-    assert isinstance(outcome, Accepted)
-    assert plain(outcome.answer["value"]) == plain(value)
-    assert outcome.answer.get("consumed", len(data) // 2) == len(data) // 2
-    assert ask(name, "encode", message, version, value=value).answer["hex"] == data
+def test_a_message_has_the_names_of_its_definition(name, message, version, data, value, ask):
+    if "decode" in directions(name, message):
+        outcome = ask(name, "decode", message, version, hex=data)
+        assert isinstance(outcome, Accepted)
+        assert plain(outcome.answer["value"]) == plain(value)
+        assert outcome.answer.get("consumed", len(data) // 2) == len(data) // 2
+    if "encode" in directions(name, message):
+        assert ask(name, "encode", message, version, value=value).answer["hex"] == data
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "aiokafka-pure"])
+def test_a_client_is_not_asked_to_read_requests_or_to_write_responses(name, ask):
+    assert isinstance(ask(name, "decode", "FetchRequest", 11, hex=FETCH), Unsupported)
+    assert isinstance(ask(name, "encode", "ResponseHeader", 1, value={"CorrelationId": 7}), Unsupported)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,13 +125,13 @@ def test_a_message_or_version_that_a_library_lacks_is_unsupported(name, message,
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_field_that_a_class_does_not_have_is_unsupported(name, ask):
-    value = {"CorrelationId": 7, "NoSuchField": 1}
-    assert isinstance(ask(name, "encode", "ResponseHeader", 1, value=value), Unsupported)
+    value = {**METADATA_VALUE, "NoSuchField": 1}
+    assert isinstance(ask(name, "encode", "MetadataRequest", 4, value=value), Unsupported)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cut_message_is_refused(name, ask):
-    outcome = ask(name, "decode", "FetchRequest", 11, hex=FETCH[:40])
+    outcome = ask(name, "decode", "HeartbeatResponse", 1, hex="00000000")
     assert isinstance(outcome, Refused)
     assert outcome.error == "malformed"
 
@@ -134,7 +147,8 @@ def test_records_of_a_message_are_its_bytes(name, ask):
     data = "00ffff00000000020274020000000003abcd000000"
     topics = [{"Name": "t", "PartitionData": [{"Index": 0, "Records": "abcd"}]}]
     value = {"TransactionalId": None, "Acks": -1, "TimeoutMs": 0, "TopicData": topics}
-    assert ask(name, "decode", "ProduceRequest", 9, hex=data).answer["value"] == value
+    if name == "kio":
+        assert ask(name, "decode", "ProduceRequest", 9, hex=data).answer["value"] == value
     assert ask(name, "encode", "ProduceRequest", 9, value=value).answer["hex"] == data
 
 
@@ -154,7 +168,8 @@ def test_a_uuid_of_zeros_is_a_value(name, ask):
         "AllowAutoTopicCreation": True,
         "IncludeTopicAuthorizedOperations": False,
     }
-    assert ask(name, "decode", "MetadataRequest", 12, hex=data).answer["value"] == value
+    if name == "kio":
+        assert ask(name, "decode", "MetadataRequest", 12, hex=data).answer["value"] == value
     assert ask(name, "encode", "MetadataRequest", 12, value=value).answer["hex"] == data
 
 
@@ -163,15 +178,12 @@ def test_kafka_python_shows_a_set_of_bits_as_the_number_of_the_definition(ask):
     for operations, number in (("80000000", -(2**31)), ("00000102", 258), ("ffffffff", -1)):
         outcome = ask("kafka-python", "decode", "MetadataResponse", 10, hex=header + operations + "00")
         assert outcome.answer["value"]["ClusterAuthorizedOperations"] == number
-        again = ask("kafka-python", "encode", "MetadataResponse", 10, value=outcome.answer["value"])
-        assert again.answer["hex"] == header + operations + "00"
 
 
-def test_kafka_python_shows_tagged_fields_that_it_does_not_know_and_cannot_write_them(ask):
+def test_kafka_python_shows_tagged_fields_that_it_does_not_know(ask):
     unknown = [{"tag": 5, "data": "aa"}]
     outcome = ask("kafka-python", "decode", "ResponseHeader", 1, hex="00000007010501aa")
     assert outcome.answer["value"] == {"CorrelationId": 7, "_unknownTaggedFields": unknown}
-    assert isinstance(ask("kafka-python", "encode", "ResponseHeader", 1, value=outcome.answer["value"]), Unsupported)
 
 
 def test_kio_crashes_on_tagged_fields_that_it_does_not_know(ask):
