@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance.cases.vector_files import read_requirements
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "confirmed.md").read_text(encoding="utf-8")
 PINNED = {path.stem: path for path in sorted((ROOT / "tests" / "known").glob("*.yaml"))}
@@ -53,3 +55,11 @@ def test_each_entry_names_cases_that_are_pinned():
 
 def test_each_entry_has_its_line_of_cases():
     assert len(re.findall(r"^### ", PAGE, re.MULTILINE)) == len(re.findall(r"^cases: ", PAGE, re.MULTILINE))
+
+
+def test_the_basis_of_each_requirement_is_that_of_the_register():
+    told = re.findall(r"(stated|implied|settled):\s(`[^;)]+`)", PAGE)
+    pairs = [(requirement, basis) for basis, names in told for requirement in re.findall(r"`([^`]+)`", names)]
+    register = read_requirements(ROOT / "vectors" / "requirements.yaml")
+    assert [pair for pair in pairs if pair[1] != register[pair[0]].basis] == []
+    assert len(pairs) > len(re.findall(r"^### ", PAGE, re.MULTILINE))
