@@ -85,7 +85,6 @@ def describe() -> dict[str, object]:
         "codecs": list(CODECS),
         "magics": [0, 1, 2],
         "messages": messages.VERSIONS,
-        "via": {"decode MESSAGE<RequestHeader>": "unused: a client reads no request header"},
     }
 
 
