@@ -45,7 +45,7 @@ def test_the_javascript_adapter_in_the_docs_is_in_order_and_takes_six_byte_varin
     (tmp_path / "adapter.mjs").write_text(example(ADAPTERS, "adapter.mjs"))
     done = conformance("doctor", "command:node adapter.mjs", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    done = conformance("run", "command:node adapter.mjs", cwd=tmp_path)
+    done = conformance("run", "command:node adapter.mjs", "--select", "varint/six-bytes", cwd=tmp_path)
     assert done.returncode == 1
     assert "varint/six-bytes  fail" in done.stdout
 
