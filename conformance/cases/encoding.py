@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import product
+
 from conformance import codec
-from conformance.cases.model import NotAsked, Question, Request, Value, Writes, WritesAs
+from conformance.cases.model import AnyOf, NotAsked, Question, Refuses, Request, Value, Writes, WritesAs
 from conformance.codec.batch_building import ENCODE_FIELDS, RECORD_ENCODE_FIELDS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
@@ -44,6 +48,29 @@ def encode_expectation(wire: codec.Wire, value: Value, data: bytes, written: byt
     if written != data:
         raise NotAsked("these are not the bytes that an encoder writes")
     return WritesAs(codec.decode(wire, data).value) if is_free(wire) else Writes(data)
+
+
+def refusal(wire: codec.Wire, value: Value) -> Refuses | AnyOf:
+    """What must come of a value without an encoding.
+
+    It is refused, or a value that comes of it by the format's own rules is written: tagged fields in ascending order,
+    one of each tag, and 0 as the attributes of a record (decisions#how-we-judge-with-this-page, rule 8).
+    """
+    refused = Refuses(None, "invalid-value")
+    written = []
+    for mended in _mended(wire, value):
+        with suppress(codec.Unencodable):
+            written.append(Writes(codec.encode(wire, mended)))
+    return AnyOf((refused, *written)) if written else refused
+
+
+def _mended(wire: codec.Wire, value: Value) -> Iterable[Value]:
+    if wire.name == "TAGGED_FIELDS":
+        by_tag: dict[int, list[Value]] = {}
+        for entry in value:
+            by_tag.setdefault(entry["tag"], []).append(entry)
+        return product(*(by_tag[tag] for tag in sorted(by_tag)))
+    return ({**value, "attributes": 0},) if wire.name == "RECORD" and value["attributes"] else ()
 
 
 def is_free(wire: codec.Wire) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
-from conformance.cases.encoding import encode_expectation, encode_question
+from conformance.cases.encoding import encode_expectation, encode_question, refusal
 from conformance.cases.log_questions import is_checksum_case
 from conformance.cases.model import (
     AnyOf,
@@ -104,7 +104,7 @@ def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog
     try:
         data = codec.encode(wire, value)
     except codec.Unencodable as error:
-        expect, rule = Refuses(None, "invalid-value"), error.requirement
+        expect, rule = refusal(wire, value), error.requirement
     else:
         read = codec.decode(wire, data)
         is_set = any(remark.requirement == _SET for remark in read.remarks)

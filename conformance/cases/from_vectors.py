@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
-from conformance.cases.encoding import encode_question
+from conformance.cases.encoding import encode_question, refusal
 from conformance.cases.log_questions import is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import question_of
 from conformance.cases.model import (
@@ -160,7 +161,10 @@ class _Maker:
         if self.vector.row.get("reject") != "invalid-value":
             raise self.vector.error("reject: expected invalid-value for a value without hex")
         parameters = {name: self.vector.row[name] for name in ("magic", "compression") if name in self.vector.row}
-        return self._case("encode", {**parameters, "value": value}, Refuses(None, "invalid-value"), ())
+        expect: Expectation = Refuses(None, "invalid-value")
+        with suppress(NotationError):
+            expect = refusal(self.vector.wire, self.vector.wire.notation.parse(value))
+        return self._case("encode", {**parameters, "value": value}, expect, ())
 
     def _encode_cases(self, value: Value, data: bytes) -> Iterator[Case]:
         vector = self.vector

@@ -19,6 +19,7 @@ from conformance.cases.model import (
     Sequences,
     Value,
 )
+from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES, first_offset
 from conformance.codec.notation import DECIMAL, Fields, ListOf
@@ -31,6 +32,8 @@ ABORTED = ListOf(Fields({"producerId": DECIMAL, "firstOffset": DECIMAL}), nullab
 """The list of aborted transactions in a `read` request."""
 
 INT64_MAX = max(codec.wire("INT64").edges)
+
+_LZ4 = CODEC_NAMES.index("lz4")
 
 _FAR = 1000
 """Offsets that a high watermark lies ahead of a log whose end cannot be known."""
@@ -170,6 +173,8 @@ def convert_question(data: bytes, magic: int, base_offset: int | None = None) ->
         raise NotAsked("the documents do not say what becomes of a cut entry")
     batches = read.value["batches"]
     kinds = {(batch["magic"], batch["compression"] != 0) for batch in batches}
+    if magic == 0 and any(batch["magic"] and batch["compression"] == _LZ4 for batch in batches):
+        raise NotAsked("magic 0 has no lz4, and the documents do not say what becomes of it")
     if magic == 2 and any(of == magic for of, _ in kinds):
         raise NotAsked("a log that has batches of magic 2 already is not converted up")
     if magic == 2 and any(_is_untimed(message) for batch in batches for message in batch["messages"]):

@@ -45,18 +45,18 @@ class Refuses:
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
-    """An open place: one of these readings, or, with none listed, whatever the target makes of it."""
-
-    readings: tuple[Reads | Refuses, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Writes:
     """The value encodes to exactly these bytes, but for those in `ignoring` (from, to)."""
 
     data: bytes
     ignoring: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """An open place: one of these readings, or, with none listed, whatever the target makes of it."""
+
+    readings: tuple[Reads | Refuses | Writes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from conformance import codec
 from conformance.cases.catalog import VECTORS
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value
+from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value, Writes
 from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
 from conformance.cases.yaml_files import misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
@@ -76,8 +76,8 @@ def _agrees_on_value(vector: Vector, read: codec.Decoded, value: Value, consumed
         yield vector.error(f"consumed: expected {read.consumed}, the number of bytes that the reference reads")
 
 
-def _is_reading(case: Case, reading: Reads | Refuses, read: codec.Decoded) -> bool:
-    if isinstance(reading, Refuses):
+def _is_reading(case: Case, reading: Reads | Refuses | Writes, read: codec.Decoded) -> bool:
+    if not isinstance(reading, Reads):
         return False
     return case.wire.notation.same(reading.value, read.value) and reading.consumed in (None, read.consumed)
 

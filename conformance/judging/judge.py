@@ -98,6 +98,8 @@ def _accepted(case: Case, answer: Answer) -> Verdict:
         case Refuses():
             _shown(case, answer)
             return Verdict(Kind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
+        case AnyOf(readings) if case.op == "encode":
+            return _among_bytes(case, readings, _written(answer))
         case AnyOf(readings):
             return _among(case, readings, answer)
         case Writes() as writes:
@@ -210,7 +212,17 @@ def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
     return any(hidden in ("value", path) or path.startswith(hidden + ".") for hidden in unobserved)
 
 
-def _among(case: Case, readings: tuple[Reads | Refuses, ...], answer: Answer) -> Verdict:
+def _among_bytes(case: Case, readings: tuple[Reads | Refuses | Writes, ...], written: bytes) -> Verdict:
+    """What was written for a value that need not be written as it is, or at all."""
+    if not readings:
+        return Verdict(Kind.EITHER, "accepted")
+    verdicts = [_compare_bytes(case, reading, written) for reading in readings if isinstance(reading, Writes)]
+    if any(verdict.kind is Kind.PASS for verdict in verdicts):
+        return Verdict(Kind.EITHER, f"written as {written.hex():.60}")
+    return replace(verdicts[0], detail=f"the value has no encoding: {verdicts[0].detail}")
+
+
+def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
     if not readings:
         return _impossible(case, consumed) or Verdict(Kind.EITHER, "accepted")

@@ -1,14 +1,14 @@
 """What a broker makes of the sequence numbers of a producer's batches (record-batch#sequence-number-semantics).
 
 The state of each producer starts empty; only accepted batches change it. Confirmed against Apache Kafka's producer
-state manager; what the documents leave open (a partial overlap, how many batches back a repeat is known) is any answer.
+state manager; what the documents leave open (a partial overlap, how many batches back a repeat is known) is any answer,
+and the first sequence of an unknown producer, where it is not 0, is accepted or out of order.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from conformance.codec import notation as n
 from conformance.codec.derivations import Values
@@ -31,55 +31,79 @@ def next_sequence(sequence: int, records: int) -> int:
     return (sequence + records) % (1 << 31)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Producer:
+    """What a broker knows of a producer."""
+
     epoch: int
-    batches: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    batches: tuple[tuple[int, int], ...] = ()
     """First and last sequence of the last accepted batches of this epoch."""
+    stored: int = 0
+    """Records accepted in this epoch."""
     unsure: bool = False
     """An open place was met: which batches of this epoch the target has taken is its own choice."""
 
 
+_State = _Producer | None
+"""None: the broker does not know the producer."""
+_NOTHING_SAID = _Producer(-1)
+"""A producer without an epoch or a sequence: nothing is said of any of its batches."""
+
+
 def judged(batches: Iterable[Values]) -> list[frozenset[str]]:
-    """For each batch, the answers that are right."""
-    producers: dict[int, _Producer] = {}
-    return [_answer(producers, batch) for batch in batches]
+    """For each batch, the answers that are right.
+
+    Where two answers are right, the batches after it are judged by the state that each of them leaves.
+    """
+    producers: dict[int, frozenset[_State]] = {}
+    return [_answers(producers, batch) for batch in batches]
 
 
-def _answer(producers: dict[int, _Producer], batch: Values) -> frozenset[str]:
-    identity, epoch, first = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
+def _answers(producers: dict[int, frozenset[_State]], batch: Values) -> frozenset[str]:
+    identity = batch["producerId"]
     if identity < 0:
         return frozenset(("accept",))
-    known = producers.get(identity)
-    if epoch < 0 or first < 0 or batch["recordCount"] < 1 or (known is not None and known.epoch < 0):
-        # A producer without an epoch or a sequence, or a batch without records: nothing is said of any of them.
-        producers[identity] = _Producer(-1)
-        return ANY
-    span = (first, next_sequence(first, batch["recordCount"] - 1))
-    if known is None or (epoch > known.epoch and first == 0):
-        known = producers[identity] = _Producer(epoch)
-        return _accepted(known, span)
+    states = producers.get(identity, frozenset((None,)))
+    fates = {fate for state in states for fate in _fates(state, batch)}
+    producers[identity] = frozenset(after for _, after in fates)
+    return frozenset(answer for answer, _ in fates)
+
+
+def _fates(known: _State, batch: Values) -> set[tuple[str, _State]]:
+    """The right answers to a batch, each with what the broker knows of its producer afterwards."""
+    epoch, first, count = batch["producerEpoch"], batch["baseSequence"], batch["recordCount"]
+    if epoch < 0 or first < 0 or count < 1 or known == _NOTHING_SAID:
+        return {(answer, _NOTHING_SAID) for answer in ANSWERS}
+    if known is None or epoch > known.epoch:
+        begun = _accepted(_Producer(epoch), first, count)
+        if first == 0:
+            return {("accept", begun)}
+        # Apache Kafka takes any first sequence; no document says so, and another broker may ask for 0.
+        return {("out-of-order", known)} | ({("accept", begun)} if known is None else set())
     if epoch < known.epoch:
-        return frozenset(("fenced",))
-    if epoch > known.epoch:
-        return frozenset(("out-of-order",))
-    return ANY if known.unsure else _in_epoch(known, span)
+        return {("fenced", known)}
+    return {(answer, known) for answer in ANSWERS} if known.unsure else _fates_in_epoch(known, first, count)
 
 
-def _in_epoch(producer: _Producer, span: tuple[int, int]) -> frozenset[str]:
-    """The answers to a batch of the producer's own epoch."""
-    if span in producer.batches:
-        return frozenset(("duplicate",))
-    expected = next_sequence(producer.batches[-1][1], 1)
-    if span[0] == expected:
-        return _accepted(producer, span)
-    # Half of all numbers count as ahead, the others lie behind: repeats and overlaps, of which nothing is said.
-    if next_sequence(span[0], -expected) < 1 << 30:
-        return frozenset(("out-of-order",))
-    producer.unsure = True
-    return ANY
+def _fates_in_epoch(known: _Producer, first: int, count: int) -> set[tuple[str, _State]]:
+    """The right answers to a batch of the producer's own epoch."""
+    if _span(first, count) in known.batches:
+        return {("duplicate", known)}
+    expected = next_sequence(known.batches[-1][1], 1)
+    if first == expected:
+        return {("accept", _accepted(known, first, count))}
+    # Half of all numbers count as ahead, if they are not stored from before the wrap. The others lie behind: repeats
+    # and overlaps, of which nothing is said.
+    ahead = next_sequence(first, -expected)
+    if ahead < 1 << 30 and ahead + known.stored < 1 << 31:
+        return {("out-of-order", known)}
+    return {(answer, replace(known, unsure=True)) for answer in ANSWERS}
 
 
-def _accepted(producer: _Producer, span: tuple[int, int]) -> frozenset[str]:
-    producer.batches.append(span)
-    return frozenset(("accept",))
+def _span(first: int, count: int) -> tuple[int, int]:
+    return first, next_sequence(first, count - 1)
+
+
+def _accepted(producer: _Producer, first: int, count: int) -> _Producer:
+    batches = (*producer.batches, _span(first, count))[-_REMEMBERED:]
+    return replace(producer, batches=batches, stored=producer.stored + count)

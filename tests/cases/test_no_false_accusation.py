@@ -17,6 +17,19 @@ TWICE = [{"Key": 1, "Value": 1}, {"Key": 1, "Value": 2}]
 @pytest.mark.parametrize(
     ("identity", "outcome", "kind"),
     [
+        ("tagged-fields/encode-out-of-order", REFUSED, "either"),
+        ("tagged-fields/encode-out-of-order", Accepted({"hex": "02000161010162"}), "either"),
+        ("tagged-fields/encode-out-of-order", Accepted({"hex": "02010162000161"}), "fail"),
+        ("tagged-fields/encode-out-of-order-late", Accepted({"hex": "03000004000500"}), "either"),
+        ("tagged-fields/encode-duplicate", Accepted({"hex": "01000161"}), "either"),
+        ("tagged-fields/encode-duplicate", Accepted({"hex": "01000162"}), "either"),
+        ("tagged-fields/encode-duplicate", Accepted({"hex": "02000161000162"}), "fail"),
+        ("record/attributes-one-unwritable", REFUSED, "either"),
+        ("record/attributes-one-unwritable", Accepted({"hex": "10000000026b027600"}), "either"),
+        ("record/attributes-one-unwritable", Accepted({"hex": "10010000026b027600"}), "fail"),
+        ("convert/lz4-to-v0", REFUSED, "either"),
+        ("sequence/first-anywhere", Accepted({"value": ["out-of-order", "out-of-order"]}), "either"),
+        ("sequence/wrap", Accepted({"value": ["accept", "accept", "accept", "accept"]}), "pass"),
         ("gzip/zlib-stream", REFUSED, "either"),
         ("gzip/zlib-stream", Accepted({"value": THREE}), "either"),
         ("gzip/zlib-stream", Accepted({"value": {"records": []}}), "fail"),
@@ -57,6 +70,7 @@ def test_a_byte_of_the_crc_is_not_taken_for_the_codec_of_a_batch_of_another_magi
     ("requirement", "level"),
     [
         ("batch.record-count-mismatch", "should"),
+        ("convert.down-for-old-consumers", "should"),
         ("definitions.non-ignorable-non-default-error", "should"),
         ("definitions.one-object-all-versions", "should"),
         ("reader.lz4-in-magic-0", "should"),
