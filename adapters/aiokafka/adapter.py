@@ -17,7 +17,7 @@ import record_sets
 from aiokafka.errors import KafkaError
 from aiokafka.protocol import types
 from aiokafka.record.util import decode_varint, decode_varint_py
-from notation import CODECS, each, vias
+from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
@@ -81,7 +81,11 @@ def describe() -> dict[str, object]:
         "version": version("aiokafka"),
         "language": "python",
         "supports": {**{operation: list(doors) for operation, doors in DOORS.items()}, "read": True},
-        "via": {**vias(DOORS), "read": "internal: AIOKafkaConsumer.getone > PartitionRecords"},
+        "via": {
+            **vias(DOORS),
+            **unused_by_a_client(messages.VERSIONS),
+            "read": "internal: AIOKafkaConsumer.getone > PartitionRecords",
+        },
         "codecs": list(CODECS),
         "magics": [0, 1, 2],
         "messages": messages.VERSIONS,

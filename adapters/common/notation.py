@@ -1,7 +1,7 @@
 """What the bundled Python adapters share: the notation of docs/adapters.md#how-values-are-written, and no library."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -40,3 +40,14 @@ def each(convert: Callable[[str, Any], Any], type: str, value: Any) -> Any:
 def vias(doors: dict[str, dict[str, str]]) -> dict[str, str]:
     """Key the doors of the operations and types as the answer to describe does."""
     return {f"{operation} {name}": door for operation, of_types in doors.items() for name, door in of_types.items()}
+
+
+def unused_by_a_client(messages: Iterable[str]) -> dict[str, str]:
+    """Say by `via` that a client reads no requests and writes no responses."""
+    return {
+        f"decode MESSAGE<{name}>"
+        if "Request" in name
+        else f"encode MESSAGE<{name}>": "unused: the other side's direction"
+        for name in messages
+        if name.endswith(("Request", "RequestHeader", "Response", "ResponseHeader"))
+    }

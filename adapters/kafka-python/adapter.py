@@ -22,7 +22,7 @@ from kafka.protocol.schemas import StructField
 from kafka.protocol.schemas.fields.codecs.encode_buffer import EncodeBuffer
 from kafka.protocol.schemas.fields.codecs.types import UUID, UnsignedVarInt32
 from kafka.protocol.schemas.fields.codegen import CodegenContext
-from notation import CODECS, each, vias
+from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
@@ -95,7 +95,11 @@ def describe() -> dict[str, object]:
         "version": version("kafka-python"),
         "language": "python",
         "supports": {**{operation: list(doors) for operation, doors in DOORS.items()}, "read": True},
-        "via": {**vias(DOORS), "read": "internal: KafkaConsumer.poll > Fetcher.fetched_records"},
+        "via": {
+            **vias(DOORS),
+            **unused_by_a_client(messages.VERSIONS),
+            "read": "internal: KafkaConsumer.poll > Fetcher.fetched_records",
+        },
         "codecs": list(CODECS),
         "magics": [0, 1, 2],
         "messages": messages.VERSIONS,
