@@ -29,7 +29,8 @@ from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.log import codecs_and_magics
 from conformance.codec.messages import with_absent
-from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, parse_known
+from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
+from conformance.codec.observation import parse_known
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""

@@ -6,7 +6,8 @@ from conformance import codec
 from conformance.cases.log_questions import softened
 from conformance.cases.model import ERRORS, AnyOf, Converts, Delivers, NotAsked, Question, Request, Sequences, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.codec.notation import Fields, ListOf, NotationError, parse_known
+from conformance.codec.notation import Fields, ListOf, NotationError
+from conformance.codec.observation import parse_known
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.sequences import ANSWERS
 from conformance.semantics.visibility import ISOLATIONS, VIEW

@@ -14,6 +14,7 @@ from conformance.cases import answers, log_questions
 from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.observation import unknown_fields
 from conformance.semantics.sequences import BATCHES
 from conformance.semantics.visibility import ISOLATIONS
 
@@ -46,7 +47,7 @@ def _complete(rows: n.ListOf) -> Callable[[object], Value]:
 
     def parse(given: object) -> Value:
         parsed = rows.parse(given)
-        if n.unknown_fields(rows, given) or any(set(entry) != set(names) for entry in parsed):
+        if unknown_fields(rows, given) or any(set(entry) != set(names) for entry in parsed):
             raise n.NotationError(f"each has {', '.join(names[:-1])} and {names[-1]}")
         return parsed
 

@@ -10,7 +10,6 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from conformance.errors import UserError
@@ -292,76 +291,3 @@ class Fields:
         return actual is not UNSHOWN and any(
             notation.observed(actual[name]) for name, notation in self.fields.items() if name in actual
         )
-
-
-_MOST = 100
-"""Differences that a comparison tells at most: the one that a case is about is among them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a target showed of a value, held against the value that was expected."""
-
-    mismatches: tuple[str, ...]
-    """The paths at which they differ, the first hundred."""
-    unshown: tuple[str, ...]
-    """Dotted paths, without indexes, of what was expected and left out."""
-    observed: bool
-    """Whether the target showed anything of the value."""
-
-
-def compare(notation: Any, expected: Any, actual: Any) -> Comparison:
-    """Hold a value, which may be UNSHOWN or lack parts, against the expected one, of which nothing may be known."""
-    observed = notation.observed(actual)
-    if actual is UNSHOWN:
-        return Comparison((), ("value",), observed)
-    if expected is UNSHOWN:
-        return Comparison((), (), observed)
-    mismatches = tuple(islice(notation.mismatches(expected, actual), _MOST))
-    return Comparison(mismatches, tuple(unshown_paths(notation, expected, actual)), observed)
-
-
-def parse_known(notation: Any, given: Any, what: str) -> Any:
-    """Parse a value that may name no field but those of the notation; `what` it is a value of. Raises NotationError."""
-    unknown = unknown_fields(notation, given)
-    if unknown:
-        raise NotationError(f"{unknown[0]} is not a field of {what}")
-    return notation.parse(given)
-
-
-def unshown_paths(notation: Any, expected: Any, actual: Any, path: str = "") -> list[str]:
-    """Dotted paths (without indexes) of what `expected` has and `actual` leaves out, each once."""
-    missing: dict[str, None] = {}
-    _collect_unshown(notation, expected, actual, path, missing)
-    return list(missing)
-
-
-def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missing: dict[str, None]) -> None:
-    if expected is None or actual is None:
-        return
-    if isinstance(notation, Fields):
-        for name, inner in notation.fields.items():
-            if name not in expected:
-                continue
-            deeper = f"{path}.{name}" if path else name
-            if name not in actual:
-                missing[deeper] = None
-            else:
-                _collect_unshown(inner, expected[name], actual[name], deeper, missing)
-    elif isinstance(notation, ListOf) and expected and actual:
-        for one, other in zip(expected, actual, strict=False):
-            _collect_unshown(notation.element, one, other, path, missing)
-
-
-def unknown_fields(notation: Any, given: Any, path: str = "") -> list[str]:
-    """Dotted paths of names in `given` (JSON) that the notation does not know, each once."""
-    unknown: dict[str, None] = {}
-    if isinstance(notation, Fields) and isinstance(given, dict):
-        for name, entry in given.items():
-            deeper = f"{path}.{name}" if path else str(name)
-            inner = notation.fields.get(name)
-            unknown.update(dict.fromkeys([deeper] if inner is None else unknown_fields(inner, entry, deeper)))
-    elif isinstance(notation, ListOf) and isinstance(given, list):
-        for entry in given:
-            unknown.update(dict.fromkeys(unknown_fields(notation.element, entry, path)))
-    return list(unknown)

@@ -33,6 +33,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import last_offset
 from conformance.codec.notation import UNSHOWN
 from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.judging.differences import STEP, part_at, way_of
 from conformance.semantics.conversion import flattened
 from conformance.semantics.visibility import VIEW, View
 
@@ -141,13 +142,12 @@ def _unencodable(case: Case) -> codec.Violation | None:
     return None
 
 
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _SAME = {"timestampDelta": "timestamp", "offsetDelta": "offset"}
 """Fields that hold the same thing: what a writer gets wrong in one, a reader gets wrong in the other."""
 
 
 def _names(path: str) -> list[str]:
-    return [name for name, _ in _STEP.findall(path) if name]
+    return [name for name, _ in STEP.findall(path) if name]
 
 
 def _field(name: str, path: str) -> str:
@@ -253,78 +253,30 @@ def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     expected, actual = _both(case, answer, verdict.path)
     lacking = (expected is UNSHOWN or actual is UNSHOWN) and "ARRAY<" in name
     field = _field(name, verdict.path[: verdict.path.rindex("[")] if lacking else verdict.path)
-    return Cause(_way(field, expected, actual), field)
+    return Cause(way_of(field, expected, actual), field)
 
 
 _MISREAD = "another reading"
 """Of an open place: neither refused nor read in a way that the documents allow."""
-_OTHER = "another value"
 
 
 def _both(case: Case, answer: dict[str, Value], path: str) -> tuple[Value, Value]:
     """What was expected at a path and what came there; UNSHOWN for what is not there."""
     match case.expect:
         case Reads(value):
-            return _at(value, path), _at(case.wire.notation.parse(answer["value"]), path)
+            return part_at(value, path), part_at(case.wire.notation.parse(answer["value"]), path)
         case Writes(data):
-            return _at(codec.decode(case.wire, data).value, path), _at(_read_back(case, answer, ""), path)
+            return part_at(codec.decode(case.wire, data).value, path), part_at(_read_back(case, answer, ""), path)
         case WritesAs(value, name):
-            return _at(value, path), _at(_read_back(case, answer, name), path)
+            return part_at(value, path), part_at(_read_back(case, answer, name), path)
         case Converts(records):
             batches = codec.decode("LOG", bytes.fromhex(answer["hex"])).value["batches"]
-            return _at(records, path), _at(flattened(batches), path)
+            return part_at(records, path), part_at(flattened(batches), path)
     return UNSHOWN, UNSHOWN
 
 
 def _read_back(case: Case, answer: dict[str, Value], name: str) -> Value:
     return codec.decode(codec.wire(name or case.wire), bytes.fromhex(answer["hex"])).value
-
-
-def _at(value: Value, path: str) -> Value:
-    """The part of a value at a path of names and indexes; UNSHOWN where there is no such part."""
-    is_whole = path == "value" and not (isinstance(value, dict) and "value" in value)
-    for name, index in _STEP.findall("" if is_whole else path):
-        if index and isinstance(value, tuple | list) and int(index) < len(value):
-            value = value[int(index)]
-        elif name and isinstance(value, dict) and name in value:
-            value = value[name]
-        else:
-            return UNSHOWN
-    return value
-
-
-_WIDTHS = (64, 32, 16, 8)
-
-
-def _way(field: str, expected: Value, actual: Value) -> str:
-    """How the value of a field differs from the one that is due."""
-    if actual is UNSHOWN or expected is UNSHOWN:
-        return "missing" if actual is UNSHOWN else "too many"
-    if expected is None or actual is None:
-        return _about_null(expected, actual)
-    if type(expected) is int and type(actual) is int:
-        return _about_number(field, expected, actual)
-    if isinstance(expected, str | bytes | tuple) and type(expected) is type(actual):
-        if expected[: len(actual)] == actual:
-            return "cut short"
-        if actual[: len(expected)] == expected:
-            return "too long"
-    return _OTHER
-
-
-def _about_null(expected: Value, actual: Value) -> str:
-    if actual is None:
-        return "null" if expected else "null instead of empty"
-    return "a value instead of null" if actual else "empty instead of null"
-
-
-def _about_number(field: str, expected: int, actual: int) -> str:
-    if "timestamp" in field.lower() and actual == expected - expected % 1000:
-        return "cut to whole seconds"
-    if abs(actual - expected) == 1:
-        return "off by 1"
-    bits = next((bits for bits in _WIDTHS if (actual - expected) % (1 << bits) == 0), 0)
-    return f"off by a multiple of 2^{bits}" if bits else _OTHER
 
 
 # --- what a fetch delivered ---------------------------------------------------------------------------
@@ -354,7 +306,7 @@ def _misdelivered(view: View, path: str, records: Value) -> Cause:
     """A field of a delivered record has another value than is due."""
     index = int(path.removeprefix("records[").partition("]")[0])
     field = _field("LOG", path).replace("RECORD.", f"{_kind(view, index)}.", 1)
-    return Cause(_way(field, _at({"records": view.records}, path), _at({"records": records}, path)), field)
+    return Cause(way_of(field, part_at({"records": view.records}, path), part_at({"records": records}, path)), field)
 
 
 def _kind(view: View, index: int) -> str:

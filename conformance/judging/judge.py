@@ -36,7 +36,8 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.log import rule_of
-from conformance.codec.notation import UNSHOWN, Comparison, NotationError, compare
+from conformance.codec.notation import UNSHOWN, NotationError
+from conformance.codec.observation import Comparison, compare
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.logs import judge_converted, judge_read, judge_sequence
 from conformance.semantics.visibility import View

@@ -6,7 +6,8 @@ from conformance import codec
 from conformance.cases.model import ERRORS, PASSED, Delivers, Kind, Value, Verdict
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_set import MESSAGE_RULES
-from conformance.codec.notation import UNSHOWN, ListOf, NotationError, unshown_paths
+from conformance.codec.notation import UNSHOWN, ListOf, NotationError
+from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.sequences import ANSWERS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance import codec
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Request, Unsupported
-from conformance.codec.notation import unknown_fields
+from conformance.codec.observation import unknown_fields
 from conformance.codec.primitives import ARRAYS
 from conformance.judging.judge import judge
 from conformance.running.probes import probe_case

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import lz4.frame
 
-from conformance.cases.model import Answer, Request
+from conformance.cases.model import Answer, Request, Value
 from conformance.codec.checksums import CRC32C
+from conformance.codec.derivations import Values
 from conformance.codec.record_batch import sealed
 from conformance.targets import lies
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations.families import (
     ONE_MORE,
+    Change,
     When,
     accepts,
     accepts_values,
@@ -38,17 +40,17 @@ from conformance.targets.violations.families import (
     writes_as,
 )
 
-Shown = dict[str, Any]
+Shown = Values
 
 _BATCHES = "RECORD_BATCH LOG"
 
 
-def _records(change: Any) -> Lie:
+def _records(change: Change) -> Lie:
     """Show other records of every batch."""
     return batch(lambda shown: {"records": change(shown["records"])} if shown.get("records") else {})
 
 
-def _if_batch(test: Any) -> When:
+def _if_batch(test: Callable[[Value], bool]) -> When:
     """Whether a decoded batch (or some batch of a log) is such a one."""
 
     def when(_: Request, answer: Answer) -> bool:
@@ -58,14 +60,14 @@ def _if_batch(test: Any) -> When:
     return when
 
 
-def _codec(name: str, test: Any = bool) -> When:
+def _codec(name: str, test: Callable[[Value], bool] = bool) -> When:
     """Whether a batch of this codec was decoded, whose stored records are such ones."""
     return lambda request, answer: (
         _if_batch(lambda one: one["compression"] == name)(request, answer) and test(bytes.fromhex(request["hex"])[61:])
     )
 
 
-def _refuses_codec(name: str, test: Any = bool) -> Lie:
+def _refuses_codec(name: str, test: Callable[[Value], bool] = bool) -> Lie:
     return refuses("RECORD_BATCH", _codec(name, test))
 
 
@@ -113,7 +115,7 @@ def _sequence_of_first(shown: Shown) -> Shown:
     return {"baseSequence": shown["baseSequence"] + moved} if "baseSequence" in shown else {}
 
 
-def _offsets(change: Any) -> Lie:
+def _offsets(change: Callable[[Values, Values], Value]) -> Lie:
     """Write other offsets in a batch than the given ones."""
     return writes_as(
         "RECORD_BATCH",
@@ -141,16 +143,16 @@ def _swapped(record_: Shown) -> Shown:
     return {"key": record_["value"], "value": record_["key"]}
 
 
-def _resealed(change: Any) -> Any:
+def _resealed(change: Change) -> Value:
     """Other bytes of a batch, with the checksum that belongs to them."""
     return lambda data: sealed(change(data), length=False)
 
 
-def _at(position: int, value: bytes) -> Any:
+def _at(position: int, value: bytes) -> Value:
     return lambda data: data[:position] + value + data[position + len(value) :]
 
 
-def _stores(codec: str, change: Any) -> Lie:
+def _stores(codec: str, change: Callable[[bytes, bytes], bytes]) -> Lie:
     """Write the compressed records of a batch in another form."""
 
     def lie(request: Request, answer: Answer) -> Answer:

@@ -6,13 +6,13 @@ A lie gets a request and the honest answer, and leaves both alone but for the pl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from conformance.cases.model import Answer, Request
+from conformance.cases.model import Answer, Request, Value
+from conformance.codec.derivations import Values
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
 
-Change = Callable[[Any], Any]
+Change = Callable[[Value], Value]
 """What is shown, written or asked instead of a value in notation."""
 When = Callable[[Request, Answer], bool]
 """Whether a lie is told about a request and its honest answer."""
@@ -137,7 +137,7 @@ def entry(where: str, name: str, change: Change) -> Change:
     """Change the field of that name in every object that stands directly in one of these lists (``: the value)."""
     places = where.split("|")
 
-    def changed(value: Any, around: str = "") -> Any:
+    def changed(value: Value, around: str = "") -> Value:
         if isinstance(value, list):
             return [changed(part, around) for part in value]
         if not isinstance(value, dict):
@@ -149,11 +149,11 @@ def entry(where: str, name: str, change: Change) -> Change:
     return changed
 
 
-def objects(where: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
+def objects(where: str, change: Callable[[Values], Values]) -> Change:
     """Put fields over every object that stands directly in one of these lists (``: the value)."""
     places = where.split("|")
 
-    def changed(value: Any, around: str = "") -> Any:
+    def changed(value: Value, around: str = "") -> Value:
         if isinstance(value, list):
             return [changed(part, around) for part in value]
         if not isinstance(value, dict):
@@ -169,7 +169,7 @@ def header(name: str, change: Change) -> Lie:
     return shows("RECORD_BATCH LOG", entry("|batches", name, change))
 
 
-def batch(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Lie:
+def batch(change: Callable[[Values], Values]) -> Lie:
     """Show other fields of every batch."""
     return shows("RECORD_BATCH LOG", objects("|batches", change))
 
@@ -214,14 +214,14 @@ def measures(types: str, change: Callable[[int], int]) -> Lie:
 # --- whole logs ---------------------------------------------------------------------------------------
 
 
-def sees(change: Callable[[Request, dict[str, Any]], dict[str, Any]]) -> Lie:
+def sees(change: Callable[[Request, Values], Values]) -> Lie:
     """Show other parts of a fetch than there are."""
     return _told(
         "read", "", lambda request, answer: {**answer, "value": {**answer["value"], **change(request, answer["value"])}}
     )
 
 
-def hands_out(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Lie:
+def hands_out(change: Callable[[list[Values]], list[Values]]) -> Lie:
     """Hand out other records of a fetch."""
     return sees(lambda _, seen: {"records": change(seen["records"])})
 
@@ -231,14 +231,14 @@ def misses(when: When) -> Lie:
     return _told("read", "", lambda _, __: NO, when)
 
 
-def fates(change: Callable[[list[dict[str, Any]], list[str]], list[str]]) -> Lie:
+def fates(change: Callable[[list[Values], list[str]], list[str]]) -> Lie:
     """Answer otherwise on the fate of batches."""
     return _told(
         "sequence", "", lambda request, answer: {**answer, "value": change(request["batches"], answer["value"])}
     )
 
 
-def converts(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Lie:
+def converts(change: Callable[[Values], Values]) -> Lie:
     """Convert as if something else had been asked for."""
     return _told("convert", "", lambda request, _: honest({**request, **change(request)}))
 
@@ -269,6 +269,6 @@ def null_as(empty: object) -> Change:
     return lambda value: empty if value is None else value
 
 
-def as_null(value: Any) -> Any:
+def as_null(value: Value) -> Value:
     """Empty taken for null."""
     return None if value in ("", []) else value

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance.cases.model import Answer, Request
+from conformance.codec.derivations import Values
 from conformance.targets import lies
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
@@ -18,7 +17,7 @@ from conformance.targets.violations.families import (
 )
 
 
-def _entries(request: Request, _: Answer | None = None) -> list[dict[str, Any]]:
+def _entries(request: Request, _: Answer | None = None) -> list[Values]:
     """The entries of the log that a request is about."""
     read = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
     return list(read["value"]["batches"]) if read["ok"] else []
@@ -32,7 +31,7 @@ def _control(request: Request, _: Answer) -> bool:
     return any(entry.get("isControlBatch") for entry in _entries(request))
 
 
-def _shifted(seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _shifted(seen: list[Values]) -> list[Values]:
     first = int(seen[0]["offset"]) if seen else 0
     return [{**record, "offset": str(int(record["offset"]) - first)} for record in seen]
 
@@ -41,7 +40,7 @@ def _fate(given: str, otherwise: str) -> Lie:
     return fates(lambda _, answers: [otherwise if fate == given else fate for fate in answers])
 
 
-def _restarts(batches: list[dict[str, Any]], answers: list[str]) -> list[str]:
+def _restarts(batches: list[Values], answers: list[str]) -> list[str]:
     """Every batch that does not begin at 0 is out of order."""
     return [
         "out-of-order" if batch["baseSequence"] > 0 and fate == "accept" else fate
@@ -49,7 +48,7 @@ def _restarts(batches: list[dict[str, Any]], answers: list[str]) -> list[str]:
     ]
 
 
-def _no_wrap(batches: list[dict[str, Any]], answers: list[str]) -> list[str]:
+def _no_wrap(batches: list[Values], answers: list[str]) -> list[str]:
     """What follows the largest sequence is out of order."""
     high = False
     told = []

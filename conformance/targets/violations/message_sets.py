@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
 from zlib import crc32
 
-from conformance.cases.model import Answer, Request
+from conformance.cases.model import Answer, Request, Value
+from conformance.codec.derivations import Values
 from conformance.targets.lies import Lie
 from conformance.targets.violations.families import (
     ONE_MORE,
@@ -24,12 +24,12 @@ from conformance.targets.violations.families import (
 _SETS = "MESSAGE_SET LOG"
 
 
-def _of(magic: int) -> Any:
+def _of(magic: int) -> Value:
     """Whether the first message of a set has this magic."""
     return lambda request, _: bytes.fromhex(request["hex"])[16:17] == bytes([magic])
 
 
-def _coded(codec: int, magic: int | None = None) -> Any:
+def _coded(codec: int, magic: int | None = None) -> Value:
     """Whether the first message of a set has this codec."""
 
     def when(request: Request, _: Answer) -> bool:
@@ -44,11 +44,11 @@ def _wrapped(request: Request, _: Answer) -> bool:
     return len(data) > 17 and data[17] & 7 != 0
 
 
-def _at(position: int, value: bytes) -> Any:
+def _at(position: int, value: bytes) -> Value:
     return lambda data: data[:position] + value + data[position + len(value) :]
 
 
-def _counted(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _counted(messages: list[Values]) -> list[Values]:
     """Offsets counted from 0."""
     return [{**one, "offset": str(at)} for at, one in enumerate(messages)]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance.cases.model import Answer, Request
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations.families import (
+    Change,
     When,
     accepts,
     accepts_values,
@@ -26,7 +25,7 @@ from conformance.targets.violations.families import (
 )
 
 
-def _field(message: str, name: str, change: Any, version: int | None = None) -> Lie:
+def _field(message: str, name: str, change: Change, version: int | None = None) -> Lie:
     """Show another field of a message."""
     return shows(message, entry("", name, change), lambda request, _: version in (None, request["version"]))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Any
 
-from conformance.cases.model import Answer, Request
+from conformance.cases.model import Answer, Request, Value
 from conformance.targets import lies
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
@@ -32,7 +31,7 @@ from conformance.targets.violations.families import (
 )
 
 
-def _padded(groups: int, mask: int) -> Any:
+def _padded(groups: int, mask: int) -> Value:
     """Whether the last of so many groups of a varint has bits that mean nothing."""
     return lambda request, answer: (
         answer["consumed"] == groups and bytes.fromhex(request["hex"])[groups - 1] & mask != 0

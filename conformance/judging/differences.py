@@ -1,0 +1,59 @@
+"""How two values differ: the part of each at a path, and the way in which one is not the other."""
+
+from __future__ import annotations
+
+import re
+
+from conformance.cases.model import Value
+from conformance.codec.notation import UNSHOWN
+
+STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+"""A step of a path: a name, or an index in brackets."""
+_OTHER = "another value"
+
+
+def part_at(value: Value, path: str) -> Value:
+    """The part of a value at a path of names and indexes; UNSHOWN where there is no such part."""
+    is_whole = path == "value" and not (isinstance(value, dict) and "value" in value)
+    for name, index in STEP.findall("" if is_whole else path):
+        if index and isinstance(value, tuple | list) and int(index) < len(value):
+            value = value[int(index)]
+        elif name and isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            return UNSHOWN
+    return value
+
+
+_WIDTHS = (64, 32, 16, 8)
+
+
+def way_of(field: str, expected: Value, actual: Value) -> str:
+    """How the value of a field differs from the one that is due."""
+    if actual is UNSHOWN or expected is UNSHOWN:
+        return "missing" if actual is UNSHOWN else "too many"
+    if expected is None or actual is None:
+        return _about_null(expected, actual)
+    if type(expected) is int and type(actual) is int:
+        return _about_number(field, expected, actual)
+    if isinstance(expected, str | bytes | tuple) and type(expected) is type(actual):
+        if expected[: len(actual)] == actual:
+            return "cut short"
+        if actual[: len(expected)] == expected:
+            return "too long"
+    return _OTHER
+
+
+def _about_null(expected: Value, actual: Value) -> str:
+    if actual is None:
+        return "null" if expected else "null instead of empty"
+    return "a value instead of null" if actual else "empty instead of null"
+
+
+def _about_number(field: str, expected: int, actual: int) -> str:
+    if "timestamp" in field.lower() and actual == expected - expected % 1000:
+        return "cut to whole seconds"
+    if abs(actual - expected) == 1:
+        return "off by 1"
+    bits = next((bits for bits in _WIDTHS if (actual - expected) % (1 << bits) == 0), 0)
+    return f"off by a multiple of 2^{bits}" if bits else _OTHER
