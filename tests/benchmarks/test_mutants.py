@@ -163,7 +163,7 @@ DEADLY = [
     ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),
     ("codec/framings.py", "zlib.decompressobj(", "+ -> -"),
     ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
-    ("semantics/sequences.py", "if span in producer.batches:", "in -> not in"),
+    ("semantics/sequences.py", "if _span(first, count) in known.batches:", "in -> not in"),
     ("codec/framings.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
 ]
 
