@@ -59,6 +59,20 @@ def judged(batches: Iterable[Values]) -> list[frozenset[str]]:
     return [_answers(producers, batch) for batch in batches]
 
 
+def answered(batches: Iterable[Values]) -> list[str]:
+    """The answers of Apache Kafka: it accepts any first sequence, and calls out of order what lies behind."""
+    producers: dict[int, _State] = {}
+    answers = []
+    for batch in batches:
+        known = producers.get(batch["producerId"])
+        fates = {"accept": known} if batch["producerId"] < 0 else dict(_fates(known, batch))
+        preferred = "accept" if known is None else "out-of-order"
+        answer = preferred if preferred in fates else next(iter(fates))
+        producers[batch["producerId"]] = fates[answer]
+        answers.append(answer)
+    return answers
+
+
 def _answers(producers: dict[int, frozenset[_State]], batch: Values) -> frozenset[str]:
     identity = batch["producerId"]
     if identity < 0:
