@@ -106,6 +106,11 @@ class Findings:
     elements: int = 0
     """Records and headers counted so far in decompressed streams."""
 
+    @property
+    def noted(self) -> int:
+        """How much was gathered so far."""
+        return len(self.violations) + len(self.remarks) + len(self.rests_on) + len(self.layers) + self.elements
+
 
 class Cursor:
     """Reads forward through `data[pos:end]`; everything found goes to `findings`."""

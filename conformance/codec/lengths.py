@@ -151,15 +151,19 @@ def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
             return prefix.write(None)
         if not isinstance(value, (list, tuple)):
             raise Unencodable("general.exact-encoding", f"{value!r:.60} is not a list")
-        return prefix.write(len(value)) + b"".join(map(element.encode, value))
+        return prefix.write(len(value)) + b"".join(n.each(element.encode, value))
 
     edges: tuple[Any, ...] = ((), None) if prefix.nullable else ((),)
     return Wire(name, decode, encode, n.ListOf(element.notation, prefix.nullable), prefix.wire.smallest, edges)
 
 
+_MANY = 64
+"""Elements from which on it pays to look for equal ones."""
+
+
 def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
     if not cursor.tracing:
-        return [element.decode(cursor) for _ in range(count)]
+        return _many(cursor, element, count) if count > _MANY else [element.decode(cursor) for _ in range(count)]
     base, out = cursor.path, []
     for index in range(count):
         cursor.path, start = f"{base}[{index}]", cursor.pos
@@ -167,3 +171,34 @@ def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
         cursor.span("", start, out[-1])
     cursor.path = base
     return out
+
+
+def _many(cursor: Cursor, element: Wire, count: int) -> list[Any]:
+    """So many elements; the same bytes one after another, about which nothing is noted, are read once.
+
+    They then stand for the same value, whoever reads them: what an element is hangs on its bytes alone.
+    """
+    out: list[Any] = []
+    while len(out) < count:
+        start, noted = cursor.pos, cursor.findings.noted
+        out.append(element.decode(cursor))
+        if cursor.findings.noted == noted:
+            size = cursor.pos - start
+            alike = _repeats(cursor, size, count - len(out))
+            cursor.pos += size * alike
+            out += out[-1:] * alike
+    return out
+
+
+def _repeats(cursor: Cursor, size: int, most: int) -> int:
+    """How often, `most` times at most, the `size` bytes before the position stand after it again, one after another."""
+    data, at, alike, step = cursor.data, cursor.pos, 0, 1
+    most = min(most, cursor.left // size) if size else most
+    while step and alike < most:
+        step = min(step, most - alike)
+        stop = at + step * size
+        if data[at:stop] == data[at - size : stop - size]:
+            at, alike, step = stop, alike + step, step * 2
+        else:
+            step //= 2
+    return alike

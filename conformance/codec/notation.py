@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,9 +132,10 @@ def _octets(given: Any) -> bytes | None:
         return None
     if isinstance(given, str):
         try:
-            # bytes.fromhex would pass over blanks between digits.
-            if given.isalnum() or not given:
-                return bytes.fromhex(given)
+            data = bytes.fromhex(given)
+            # bytes.fromhex passes over blanks between digits.
+            if 2 * len(data) == len(given):
+                return data
         except ValueError:
             pass
     raise _refuse("hex digits or null", given)
@@ -193,6 +194,15 @@ class Names:
         return actual is not UNSHOWN
 
 
+def each(make: Callable[[Any], Any], entries: Iterable[Any]) -> Iterator[Any]:
+    """What `make` makes of each entry, in order; of one object that stands several times in a row it is made once."""
+    last = made = UNSHOWN
+    for entry in entries:
+        if entry is not last:
+            made, last = make(entry), entry
+        yield made
+
+
 @dataclass(frozen=True, slots=True)
 class ListOf:
     """A list of values, or null."""
@@ -207,17 +217,16 @@ class ListOf:
             return None
         if not isinstance(given, list):
             raise _refuse("a list", given)
-        out = []
-        for index, entry in enumerate(given):
-            try:
-                out.append(self.element.parse(entry))
-            except NotationError as error:
-                raise NotationError(f"[{index}] {error}") from None
+        out: list[Any] = []
+        try:
+            out += each(self.element.parse, given)
+        except NotationError as error:
+            raise NotationError(f"[{len(out)}] {error}") from None
         return tuple(out)
 
     def render(self, value: Any) -> Any:
         """A list of rendered elements."""
-        return None if value is None else [self.element.render(entry) for entry in value]
+        return None if value is None else list(each(self.element.render, value))
 
     def same(self, one: Any, other: Any) -> bool:
         """Element by element."""
@@ -228,6 +237,8 @@ class ListOf:
         if expected is None or actual is None:
             if expected is not actual:
                 yield path or "value"
+            return
+        if expected == actual:
             return
         for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
             yield from self.element.mismatches(one, other, f"{path}[{index}]")

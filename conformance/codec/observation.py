@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
+from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, each
 
 _MOST = 100
 """Differences that a comparison tells at most: the one that a case is about is among them."""
@@ -62,7 +62,7 @@ def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missi
                 missing[deeper] = None
             else:
                 _collect_unshown(inner, expected[name], actual[name], deeper, missing)
-    elif isinstance(notation, ListOf) and expected and actual:
+    elif isinstance(notation, ListOf) and expected and actual and expected != actual:
         for one, other in zip(expected, actual, strict=False):
             _collect_unshown(notation.element, one, other, path, missing)
 
@@ -76,6 +76,6 @@ def unknown_fields(notation: Any, given: Any, path: str = "") -> list[str]:
             inner = notation.fields.get(name)
             unknown.update(dict.fromkeys([deeper] if inner is None else unknown_fields(inner, entry, deeper)))
     elif isinstance(notation, ListOf) and isinstance(given, list):
-        for entry in given:
-            unknown.update(dict.fromkeys(unknown_fields(notation.element, entry, path)))
+        for names in each(lambda entry: unknown_fields(notation.element, entry, path), given):
+            unknown.update(dict.fromkeys(names))
     return list(unknown)
