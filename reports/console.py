@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -30,9 +28,7 @@ def open_console(*, err: bool = False) -> Console:
     return console
 
 
-@contextmanager
-def progress_bar(errors: Console) -> Iterator[Progress]:
-    """Where progress is shown while the work goes on; nothing is shown where `errors` is not a terminal."""
+def progress_bar(errors: Console) -> Progress:
+    """Where progress is shown while the work inside its `with` goes on, if `errors` is a terminal."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        yield progress
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)

@@ -29,7 +29,7 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.cases.operations import parts_of
-from conformance.codec.dump import Line, annotate, line_at, line_of
+from conformance.codec.dump import Line, annotate, place_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.running.results import Result
 from conformance.semantics.conversion import CONVERTED, flattened
@@ -70,22 +70,9 @@ def around(case: Case, path: str) -> tuple[list[Line], int]:
     if case.data is None:
         return [], -1
     read, lines = annotate(case.wire, case.data)
-    place = _place(case, path, read, lines)
+    place = place_of(lines, read, path, next(iter(case.about), ""))
     first = max(0, place - _AROUND)
     return lines[first : max(place, 0) + _AROUND + 1], place - first if place >= 0 else -1
-
-
-def _place(case: Case, path: str, read: codec.Decoded, lines: list[Line]) -> int:
-    if path.startswith("@"):
-        return line_at(lines, 0, int(path[1:]))
-    if path and path not in ("value", "consumed"):
-        return line_of(lines, path)
-    if path == "consumed":
-        return line_at(lines, 0, max(read.consumed - 1, 0))
-    marks = [*read.violations, *read.remarks]
-    if marks:
-        return line_at(lines, marks[0].layer, marks[0].at)
-    return line_of(lines, case.about[0]) if case.about else -1
 
 
 # --- expected and actual ------------------------------------------------------------------------------

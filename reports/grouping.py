@@ -149,4 +149,4 @@ def _size(example: Example) -> tuple[int, int]:
 
 def _rank(group: FailureGroup) -> tuple[int, int, int, str]:
     level = LEVELS.index(group.level) if group.level else 0
-    return list(Section).index(group.section), level, -group.count, str(group.cause)
+    return list(Section).index(group.section), level, -group.count, group.cause.text if group.cause else ""

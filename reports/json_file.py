@@ -8,6 +8,7 @@ import msgspec
 
 from conformance import __version__
 from conformance.cases.model import Kind
+from conformance.judging.causes import Cause
 from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
@@ -26,7 +27,7 @@ def as_json(report: Report) -> dict[str, object]:
         "suite": {"name": "kafka-conformance", "version": __version__, "seed": report.seed},
         "targets": [_target(run) for run in runs],
         "summary": {run.name: summary(run.numbers) for run in runs},
-        "causes": [_cause(group) for run in runs for group in grouped(run) if group.cause],
+        "causes": [_cause(group, group.cause) for run in runs for group in grouped(run) if group.cause],
         "results": [_result(result) for run in runs for result in run.results],
         "shrunk": [_shrunk(shrunk) for run in runs for shrunk in run.shrunk],
     }
@@ -54,11 +55,11 @@ def summary(numbers: Tally) -> dict[str, int]:
     return {**{str(kind): counts[kind] for kind in Kind}, "disputed": numbers.disputed.total()}
 
 
-def _cause(group: FailureGroup) -> dict[str, object]:
+def _cause(group: FailureGroup, cause: Cause) -> dict[str, object]:
     """A cause, with all it explains."""
     return {
         "target": group.target,
-        "cause": str(group.cause),
+        "cause": cause.text,
         "section": str(group.section),
         "level": group.level,
         "requirements": list(group.requirements),
@@ -99,7 +100,7 @@ def _result(result: Result) -> dict[str, object]:
     if result.verdict.kind not in (Kind.PASS, Kind.SKIP):
         shown["via"] = result.via or None
     if result.failed:
-        shown["cause"] = str(result.cause)
+        shown["cause"] = result.cause.text
     if result.also:
         shown["also"] = list(result.also)
     return shown

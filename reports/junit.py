@@ -62,7 +62,7 @@ def _case(result: Result) -> TestCase:
         via = f"via: {shown.via}\n" if shown.via else ""
         text = f"expected: {shown.expected}\nactual: {shown.actual}\n{via}reproduce: {shown.reproduce}"
         entry = Failure(message, "fail") if verdict.kind is Kind.FAIL else Error(message, str(verdict.kind))
-        entry.text = clean(f"cause: {result.cause}\n{text}")
+        entry.text = clean(f"cause: {result.cause.text}\n{text}")
         case.result = [entry]
     elif verdict.kind is not Kind.PASS:
         case.result = [Skipped(clean(f"{'known ' if result.known else ''}{verdict.kind}: {verdict.detail}"))]

@@ -65,7 +65,7 @@ def _group(group: FailureGroup, requirements: dict[str, Requirement]) -> Iterato
         yield from map(_example, group.examples)
         return
     yield Text.assemble(
-        (printable(str(group.cause)), "bold"), "  ", (group.level, _STYLES[group.level]), f"  {number_of_cases(group)}"
+        (printable(group.cause.text), "bold"), "  ", (group.level, _STYLES[group.level]), f"  {number_of_cases(group)}"
     )
     for name in group.requirements[:_SHOWN]:
         yield _indented(_heading(name, requirements.get(name)))

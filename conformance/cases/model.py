@@ -160,19 +160,16 @@ class Case:
     kind: CaseKind = CaseKind.VECTOR
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
-
-    @property
-    def is_shrinkable(self) -> bool:
-        """Whether a smaller case may stand for it: vectors and probes are reported as they are."""
-        return self.kind not in (CaseKind.VECTOR, CaseKind.PROBE)
-
-    @property
-    def comment(self) -> str:
-        """What reports say beside the case: the note of its vector, or its mutation."""
-        return self.note or (f"mutation: {self.mutation}" if self.mutation else "")
+    is_shrinkable: bool = field(init=False)
+    """Whether a smaller case may stand for it: vectors and probes are reported as they are."""
+    comment: str = field(init=False)
+    """What reports say beside the case: the note of its vector, or its mutation."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", self.wire.name)
+        object.__setattr__(self, "is_shrinkable", self.kind not in (CaseKind.VECTOR, CaseKind.PROBE))
+        mutation = f"mutation: {self.mutation}" if self.mutation else ""
+        object.__setattr__(self, "comment", self.note or mutation)
 
 
 # --- what a target did --------------------------------------------------------------------------------

@@ -142,3 +142,20 @@ def line_of(lines: list[Line], path: str) -> int:
             if name == line.path or name in line.parts:
                 return index
     return next((index for index, line in enumerate(lines) if line.path.startswith(wanted)), -1)
+
+
+def place_of(lines: list[Line], read: Decoded, path: str, about: str = "") -> int:
+    """The index of the line to look at: that of the field or byte (`@17`) at `path`, or of the last byte consumed.
+
+    Where there is no such path it is the first violation or open place, else the field `about`; -1 without any.
+    """
+    if path.startswith("@"):
+        return line_at(lines, 0, int(path[1:]))
+    if path == "consumed":
+        return line_at(lines, 0, max(read.consumed - 1, 0))
+    if path not in ("", "value"):
+        return line_of(lines, path)
+    marks = [*read.violations, *read.remarks]
+    if marks:
+        return line_at(lines, marks[0].layer, marks[0].at)
+    return line_of(lines, about) if about else -1

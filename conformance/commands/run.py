@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress, TaskID
 
 from conformance.cases.catalog import Catalog, of_bases, read_catalog
 from conformance.cases.model import Case
@@ -189,7 +188,7 @@ def _judge(
         with progress_bar(errors) as progress:
             for target in options.targets:
                 bar = progress.add_task(target.name, total=len(cases))
-                shown = partial(_show, progress, bar)
+                shown = partial(progress.update, bar)
                 run = TargetRun(target.name)
                 runs.append(run)
                 judge_target(target, run, cases, catalog.requirements, options.policy, progress=shown)
@@ -198,10 +197,6 @@ def _judge(
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _show(progress: Progress, bar: TaskID, count: int) -> None:
-    progress.update(bar, completed=count)
 
 
 def _update_known(path: Path, known: Sequence[Known], runs: Sequence[TargetRun], gone: Sequence[Known]) -> None:

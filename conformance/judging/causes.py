@@ -7,7 +7,7 @@ whatever type, operation and requirement they surface under.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance import codec
 from conformance.cases.model import (
@@ -46,9 +46,11 @@ class Cause:
     """The way: refused, off by 1, crash…"""
     place: str
     """A field (RECORD.timestamp), a type, a requirement that is not held, or the text of a refusal or crash."""
+    text: str = field(init=False, compare=False)
+    """Both, as reports show them."""
 
-    def __str__(self) -> str:
-        return f"{self.wrong}: {self.place}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"{self.wrong}: {self.place}")
 
 
 def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:

@@ -116,7 +116,7 @@ class KafkaCase(_Item):
             requirement=result.requirement,
             level=result.level,
             basis=result.basis,
-            **{"cause": str(result.cause)} if result.failed else {},
+            **{"cause": result.cause.text} if result.failed else {},
         )
         requirements = self.target.selected.catalog.requirements
         _raise_outcome([result], self.target.selected, lambda bad: described(Example(bad[0]), requirements))

@@ -31,7 +31,7 @@ def described_property(
     lines.append(f"{failing} of {count} generated cases of {first.result.case.type} fail")
     for other in others:
         command = reproduce(other.result.target, other.result.case, other.origin)
-        lines.append(f"  {other.count} × {printable(str(other.result.cause))}: {printable(command)}")
+        lines.append(f"  {other.count} × {printable(other.result.cause.text)}: {printable(command)}")
     left = failing - sum(example.count for example in examples)
     return "\n".join(lines + ([f"  and {left} more"] if left else []))
 
@@ -45,7 +45,7 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
     lines = [f"{result.requirement} ({why}): {result.verdict.kind}: {printable(result.verdict.detail)}"]
     if requirement is not None:
         lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
-    lines += [printable(f"cause: {result.cause}")] if result.failed else []
+    lines += [printable(f"cause: {result.cause.text}")] if result.failed else []
     lines += ["", f"{result.case.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
     lines += filter(None, (result.case.comment, stands_for(example)))
     lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]

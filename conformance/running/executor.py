@@ -23,11 +23,11 @@ def judge_target(
     requirements: Mapping[str, Requirement],
     policy: FailurePolicy,
     *,
-    progress: Callable[[int], object] = lambda _: None,
+    progress: Callable[..., object] = lambda **_: None,
 ) -> None:
     """Judge a target; whatever comes of it is in `run` at once, so that an interrupt loses nothing.
 
-    `progress` is told now and then how many results there are. A target that cannot be started is the run's problem.
+    `progress` is told now and then how many cases are `completed`. A target that cannot start is the run's problem.
     """
     examiner = Examiner(spec, requirements, policy)
     try:
@@ -36,7 +36,7 @@ def judge_target(
         for count, result in enumerate(examiner.results(cases)):
             run.results.append(result)
             if count % _PROGRESS == 0:
-                progress(count)
+                progress(completed=count)
     except CannotStart as error:
         run.problem = str(error)
     finally:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance import codec
 from conformance.codec.checksums import CRC32C
-from conformance.codec.dump import annotate, line_at, line_of
+from conformance.codec.dump import annotate, line_at, line_of, place_of
 
 PLAIN = bytes.fromhex(
     "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"
@@ -176,6 +176,26 @@ def test_an_empty_field_is_found_at_its_length_and_an_unknown_one_nowhere():
     assert lines[line_of(lines, "headers")].path == "headersCount"
     assert line_of(lines, "nonsense") == -1
     assert line_of([], "key") == -1
+
+
+@pytest.mark.parametrize(
+    ("data", "path", "about", "shown"),
+    [
+        (PLAIN, "@18", "", "crc"),
+        (PLAIN, "records[1].key", "crc", "records[1].key"),
+        (PLAIN, "consumed", "", "records[2].headersCount"),
+        (PLAIN, "value", "recordCount", "recordCount"),
+        (PLAIN[:17] + bytes(4) + PLAIN[21:], "", "recordCount", "crc"),
+    ],
+)
+def test_the_place_to_look_at_is_a_path_or_the_first_fault_or_what_the_case_is_about(data, path, about, shown):
+    read, lines = annotate("RECORD_BATCH", data)
+    assert lines[place_of(lines, read, path, about)].path == shown
+
+
+def test_sound_bytes_have_no_place_to_look_at_without_a_path():
+    read, lines = annotate("RECORD_BATCH", PLAIN)
+    assert place_of(lines, read, "") == -1
 
 
 def test_the_line_at_a_byte_is_the_one_that_holds_it():

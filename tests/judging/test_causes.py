@@ -23,7 +23,7 @@ def cause(catalog):
         outcome = outcome(case) if callable(outcome) else outcome
         verdict = judge(case, outcome)
         assert verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT), verdict
-        return str(cause_of(case, outcome, verdict))
+        return cause_of(case, outcome, verdict).text
 
     return of
 

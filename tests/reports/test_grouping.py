@@ -60,7 +60,7 @@ def test_failures_of_one_cause_are_one_group_over_requirements_and_levels_in_the
         crashed("gen/1", "IndexError: 3", requirement="varint.range", generated=True),
     )
     assert (group.target, group.section, group.level) == ("t", "failures", "must")
-    assert str(group.cause) == "crash: IndexError: #"
+    assert group.cause.text == "crash: IndexError: #"
     assert group.requirements == ("varint.range", "int8.layout")
     assert ids(group.members) == ["a/z", "a/b", "gen/1"]
     assert (group.count, group.vectors, group.generated) == (3, 2, 1)
