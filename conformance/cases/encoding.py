@@ -27,9 +27,9 @@ def encode_question(wire: codec.Wire, value: Value, data: bytes) -> Question:
 
     `value` is the whole value, as the reference reads it; only of a message, fields at their default may be missing.
     """
-    parts = _encode_parts(wire, value, data)
+    parts, parameters = _encode_parts(wire, value, data)
     try:
-        written = codec.encode(wire, value, **_format(parts))
+        written = codec.encode(wire, value, **parameters)
     except codec.Unencodable as error:
         raise NotAsked(f"the value has no encoding ({error})") from None
     return Question(parts, encode_expectation(wire, value, data, written))
@@ -80,21 +80,16 @@ def is_free(wire: codec.Wire) -> bool:
     return any(wire.version in member.tagged for members in wire.message.structures.values() for member in members)
 
 
-def _encode_parts(wire: codec.Wire, value: Value, data: bytes) -> Request:
+def _encode_parts(wire: codec.Wire, value: Value, data: bytes) -> tuple[Request, dict[str, int]]:
+    """The request, and what the reference is told beside the value: the magic and the codec of a message set."""
     if wire.name == "RECORD_BATCH":
-        return {"value": batch_to_encode(value)}
+        return {"value": batch_to_encode(value)}, {}
     shown = {"value": wire.notation.render(value)}
     if wire.name != "MESSAGE_SET":
-        return shown
+        return shown, {}
     magic, compression = _one_format(codec.decode("LOG", data).value["batches"])
-    return {"magic": magic, "compression": CODEC_NAMES[compression], **shown}
-
-
-def _format(parts: Request) -> dict[str, int]:
-    """The magic and the codec that a request for a message set names."""
-    if "magic" not in parts:
-        return {}
-    return {"magic": parts["magic"], "compression": CODEC_NAMES.index(parts["compression"])}
+    request = {"magic": magic, "compression": CODEC_NAMES[compression], **shown}
+    return request, {"magic": magic, "compression": compression}
 
 
 # --- record batches -----------------------------------------------------------------------------------

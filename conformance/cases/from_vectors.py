@@ -27,7 +27,6 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
-from conformance.codec.log import codecs_and_magics
 from conformance.codec.messages import with_absent
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
@@ -47,8 +46,7 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     row = vector.row
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
-    codecs, magics = codecs_and_magics(vector.type, vector.data or b"")
-    maker = _Maker(vector, requirements[row["requirement"]], origin, codecs, magics)
+    maker = _Maker(vector, requirements[row["requirement"]], origin)
     if "op" in row:
         yield maker.log_case()
         return
@@ -107,8 +105,6 @@ class _Maker:
     vector: Vector
     requirement: Requirement
     origin: str
-    codecs: frozenset[str]
-    magics: frozenset[int]
 
     def value_cases(self) -> Iterator[Case]:
         """Decode, encode and size of a vector with value and bytes."""
@@ -233,8 +229,8 @@ class _Maker:
             data=vector.data,
             about=about,
             disputed=self.requirement.disputed(op),
-            codecs=self.codecs,
-            magics=self.magics,
+            codecs=vector.codecs,
+            magics=vector.magics,
             origin=self.origin,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )

@@ -21,7 +21,7 @@ from conformance.cases.model import (
 )
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.legacy_message import is_wrapper
-from conformance.codec.log import CHECKSUM_RULES, first_offset
+from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
 from conformance.semantics.conversion import convert, converted
@@ -134,7 +134,7 @@ def first_seen(data: bytes) -> int:
 
 def _first_seen(data: bytes, entries: Sequence[codec.Entry]) -> int:
     if entries and entries[0].value is not None and not entries[0].violations:
-        return max(0, first_offset(entries[0].value))
+        return max(0, entries[0].first_offset)
     if len(data) < OVERHEAD or is_wrapper(data):
         return 0
     return max(0, stored_offset(data))

@@ -11,6 +11,7 @@ from conformance import codec
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.yaml_files import Row, load
+from conformance.codec.log import codecs_and_magics
 from conformance.codec.message_definition import type_name
 from conformance.definitions.files import parse_definition
 from conformance.definitions.shipped import shipped_types
@@ -57,6 +58,10 @@ class Vector:
     data: bytes | None
     definition: dict[str, object] | None = None
     """That of the message which the vector is about."""
+    codecs: frozenset[str] = frozenset()
+    """The codecs of the entries in its bytes."""
+    magics: frozenset[int] = frozenset()
+    """The magics of the entries in its bytes."""
 
     @property
     def type(self) -> str:
@@ -146,9 +151,10 @@ def _vector(path: Path, row: object, common: Row, types: codec.Types) -> Vector:
         kind, definition, types = _message(path, row, common, types)
     data = _bytes(path, row)
     try:
-        vector = Vector(name, types.wire(kind), row, path, data, definition)
+        wire = types.wire(kind)
     except codec.UnknownType as error:
         raise FileError(path, f"{name}: {error}", row.line) from None
+    vector = Vector(name, wire, row, path, data, definition, *codecs_and_magics(kind, data or b""))
     if "op" in row:
         _check_log_keys(vector)
         return vector

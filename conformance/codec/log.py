@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.codec import notation as n
@@ -89,10 +89,19 @@ class Entry:
     """None when something else than a checksum is wrong; None without violations for the tail that is cut off."""
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
+    beside_checksums: tuple[Violation, ...] = field(init=False)
+    """The violations, but for those of checksums."""
+    first_offset: int = field(init=False, default=-1)
+    """The first offset that it takes; -1 without a value."""
+    last_offset: int = field(init=False, default=-1)
+    """The last offset that it takes; -1 without a value."""
 
-    def faults(self, *, check_crcs: bool) -> tuple[Violation, ...]:
-        """The violations, those of checksums only where these are checked."""
-        return tuple(one for one in self.violations if check_crcs or one.requirement not in CHECKSUM_RULES)
+    def __post_init__(self) -> None:
+        beside = tuple(one for one in self.violations if one.requirement not in CHECKSUM_RULES)
+        object.__setattr__(self, "beside_checksums", beside)
+        if self.value is not None:
+            object.__setattr__(self, "first_offset", first_offset(self.value))
+            object.__setattr__(self, "last_offset", last_offset(self.value))
 
 
 def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:

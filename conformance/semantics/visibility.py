@@ -8,7 +8,7 @@ transactional batches of that producer from that offset on, until an ABORT marke
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from conformance import codec
@@ -175,15 +175,15 @@ def view(
     partial = False
     for entry in codec.entries(data) if entries is None else entries:
         seen.remarks += entry.remarks
-        faults = entry.faults(check_crcs=check_crcs)
+        faults = entry.violations if check_crcs else entry.beside_checksums
         if faults or entry.value is None:
-            damage = _foremost(faults)
+            damage = next(iter(entry.beside_checksums or faults), None)
             partial = damage is None
             if damage is not None and _need_not_be_met(data, entry, damage, fetch_offset, transactions):
                 hint = "the damage lies in records that are not shown, at which a consumer need not look"
                 seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
             break
-        seen.add(entry.value, entry.start)
+        seen.add(entry)
     seen.remark_the_first_entry(is_followed=len(seen.ends) + (damage is not None) > 1)
     return View(
         fetch_offset,
@@ -210,27 +210,29 @@ class _Seen:
     legacy: set[int] = field(default_factory=set)
     remarks: list[codec.Violation] = field(default_factory=list)
 
-    def add(self, value: Values, at: int) -> None:
-        """Add a sound entry that begins at byte `at`."""
-        self._place(value, at)
-        if "messages" in value:
-            self.records += (_of_message(message) for message in value["messages"])
-            self.legacy.update(message["offset"] for message in value["messages"])
+    def add(self, entry: codec.Entry) -> None:
+        """Add a sound entry."""
+        self._place(entry)
+        if "messages" in entry.value:
+            self.records += (_of_message(message) for message in entry.value["messages"])
+            self.legacy.update(message["offset"] for message in entry.value["messages"])
         else:
-            self._add_batch(value, at)
+            self._add_batch(entry)
 
-    def _place(self, value: Values, at: int) -> None:
+    def _place(self, entry: codec.Entry) -> None:
         """Note where the entry ends, and what is open about its offsets."""
-        if self.ends and first_offset(value) < self.ends[-1]:
+        at = entry.start
+        if self.ends and entry.first_offset < self.ends[-1]:
             hint = "the entry does not begin after the end of the one before it"
             self.remarks.append(_doubt("offset.record-formula", at, hint, Openness.ANY_VALUE))
-        self.ends.append(last_offset(value) + 1)
+        self.ends.append(entry.last_offset + 1)
         if self.ends[-1] > _INT64_MAX:
             hint = "the offset after the last one is not an INT64"
             self.remarks.append(_doubt("offset.next-formula", at, hint, Openness.ANY_VALUE))
 
-    def _add_batch(self, batch: Values, at: int) -> None:
+    def _add_batch(self, entry: codec.Entry) -> None:
         """Add the records of a batch, or hide them."""
+        batch, at = entry.value, entry.start
         is_aborted = self.transactions is not None and self.transactions.hides(batch, at, self.remarks)
         if is_aborted and self.ends[-1] <= self.fetch_offset:
             hint = "an aborted batch before the fetch offset: Apache Kafka's consumer goes back to its end"
@@ -246,12 +248,6 @@ class _Seen:
         if self.ends and self.ends[0] <= self.fetch_offset and is_followed:
             hint = "a whole entry before the fetch offset, with others after it: a broker does not send that"
             self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Openness.ANY_VALUE))
-
-
-def _foremost(violations: Sequence[codec.Violation]) -> codec.Violation | None:
-    """What is wrong besides a checksum, or the checksum where that is all."""
-    beside = (one for one in violations if one.requirement not in CHECKSUM_RULES)
-    return next(beside, next(iter(violations), None))
 
 
 def _need_not_be_met(
