@@ -7,18 +7,30 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from traces import ROOT, Traces
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.catalog import VECTORS, read_catalog, vector_files
+from conformance.cases.compiled import Cases
+from conformance.cases.vector_files import read_vectors
+from conformance.definitions.shipped import shipped_types
 from conformance.targets.resolve import adapters
 
 
 @pytest.fixture(scope="session")
 def catalog():
-    return read_catalog()
+    """The bundled catalogue, its cases unpacked once for all tests."""
+    packed = read_catalog()
+    return replace(packed, cases=Cases(packed.cases.values()))
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    """The bundled vectors as they stand in their files."""
+    return [vector for path in vector_files(VECTORS) for vector in read_vectors(path, shipped_types())]
 
 
 def built(name: str, folder: Path) -> str:

@@ -6,34 +6,34 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from conformance import codec
+from conformance.cases.compiled import PACKAGE, Bundled, Cases, store, stored
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.model import Case
-from conformance.cases.vector_files import Requirement, Vector, read_requirements, read_vectors
+from conformance.cases.vector_files import Requirement, read_requirements, read_vectors
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import types_with
 from conformance.errors import FileError
 
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = PACKAGE / "vectors"
 """The bundled vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All requirements by id, all vectors, and all cases by id, in order."""
+    """All requirements by id, and all cases by id, in order."""
 
     requirements: dict[str, Requirement]
-    vectors: tuple[Vector, ...]
-    cases: dict[str, Case] = field(repr=False)
+    cases: Cases = field(repr=False)
     types: codec.Types = codec.BUILT_IN
     """The types that cases may be made of."""
 
     def covering(self) -> dict[str, list[str]]:
         """Requirement id to the ids of its cases."""
         cases: dict[str, list[str]] = {name: [] for name in self.requirements}
-        for case in self.cases.values():
-            cases[case.requirement].append(case.id)
+        for label in self.cases.labels.values():
+            cases[label.requirement].append(label.id)
         return cases
 
 
@@ -43,21 +43,39 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ())
     Its types are the built-in ones, the shipped messages, `messages`, and the messages that vectors define. Raises
     FileError.
     """
-    requirements = read_requirements(VECTORS / "requirements.yaml")
-    vectors: list[Vector] = []
-    cases: dict[str, Case] = {}
-    types = types_with(messages)
-    for root, origin in [(VECTORS, ""), *((path, str(path)) for path in further)]:
-        for path in vector_files(root):
-            for vector in read_vectors(path, types):
-                vectors.append(vector)
-                if vector.definition is not None and isinstance(vector.wire, codec.MessageWire):
-                    types = types.adding([vector.wire.message])
-                for case in make_cases(vector, requirements, origin):
-                    if case.id in cases:
-                        raise vector.error("another vector has this id already")
-                    cases[case.id] = case
-    return Catalog(requirements, tuple(vectors), cases, types)
+    bundled = stored() or _made()
+    try:
+        types = types_with(messages).adding(bundled.messages)
+    except ValueError as error:
+        raise FileError(VECTORS, str(error)) from None
+    for root in further:
+        types = _add_vectors(bundled.cases, bundled.requirements, types, root, str(root))
+    return Catalog(bundled.requirements, bundled.cases, types)
+
+
+def _made() -> Bundled:
+    """The bundled catalogue from its files, kept for the next time. Raises FileError."""
+    requirements, cases = read_requirements(VECTORS / "requirements.yaml"), Cases()
+    types = _add_vectors(cases, requirements, types_with(()), VECTORS)
+    defined = tuple(message for message in types.messages.values() if not message.is_shipped)
+    bundled = Bundled(requirements, cases, defined)
+    store(bundled)
+    return bundled
+
+
+def _add_vectors(
+    cases: Cases, requirements: dict[str, Requirement], types: codec.Types, root: Path, origin: str = ""
+) -> codec.Types:
+    """Add the cases of the vectors below a folder; the types with the messages they define. Raises FileError."""
+    for path in vector_files(root):
+        for vector in read_vectors(path, types):
+            if vector.definition is not None and isinstance(vector.wire, codec.MessageWire):
+                types = types.adding([vector.wire.message])
+            for case in make_cases(vector, requirements, origin):
+                if case.id in cases:
+                    raise vector.error("another vector has this id already")
+                cases.add(case)
+    return types
 
 
 def vector_files(root: Path) -> list[Path]:
@@ -75,13 +93,31 @@ def vector_files(root: Path) -> list[Path]:
 # --- selection ----------------------------------------------------------------------------------------
 
 
-def select(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
+class Labelled(Protocol):
+    """What cases are selected by: a case, or its label."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def requirement(self) -> str: ...
+    @property
+    def level(self) -> str: ...
+    @property
+    def since(self) -> str: ...
+
+
+L = TypeVar("L", bound=Labelled)
+
+
+def select(cases: Iterable[L], patterns: Iterable[str]) -> list[L]:
     """The cases that match any pattern: a glob over ids, or `type:`, `requirement:` or `level:` and a glob."""
     wanted = [_matcher(pattern) for pattern in patterns]
     return [case for case in cases if not wanted or any(matches(case) for matches in wanted)]
 
 
-def _matcher(pattern: str) -> Callable[[Case], bool]:
+def _matcher(pattern: str) -> Callable[[Labelled], bool]:
     attribute, colon, rest = pattern.partition(":")
     if colon and attribute == "type":
         return lambda case: fnmatchcase(case.type, rest) or case.type.partition("<")[0] == rest
@@ -90,12 +126,12 @@ def _matcher(pattern: str) -> Callable[[Case], bool]:
     return lambda case: fnmatchcase(case.id, pattern)
 
 
-def of_bases(cases: Iterable[Case], bases: Collection[str], requirements: Mapping[str, Requirement]) -> list[Case]:
+def of_bases(cases: Iterable[L], bases: Collection[str], requirements: Mapping[str, Requirement]) -> list[L]:
     """The cases whose requirement has one of these bases; all cases where no basis is named."""
     return [case for case in cases if not bases or requirements[case.requirement].basis in bases]
 
 
-def as_of(cases: Iterable[Case], version: str) -> list[Case]:
+def as_of(cases: Iterable[L], version: str) -> list[L]:
     """The cases that a release of the suite had: those introduced no later than it. Raises ValueError."""
     limit = _version(version)
     return [case for case in cases if not case.since or _version(case.since) <= limit]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from conformance.cases.catalog import Catalog, read_catalog, select
-from conformance.cases.model import Case
+from conformance.cases.compiled import Label
 from conformance.cases.vector_files import Requirement
 from conformance.commands import options as shared
 from conformance.errors import UserError
@@ -22,7 +22,7 @@ from conformance.targets.violations import UNPROVEN
 def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
     """List cases, or requirements with level, basis, document section and cases."""
     catalog = read_catalog(vectors)
-    cases = select(catalog.cases.values(), patterns)
+    cases = select(catalog.cases.labels.values(), patterns)
     if not cases:
         raise UserError(f"no case matches {' or '.join(map(repr, patterns))} (see `conformance list`)")
     if requirements:
@@ -32,7 +32,7 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
         click.echo(f"{case.id}\t{case.op}\t{case.type}\t{case.level}\t{case.requirement}")
 
 
-def _list_requirements(catalog: Catalog, cases: Sequence[Case], *, narrowed: bool) -> None:
+def _list_requirements(catalog: Catalog, cases: Sequence[Label], *, narrowed: bool) -> None:
     covering = catalog.covering()
     ids = {case.id for case in cases}
     for name, requirement in catalog.requirements.items():

@@ -15,6 +15,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from conformance import __version__
 from conformance.errors import MachineError
 
@@ -78,9 +80,8 @@ def _version_and_home(program: Path) -> tuple[int, Path] | None:
 
 def _launcher_home(java: Path) -> Path:
     """A JAVA_HOME in the cache whose program drops the argument and runs `java`; made once for each `java`."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.sha256(bytes(java)).hexdigest()[:12]
-    home = cache / "kafka-conformance" / __version__ / f"java-{name}"
+    home = user_cache_path("kafka-conformance", version=__version__) / f"java-{name}"
     launcher, text = home / "bin" / "java", _LAUNCHER.format(java=shlex.quote(str(java)))
     if not launcher.exists() or launcher.read_text() != text:
         launcher.parent.mkdir(parents=True, exist_ok=True)

@@ -38,21 +38,22 @@ def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[Tar
 
     Cases are generated of the messages and versions that one of the targets, at least, says it has.
     """
-    cases = list(catalog.cases.values())
+    labels = list(catalog.cases.labels.values())
     if selection.as_of is not None:
         try:
-            cases = as_of(cases, selection.as_of)
+            labels = as_of(labels, selection.as_of)
         except ValueError:
             problem = f"{selection.as_of!r} is not a version of the suite, such as 0.1.0"
             raise UsageError("--as-of", problem) from None
+    cases = [catalog.cases[label.id] for label in select(labels, selection.patterns)]
     named = [case for pattern in selection.patterns for case in case_of(pattern, catalog)]
     if len(named) == len(selection.patterns) > 0:
         return named
     if selection.as_of is None and selection.generated:
         names = types_for(selection.patterns)
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
-        cases += generated_cases(names, selection.generated, selection.seed, catalog)
-    return select(cases, selection.patterns) + [case for case in named if case not in cases]
+        cases += select(generated_cases(names, selection.generated, selection.seed, catalog), selection.patterns)
+    return cases + [case for case in named if case not in cases]
 
 
 def claimed_messages(

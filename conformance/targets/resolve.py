@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.metadata
-import os
 import shlex
 import shutil
 import subprocess
@@ -15,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from platformdirs import user_cache_path
 
 from conformance import __version__
 from conformance.cases.yaml_files import load
@@ -56,8 +57,7 @@ class Adapter:
         """Where it runs: its own folder, or the built copy of one that needs setting up."""
         if not self.setup:
             return self.folder
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return cache / "kafka-conformance" / __version__ / self.name
+        return user_cache_path("kafka-conformance", version=__version__) / self.name
 
     def missing(self, python: str | None = None) -> list[str]:
         """What it lacks to run here, a phrase each; the packages of another interpreter are not checked."""

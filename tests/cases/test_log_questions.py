@@ -274,8 +274,8 @@ def test_bundled_vectors_of_whole_logs_are_many_and_named_by_their_operation(cat
         assert re.match(rf"({case.op}|mixed)/", case.id), case.id
 
 
-def test_threads_named_are_links(catalog):
-    for vector in catalog.vectors:
+def test_threads_named_are_links(vectors):
+    for vector in vectors:
         if "op" in vector.row and "found-in" in vector.row:
             assert re.search(r", https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+$", vector.row["found-in"]), (
                 vector.id

@@ -13,6 +13,7 @@ import pytest
 from conformance import __version__, codec
 from conformance.cases import covering
 from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import Cases
 from conformance.cases.model import AnyOf
 from conformance.running import fixtures
 
@@ -72,10 +73,10 @@ def test_the_reference_keeps_both_promises(written, manifest, catalog):
             assert entry["value"] is None
 
 
-def test_every_vector_with_bytes_is_there_unless_it_is_an_open_place(manifest, catalog):
+def test_every_vector_with_bytes_is_there_unless_it_is_an_open_place(manifest, catalog, vectors):
     expected = {
         f"{fixtures.folder_name(vector.type)}/{fixtures.file_name(vector.id)}"
-        for vector in catalog.vectors
+        for vector in vectors
         if vector.data is not None and not isinstance(catalog.cases[vector.id].expect, AnyOf)
         # Of those that a whole log is asked for, the log is what a fixture can hold.
         if "op" not in vector.row or not codec.decode("LOG", vector.data).remarks
@@ -221,7 +222,7 @@ def few(monkeypatch, catalog):
     monkeypatch.setattr(covering, "rows", lambda: three)
 
     def choose(*ids):
-        few = Catalog(catalog.requirements, (), {name: catalog.cases[name] for name in ids})
+        few = Catalog(catalog.requirements, Cases(catalog.cases[name] for name in ids))
         monkeypatch.setattr(fixtures, "read_catalog", lambda: few)
 
     choose("varint/zero", "varint/six-bytes")

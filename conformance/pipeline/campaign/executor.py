@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import Cases
 from conformance.cases.vector_files import Requirement
 from conformance.definitions.shipped import types_with
 from conformance.pipeline.campaign.rows import SliceRows
@@ -38,7 +39,7 @@ class Task:
         """Judge and commit slices; yields the number of each that is done. Raises CannotStart or OSError."""
         # Spark's daemon sends SIGHUP to its workers when their executor dies: targets must not outlive them.
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(1))
-        catalog = Catalog(self.requirements, (), {}, types_with(self.campaign.messages))
+        catalog = Catalog(self.requirements, Cases(), types_with(self.campaign.messages))
         with ExitStack() as stack:
             examiners = []
             for target in self.campaign.targets:

@@ -1,0 +1,159 @@
+"""The bundled catalogue, compiled: its cases are made once for each version of the sources, and kept in the cache.
+
+To make all cases from YAML takes seconds, to load them takes a fraction of a tenth. What is kept is keyed by the
+content of all that it is made from, so nothing stale is ever used; where the cache cannot be written, cases are made
+each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import pickle
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from platformdirs import user_cache_path
+
+from conformance import __version__, codec
+from conformance.cases.model import Case
+from conformance.cases.vector_files import Requirement
+from conformance.codec.message_definition import Message
+from conformance.definitions.shipped import shipped_types
+
+PACKAGE = Path(__file__).parent.parent
+_SOURCES = ("cases/*.py", "codec/*.py", "definitions/*.py", "semantics/*.py", "errors.py", "vectors/**/*.*")
+"""All that cases are made from: the storeys at and below this one."""
+_DIGEST = 32
+"""Bytes of the digest before what is kept: a damaged file is not loaded."""
+_KEPT = 4
+"""Files of other versions of the sources that are left in the cache."""
+
+
+class Label(NamedTuple):
+    """What a case is chosen by."""
+
+    id: str
+    op: str
+    type: str
+    requirement: str
+    level: str
+    since: str
+
+
+class Cases(Mapping[str, Case]):
+    """Cases by id, in order: a packed one is unpacked when somebody asks for it."""
+
+    def __init__(self, cases: Iterable[Case] = ()) -> None:
+        self.labels: dict[str, Label] = {}
+        self._cases: dict[str, Case | bytes] = {}
+        for case in cases:
+            self.add(case)
+
+    def add(self, case: Case) -> None:
+        """Add a case at the end."""
+        self.labels[case.id] = Label(case.id, case.op, case.type, case.requirement, case.level, case.since)
+        self._cases[case.id] = case
+
+    def packed(self) -> Cases:
+        """The same cases, each as bytes."""
+        cases = Cases()
+        cases.labels = self.labels
+        cases._cases = {name: zlib.compress(_dumped(case), 1) for name, case in self.items()}
+        return cases
+
+    def __getitem__(self, name: str) -> Case:
+        kept = self._cases[name]
+        case = _loaded(zlib.decompress(kept)) if isinstance(kept, bytes) else kept
+        assert isinstance(case, Case)
+        return case
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.labels
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """The bundled catalogue: the register, the cases, and the messages that vectors define."""
+
+    requirements: dict[str, Requirement]
+    cases: Cases
+    messages: tuple[Message, ...]
+
+
+# --- in the cache -------------------------------------------------------------------------------------
+
+
+def stored() -> Bundled | None:
+    """The catalogue of these very sources, if the cache has it."""
+    try:
+        content = _file().read_bytes()
+    except OSError:
+        return None
+    digest, dumped = content[:_DIGEST], content[_DIGEST:]
+    if hashlib.sha256(dumped).digest() != digest:
+        return None
+    loaded = _loaded(dumped)
+    return loaded if isinstance(loaded, Bundled) else None
+
+
+def store(bundled: Bundled) -> None:
+    """Keep the catalogue for the next command; a cache that cannot be written is none."""
+    path = _file()
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            dumped = _dumped(replace(bundled, cases=bundled.cases.packed()))
+            fresh.write_bytes(hashlib.sha256(dumped).digest() + dumped)
+            fresh.replace(path)
+        finally:
+            fresh.unlink(missing_ok=True)
+        others = sorted(path.parent.glob("catalogue-*"), key=lambda one: one.stat().st_mtime, reverse=True)
+        for old in others[_KEPT:]:
+            old.unlink(missing_ok=True)
+
+
+def _file() -> Path:
+    digest = hashlib.sha256(f"{__version__} {sys.version}".encode())
+    for pattern in _SOURCES:
+        for path in sorted(PACKAGE.glob(pattern)):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(PACKAGE)} {len(content)}\n".encode() + content)
+    return user_cache_path("kafka-conformance", version=__version__) / f"catalogue-{digest.hexdigest()[:16]}"
+
+
+class _Pickler(pickle.Pickler):
+    """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
+
+    def persistent_id(self, given: object) -> str | None:
+        if not isinstance(given, codec.Wire) or (isinstance(given, codec.MessageWire) and not given.message.is_shipped):
+            return None
+        return given.name
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, name: str) -> codec.Wire:
+        return shipped_types().wire(name)
+
+
+def _dumped(given: object) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(given)
+    return file.getvalue()
+
+
+def _loaded(data: bytes) -> object:
+    return _Unpickler(io.BytesIO(data)).load()

@@ -1,0 +1,111 @@
+"""The compiled catalogue: the same cases as from the files, kept in the cache, and never stale or damaged."""
+
+import shutil
+
+import pytest
+
+from conformance import codec
+from conformance.cases import catalog as catalogs
+from conformance.cases import compiled
+from conformance.cases.catalog import read_catalog
+from conformance.errors import FileError
+
+SOME = ("batch/three-records", "batch/three-records:read", "varint/six-bytes:encode")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A bundled catalogue of one file and few cases, so that making it is quick; returns the file."""
+    folder = tmp_path / "vectors"
+    (folder / "primitives").mkdir(parents=True)
+    shutil.copy(catalogs.VECTORS / "requirements.yaml", folder)
+    path = folder / "primitives" / "some.yaml"
+    path.write_text('- {id: some/zero, type: VARINT, requirement: varint.examples, value: 0, hex: "00"}\n')
+    monkeypatch.setattr(catalogs, "VECTORS", folder)
+    monkeypatch.setattr(compiled, "PACKAGE", tmp_path)
+    return path
+
+
+def kept(cache):
+    return sorted(cache.rglob("catalogue-*"))
+
+
+def test_what_was_kept_equals_what_was_made(catalog):
+    compiled.store(compiled.Bundled(catalog.requirements, catalog.cases, ()))
+    loaded = compiled.stored()
+    assert loaded.requirements == catalog.requirements
+    assert loaded.cases.labels == catalog.cases.labels
+    assert list(loaded.cases) == list(catalog.cases)
+    for case in catalog.cases.values():
+        again = loaded.cases[case.id]
+        assert again == case
+        assert again.wire.name == case.wire.name
+
+
+def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
+    own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageWire)]
+    own = [case for case in own if not case.wire.message.is_shipped]
+    assert own
+    compiled.store(compiled.Bundled(catalog.requirements, compiled.Cases(own), ()))
+    for case in own:
+        again = compiled.stored().cases[case.id]
+        assert again.wire.message == case.wire.message
+        assert again.wire.message.source == case.wire.message.source
+
+
+@pytest.mark.usefixtures("small")
+def test_the_second_reading_makes_no_case(monkeypatch):
+    first = read_catalog()
+    monkeypatch.setattr(catalogs, "make_cases", lambda *_: pytest.fail("a case was made"))
+    second = read_catalog()
+    assert dict(second.cases) == dict(first.cases)
+    assert second.types.messages == first.types.messages
+
+
+def test_a_changed_vector_is_read_anew(small):
+    read_catalog()
+    small.write_text(small.read_text().replace("some/zero", "some/nought"))
+    assert "some/nought" in read_catalog().cases
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:7], lambda b: b[:40] + bytes([b[40] ^ 1]) + b[41:]])
+def test_a_damaged_file_is_made_anew(cache, damage):
+    cases = dict(read_catalog().cases)
+    (path,) = kept(cache)
+    path.write_bytes(damage(path.read_bytes()))
+    assert dict(read_catalog().cases) == cases
+    assert compiled.stored() is not None
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cache_that_cannot_be_written_is_done_without(cache, monkeypatch):
+    (cache / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache / "file"))
+    assert "some/zero" in read_catalog().cases
+
+
+def test_files_of_older_sources_do_not_pile_up(small, cache):
+    for number in range(10):
+        small.write_text(small.read_text() + f"# {number}\n")
+        read_catalog()
+    assert len(kept(cache)) == 4
+
+
+def test_a_definition_that_a_vector_contradicts_is_refused_from_the_cache_too(small):
+    definition = '{name: Own, type: data, validVersions: "0", flexibleVersions: none, fields: []}'
+    small.write_text(
+        f"definitions: {{Own: {definition.replace('name: Own, ', '')}}}\nvectors:\n"
+        '- {id: own/one, type: MESSAGE, message: Own, version: 0, requirement: varint.examples, value: {}, hex: ""}\n'
+    )
+    (own,) = [message for message in read_catalog().types.messages.values() if message.name == "Own"]
+    other = type(own)(**{name: getattr(own, name) for name in ("name", "kind", "valid", "flexible", "structures")})
+    for _ in range(2):
+        with pytest.raises(FileError, match="another definition of Own"):
+            read_catalog(messages=[other])
