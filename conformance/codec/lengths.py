@@ -33,6 +33,8 @@ class Prefix:
         """The length in bytes or elements, or None for null."""
         start = cursor.pos
         number: int = self.wire.decode(cursor) - self.plus
+        if 0 <= number <= 32767:
+            return number
         # A compact one beyond 31 bits is negative to Java, which has no unsigned numbers.
         if (c_int32(number).value if self.negative_open else number) < -1:
             if not self.negative_open:
@@ -139,8 +141,8 @@ def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
         start = cursor.pos
         count = prefix.read(cursor)
         cursor.span("#count", start, count, prefix.wire.name)
-        if count is None:
-            return None
+        if not count:
+            return None if count is None else ()
         if count * element.smallest > cursor.left:
             cursor.fail(truncated, f"count {count}, but {cursor.left} bytes are left", at=start)
         cursor.count(count)

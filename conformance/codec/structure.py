@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Unencodable
@@ -79,6 +79,26 @@ class Field:
     """Called with the value before it is written; raises Unencodable for what a writer must not write."""
 
 
+class Step(NamedTuple):
+    """How one field is read where nobody wants a trail."""
+
+    name: str
+    decode: Callable[[Cursor], Any] | None
+    """None for a region, which needs the fields before it."""
+    region: Callable[[Cursor, Values], Any] | None
+    hold: Callable[[Cursor, int, Any], None] | None
+    """Holds a derived field against the rest."""
+    bits: tuple[Bits, ...]
+    check: Callable[[Cursor, Any, int], None] | None
+
+
+def _step(field: Field) -> Step:
+    hold = field.derive.check if field.derive is not None else None
+    if isinstance(field.wire, Wire):
+        return Step(field.name, field.wire.decode, None, hold, field.bits, field.check)
+    return Step(field.name, None, field.wire.read, hold, field.bits, field.check)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """A structure: its fields in order, and rules over the whole of it."""
@@ -95,11 +115,14 @@ class Layout:
     """The requirement of the field that gives the length of the rest; empty where there is none."""
     _places: Mapping[str, tuple[slice, Wire | Region]] = dataclasses.field(init=False, repr=False, compare=False)
     """Where each field lies, up to and with the first that is not of fixed width (its slice is open)."""
+    steps: tuple[Step, ...] = dataclasses.field(init=False, repr=False, compare=False)
+    """What is to be done to read each field, looked up once."""
 
     def __post_init__(self) -> None:
         bounds = (one.derive.rule for one in self.fields if isinstance(one.derive, ByteLength))
         object.__setattr__(self, "bound", next(bounds, ""))
         object.__setattr__(self, "_places", dict(_places(self.fields)))
+        object.__setattr__(self, "steps", tuple(map(_step, self.fields)))
 
     def span(self, name: str) -> slice:
         """Where a field lies in the structure, in bytes. Raises KeyError where that depends on the values before it."""
@@ -198,28 +221,49 @@ def wire_of(layout: Layout) -> Wire:
 
 def read(layout: Layout, cursor: Cursor) -> Values:
     """Read a structure; a field that gives its byte length bounds the rest, which must fill it exactly."""
-    base, outer, begin = cursor.path, cursor.end, cursor.pos
+    outer, begin = cursor.end, cursor.pos
+    values = _fields(layout, cursor) if cursor.findings.spans is None else _traced_fields(layout, cursor)
+    _expect_end(layout, cursor, outer)
+    cursor.end = outer
+    for rule in layout.rules:
+        rule(cursor, values, begin)
+    return values
+
+
+def _fields(layout: Layout, cursor: Cursor) -> Values:
+    """The fields in order; no trail is left."""
+    values: Values = {}
+    for name, decode, region, hold, bits, check in layout.steps:
+        start = cursor.pos
+        value = decode(cursor) if decode is not None else region(cursor, values)  # type: ignore[misc]
+        values[name] = value
+        if hold is not None:
+            hold(cursor, start, value)
+        for part in bits:
+            values[part.name] = part.read(value)
+        if check is not None:
+            check(cursor, value, start)
+    return values
+
+
+def _traced_fields(layout: Layout, cursor: Cursor) -> Values:
+    """The fields in order, each with its span."""
+    base = cursor.path
     values: Values = {}
     for field in layout.fields:
         start = cursor.pos
-        if cursor.tracing:
-            cursor.path = f"{base}.{field.name}" if base else field.name
+        cursor.path = f"{base}.{field.name}" if base else field.name
         wire = field.wire
         value = wire.decode(cursor) if isinstance(wire, Wire) else wire.read(cursor, values)
         values[field.name] = value
         if field.derive is not None:
             _checked(field, cursor, start, value)
-        if cursor.tracing:
-            cursor.span("", start, value, wire.name if isinstance(wire, Wire) else "")
+        cursor.span("", start, value, wire.name if isinstance(wire, Wire) else "")
         if field.bits:
             _split_bits(field, cursor, base, start=start, values=values)
         if field.check is not None:
             field.check(cursor, value, start)
     cursor.path = base
-    _expect_end(layout, cursor, outer)
-    cursor.end = outer
-    for rule in layout.rules:
-        rule(cursor, values, begin)
     return values
 
 
@@ -229,17 +273,15 @@ def _checked(field: Field, cursor: Cursor, start: int, value: Any) -> None:
     try:
         field.derive.check(cursor, start, value)
     except Exception:
-        if cursor.tracing:
-            cursor.span("", start, value)
+        cursor.span("", start, value)
         raise
 
 
 def _split_bits(field: Field, cursor: Cursor, base: str, *, start: int, values: Values) -> None:
     for bits in field.bits:
         values[bits.name] = bits.read(values[field.name])
-        if cursor.tracing:
-            cursor.path = f"{base}.{bits.name}" if base else bits.name
-            cursor.span("", start, bits.notation.render(values[bits.name]))
+        cursor.path = f"{base}.{bits.name}" if base else bits.name
+        cursor.span("", start, bits.notation.render(values[bits.name]))
 
 
 def _expect_end(layout: Layout, cursor: Cursor, outer: int) -> None:

@@ -97,6 +97,9 @@ class Groups:
     def read(self, cursor: Cursor) -> int:
         """The number at the cursor, without a sign."""
         data, start, end = cursor.data, cursor.pos, cursor.end
+        if start < end and data[start] < 0x80:
+            cursor.pos = start + 1
+            return data[start]
         raw = shift = 0
         at = start
         while True:

@@ -87,3 +87,23 @@ def test_sealing_makes_length_and_checksum_right_and_leaves_what_is_too_short():
         assert seal(broken, length=False) == broken
         assert seal(whole[:11]) == whole[:11]
     assert sealed(BATCH[:17] + bytes(4) + BATCH[21:]) == BATCH
+
+
+def test_bytes_are_read_alike_with_and_without_a_trail(catalog):
+    """The two ways to read a layout, held against each other on whole vectors and on such that end too soon."""
+    compared = 0
+    for vector in catalog.vectors:
+        whole = vector.data
+        if whole is None or len(whole) > 20_000:
+            continue
+        for data in (whole, whole[: len(whole) * 2 // 3]):
+            read, traced = codec.decode(vector.wire, data), codec.decode(vector.wire, data, trail=True)
+            assert (read.value, read.consumed, read.rests_on) == (traced.value, traced.consumed, traced.rests_on)
+            for one, other in zip(
+                (*read.violations, *read.remarks), (*traced.violations, *traced.remarks), strict=True
+            ):
+                assert (one.requirement, one.at, one.hint, one.layer, one.openness) == (
+                    *(other.requirement, other.at, other.hint, other.layer, other.openness),
+                )
+            compared += 1
+    assert compared > 4000
