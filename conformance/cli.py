@@ -14,6 +14,7 @@ from conformance.exit_status import ExitStatus
 
 COMMANDS = {
     "campaign": "Judge targets on millions of generated cases, on Spark.",
+    "compare": "Say what changed from one JSON report to another.",
     "doctor": "Check an adapter before it judges its target.",
     "explain": "Annotate any bytes by the reference codec, with every violation and remark.",
     "fixtures": "Write golden binary fixtures.",

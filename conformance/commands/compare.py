@@ -1,0 +1,52 @@
+"""`conformance compare`: what changed from one JSON report to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from conformance.commands import options as shared
+from conformance.exit_status import ExitStatus
+from conformance.reports.comparison import Change, Outcome, compare, read_report
+from conformance.reports.text import printable
+from conformance.running.policy import FailurePolicy
+
+_SHOWN = 3
+"""Cases of a change that are named."""
+
+
+@click.command("compare")
+@click.argument("old", type=shared.PATH)
+@click.argument("new", type=shared.PATH)
+@shared.fail_on
+@shared.strict
+def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
+    """Say what began to fail, what was mended, and what is not judged any more, from OLD to NEW (files of --json).
+
+    Exit status: 1 if anything at the level of --fail-on began to fail, known and disputed failures left out.
+    """
+    changes = compare(read_report(old), read_report(new))
+    policy = FailurePolicy(fail_on, strict)
+    parts = {"began to fail": changes.began, "mended": changes.mended, "not judged any more": changes.dropped}
+    for headline, part in parts.items():
+        click.echo(f"{headline}: {sum(len(change.cases) for change in part)} cases")
+        for change in part:
+            click.echo("\n".join(_lines(change)))
+    worse = any(_counts(policy, result) for change in changes.began for result in change.cases)
+    return ExitStatus.FAILED if worse else ExitStatus.OK
+
+
+def _counts(policy: FailurePolicy, result: Outcome) -> bool:
+    return result.verdict == "protocol" or policy.counts(result.level, "", disputed=result.upstream == "differs")
+
+
+def _lines(change: Change) -> Iterator[str]:
+    """A change: the target, the reason, and the first of its cases."""
+    levels = ", ".join(dict.fromkeys(result.level for result in change.cases))
+    yield f"  {printable(change.target)}  {printable(change.reason)}  ({levels}, {len(change.cases)})"
+    for result in change.cases[:_SHOWN]:
+        yield f"    {printable(result.id)}  {result.verdict}  {printable(result.requirement)}"
+    if len(change.cases) > _SHOWN:
+        yield f"    and {len(change.cases) - _SHOWN} more"

@@ -1,0 +1,127 @@
+"""`conformance compare`: new failures, mended ones, and cases that are not judged any more."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.cli import main
+
+
+def result(name, verdict, **fields):
+    given = {"target": "t", "id": name, "type": "VARINT", "requirement": "varint.range", "level": "must"}
+    return {**given, "verdict": verdict, "known": False, "upstream": None, "detail": "", **fields}
+
+
+@pytest.fixture
+def compared(tmp_path):
+    """Compares two lists of results; returns the exit status and the output."""
+
+    def run(old, new, *options):
+        for name, results in (("old", old), ("new", new)):
+            (tmp_path / name).write_text(json.dumps({"suite": {}, "results": results}))
+        done = CliRunner().invoke(main, ["compare", str(tmp_path / "old"), str(tmp_path / "new"), *options])
+        return done.exit_code, done.output
+
+    return run
+
+
+def counts(output):
+    return [int(line.split(": ")[1].split()[0]) for line in output.splitlines() if line.endswith(" cases")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status", "numbers"),
+    [
+        ("pass", "pass", 0, [0, 0, 0]),
+        ("pass", "fail", 1, [1, 0, 0]),
+        ("either", "crash", 1, [1, 0, 0]),
+        ("skip", "timeout", 1, [1, 0, 0]),
+        ("pass", "protocol", 1, [1, 0, 0]),
+        ("fail", "fail", 0, [0, 0, 0]),
+        ("fail", "crash", 1, [1, 0, 0]),
+        ("crash", "fail", 0, [0, 0, 0]),
+        ("fail", "pass", 0, [0, 1, 0]),
+        ("crash", "either", 0, [0, 1, 0]),
+        ("pass", "skip", 0, [0, 0, 1]),
+        ("fail", "skip", 0, [0, 0, 1]),
+        ("skip", "pass", 0, [0, 0, 0]),
+    ],
+)
+def test_a_case_of_both_reports(compared, before, after, status, numbers):
+    found, output = compared([result("varint/zero", before)], [result("varint/zero", after)])
+    assert (found, counts(output)) == (status, numbers)
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "status"),
+    [
+        ({"level": "should"}, [], 0),
+        ({"level": "should"}, ["--fail-on", "should"], 1),
+        ({"upstream": "differs"}, [], 0),
+        ({"upstream": "differs"}, ["--strict"], 1),
+    ],
+)
+def test_what_does_not_count_in_a_run_is_told_but_does_not_count_here(compared, fields, options, status):
+    found, output = compared([result("a/b", "pass")], [result("a/b", "fail", **fields)], *options)
+    assert (found, counts(output)[0]) == (status, 1)
+
+
+def test_a_known_failure_is_no_new_one(compared):
+    assert compared([result("a/b", "pass")], [result("a/b", "fail", known=True)])[0] == 0
+
+
+def test_a_case_that_only_the_newer_report_has_may_begin_to_fail(compared):
+    assert compared([], [result("a/b", "fail")])[0] == 1
+
+
+def test_a_vector_that_the_newer_report_lacks_is_not_judged_any_more(compared):
+    status, output = compared([result("a/b", "pass")], [])
+    assert (status, counts(output)) == (0, [0, 0, 1])
+    assert "the newer report does not have it" in output
+
+
+def test_generated_cases_of_another_seed_are_compared_by_cause(compared):
+    old = [result("gen/2/VARINT/0/1", "fail", cause="off by 1: VARINT"), result("gen/2/VARINT/0/2", "pass")]
+    same = [result("gen/2/VARINT/7/3", "fail", cause="off by 1: VARINT")]
+    other = [result("gen/2/VARINT/7/4", "fail", cause="null: VARINT")]
+    assert counts(compared(old, same)[1]) == [0, 0, 0]
+    status, output = compared(old, same + other)
+    assert (status, counts(output)) == (1, [1, 0, 0])
+    assert "null: VARINT" in output
+
+
+def test_changes_stand_by_cause_with_the_most_cases_first(compared):
+    new = [result("a/one", "fail", cause="few")] + [result(f"b/{n}", "fail", cause="many") for n in range(5)]
+    lines = compared([], new)[1].splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("  t ")] == ["many", "few"]
+    assert "    and 2 more" in lines
+
+
+def test_what_a_target_says_cannot_drive_the_terminal(compared):
+    output = compared([], [result("a/b", "fail", cause="\x1b[31mred")])[1]
+    assert "\x1b" not in output
+    assert "\\x1b" in output
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"results": 3}', '{"results": [{"id": 3}]}', '{"results": [', "\xff"])
+def test_a_file_that_is_no_report_is_one_line(tmp_path, text):
+    (tmp_path / "f").write_text(text, encoding="latin-1")
+    done = CliRunner().invoke(main, ["compare", str(tmp_path / "f"), str(tmp_path / "f")])
+    assert done.exit_code == 2
+    assert f"{tmp_path / 'f'}: this is not a report" in done.output.replace("\n", "")
+    assert len(done.output.splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path):
+    done = CliRunner().invoke(main, ["compare", str(tmp_path / "f"), str(tmp_path / "f")])
+    assert done.exit_code == 2
+    assert "No such file" in done.output
+
+
+def test_reports_of_real_runs_compare(tmp_path):
+    run = ["run", "reference", "--select", "varint/*", "--generated", "0", "-q", "--json"]
+    assert CliRunner().invoke(main, [*run, str(tmp_path / "one")]).exit_code == 0
+    done = CliRunner().invoke(main, ["compare", str(tmp_path / "one"), str(tmp_path / "one")])
+    assert done.exit_code == 0
+    assert counts(done.output) == [0, 0, 0]
