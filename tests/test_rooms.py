@@ -19,7 +19,7 @@ import yaml
 
 import conformance
 from conformance import cli
-from conformance.cases import catalog
+from conformance.cases import catalog, compiled
 from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent
@@ -66,14 +66,19 @@ def rooms_called(run):
 
 @pytest.fixture
 def one_vector(tmp_path, monkeypatch):
-    """A catalogue of nothing but the vector `batch/three-records`, so that its way alone is looked at."""
+    """A catalogue of nothing but the vector `batch/three-records`, made from YAML for each command and not kept."""
+    folder = tmp_path / "vectors"
+    folder.mkdir()
     for path in (catalog.VECTORS / "record-batch").glob("*.yaml"):
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         vectors = [vector for vector in document["vectors"] if vector["id"] == "batch/three-records"]
         if vectors:
-            (tmp_path / path.name).write_text(yaml.safe_dump({**document, "vectors": vectors}), encoding="utf-8")
-    shutil.copy(catalog.VECTORS / "requirements.yaml", tmp_path)
-    monkeypatch.setattr(catalog, "VECTORS", tmp_path)
+            (folder / path.name).write_text(yaml.safe_dump({**document, "vectors": vectors}), encoding="utf-8")
+    shutil.copy(catalog.VECTORS / "requirements.yaml", folder)
+    monkeypatch.setattr(catalog, "VECTORS", folder)
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    monkeypatch.setattr(compiled, "user_cache_path", lambda *_, **__: nowhere)
 
 
 @pytest.mark.usefixtures("one_vector")
@@ -98,6 +103,7 @@ def test_the_way_of_a_vector_to_the_console_goes_from_room_to_room_fewer_than_70
     rooms = rooms_called(run)
     assert "cut to whole seconds: RECORD.timestamp" in capsys.readouterr().out
     changes = sum(one != other for one, other in pairwise(rooms))
+    assert "definitions" in rooms  # it begins at the vector's file
     assert 30 < changes < 70, rooms
 
 
