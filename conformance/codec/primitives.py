@@ -167,13 +167,7 @@ PRIMITIVES: dict[str, Wire] = {
         ),
         sized(
             "RECORDS",
-            Prefix(
-                INT32,
-                nullable=True,
-                null_rule="records.null-minus-one",
-                negative_rule="bytes.negative-length",
-                negative_open=True,
-            ),
+            Prefix(INT32, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
             OCTETS,
             "bytes.truncated-rejected",
         ),
@@ -211,14 +205,7 @@ PRIMITIVES: dict[str, Wire] = {
         ),
         sized(
             "COMPACT_RECORDS",
-            Prefix(
-                UNSIGNED_VARINT,
-                plus=1,
-                nullable=True,
-                null_rule="compact-records.null-zero",
-                negative_rule="bytes.negative-length",
-                negative_open=True,
-            ),
+            Prefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule="bytes.negative-length", negative_open=True),
             OCTETS,
             "bytes.truncated-rejected",
         ),
@@ -260,11 +247,12 @@ ARRAYS: dict[str, tuple[Prefix, str]] = {
             nullable=True,
             null_rule="compact-array.null-zero",
             negative_rule=_NEGATIVE,
+            negative_open=True,
         ),
         _COUNT,
     ),
     "COMPACT_NULLABLE_ARRAY": (
-        Prefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule=_NEGATIVE),
+        Prefix(UNSIGNED_VARINT, plus=1, nullable=True, negative_rule=_NEGATIVE, negative_open=True),
         _COUNT,
     ),
 }

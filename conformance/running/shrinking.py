@@ -60,7 +60,7 @@ def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: Fa
     except CannotStart as error:
         record.problem = str(error)
     finally:
-        examiner.target.close()
+        examiner.close()
 
 
 def shrink(

@@ -383,9 +383,17 @@ def test_a_count_below_null_is_open_and_null(form):
 
 
 @pytest.mark.parametrize("form", ["COMPACT_ARRAY", "COMPACT_NULLABLE_ARRAY"])
-def test_a_compact_count_beyond_the_bytes_is_refused_and_is_never_null(form):
-    for data in ("8080808008", "ffffffff07", "0300", "ffffffff0f", "8180808008"):
+def test_a_compact_count_beyond_the_bytes_is_refused(form):
+    for data in ("8080808008", "ffffffff07", "0300"):
         assert refusal(f"{form}<INT8>", data) == "array.too-few-elements-rejected"
+
+
+@pytest.mark.parametrize("form", ["COMPACT_ARRAY", "COMPACT_NULLABLE_ARRAY"])
+def test_a_compact_count_that_is_negative_to_a_signed_reader_is_open_and_null(form):
+    for data in ("ffffffff0f", "8180808008"):
+        read = decode(f"{form}<INT8>", data)
+        assert (read.ok, read.value, read.consumed) == (True, None, 5)
+        assert marks(read.remarks) == [("array.negative-count", 0)]
 
 
 @pytest.mark.parametrize(

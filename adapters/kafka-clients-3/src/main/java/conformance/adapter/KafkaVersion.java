@@ -3,6 +3,7 @@ package conformance.adapter;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.protocol.types.Struct;
+import org.apache.kafka.common.protocol.types.Type;
 import org.apache.kafka.common.record.CompressionType;
 import org.apache.kafka.common.record.ControlRecordType;
 import org.apache.kafka.common.record.MemoryRecords;
@@ -25,7 +26,21 @@ final class KafkaVersion {
     static final List<Integer> CONVERTS_TO = List.of((int) RecordBatch.MAGIC_VALUE_V0, (int) RecordBatch.MAGIC_VALUE_V1,
         (int) RecordBatch.MAGIC_VALUE_V2);
 
+    static final String CONVERTS_BY = "internal: Sender > MemoryRecords.downConvert; a broker's append > LogValidator";
+
     private KafkaVersion() {}
+
+    /** No message has one; the snapshots of producers, which a broker keeps, have. */
+    static Codec uint32() {
+        String snapshot = "internal: ProducerStateManager > Struct > Type.UNSIGNED_INT32.";
+        Codec.Doors doors = new Codec.Doors(snapshot + "read", snapshot + "write", snapshot + "sizeOf");
+        return new NumberCodec<>(doors, value -> Integer.toUnsignedLong(NumberCodec.unsignedBits(value)),
+            Type.UNSIGNED_INT32::read, (number, out) -> {
+                ByteBuffer buffer = ByteBuffer.allocate(Integer.BYTES);
+                Type.UNSIGNED_INT32.write(buffer, number);
+                out.write(buffer.array());
+            }, Type.UNSIGNED_INT32::sizeOf);
+    }
 
     static ByteBuffer controlKey(ControlRecordType type) {
         Struct key = type.recordKey();

@@ -14,17 +14,20 @@ import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 
 /** Speaks the target protocol: a JSON object a line in, one a line out, in order. */
 public final class Adapter {
 
     private static final int LONGEST_MESSAGE = 500;
 
-    private final Types types = new Types();
+    private final Map<String, String> versions = Messages.versions();
     private final Messages messages = new Messages();
+    private final Types types = new Types(messages, versions);
     // a string that is no text (a lone surrogate) can only be written escaped
     private final JSON json = JSON.builder(JsonFactory.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build())
         .enable(JSON.Feature.WRITE_NULL_PROPERTIES)
@@ -128,13 +131,17 @@ public final class Adapter {
     }
 
     private void describe(Map<String, Object> answer) {
-        List<String> names = types.names();
-        names.add(Messages.TYPE);
-        List<String> writable = names.stream().filter(name -> !name.equals("LOG")).toList();
+        Map<String, Codec.Doors> doors = new LinkedHashMap<>();
+        types.all().forEach((name, codec) -> doors.put(name, codec.doors()));
+        doors.put(Messages.TYPE, MessageCodec.DOORS);
         Map<String, Object> supports = new LinkedHashMap<>();
-        supports.put("decode", names);
-        supports.put("encode", writable);
-        supports.put("size", writable);
+        Map<String, String> via = new LinkedHashMap<>();
+        claim("decode", doors, Codec.Doors::decode, supports, via);
+        claim("encode", doors, Codec.Doors::encode, supports, via);
+        claim("size", doors, Codec.Doors::size, supports, via);
+        via.put("read", "internal: KafkaConsumer.poll > FetchCollector > CompletedFetch.fetchRecords");
+        via.put("convert", KafkaVersion.CONVERTS_BY);
+        via.put("sequence", "internal: a broker's append > ProducerStateManager, ProducerAppendInfo");
         supports.put("read", true);
         supports.put("convert", KafkaVersion.CONVERTS_TO);
         supports.put("sequence", true);
@@ -144,9 +151,23 @@ public final class Adapter {
         answer.put("version", AppInfoParser.getVersion());
         answer.put("language", "java");
         answer.put("supports", supports);
+        answer.put("via", via);
         answer.put("codecs", List.of("none", "gzip", "snappy", "lz4", "zstd"));
         answer.put("magics", List.of(0, 1, 2));
-        answer.put("messages", Messages.versions());
+        answer.put("messages", versions);
+    }
+
+    /** The types of an operation that have a door, and what these are. */
+    private static void claim(String op, Map<String, Codec.Doors> doors, Function<Codec.Doors, String> door,
+            Map<String, Object> supports, Map<String, String> via) {
+        List<String> names = new ArrayList<>();
+        doors.forEach((name, each) -> {
+            if (door.apply(each) == null)
+                return;
+            names.add(name);
+            via.put(op + " " + name, door.apply(each));
+        });
+        supports.put(op, names);
     }
 
     /** Class and message, with the cause, as Kafka often wraps what happened; messages may quote a whole value. */

@@ -7,6 +7,7 @@ import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.DefaultRecordBatch;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.internal.MutableRecordBatch;
@@ -18,9 +19,17 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 
 /** RECORD_BATCH of magic 2. */
 final class BatchCodec implements Codec {
+
+    @Override
+    public Doors doors() {
+        return new Doors("internal: KafkaConsumer.poll > CompletedFetch > DefaultRecordBatch.ensureValid and iterator",
+            "internal: KafkaProducer.send > ProducerBatch > MemoryRecordsBuilder",
+            "internal: KafkaProducer.send > ProducerBatch > MemoryRecordsBuilder.estimatedSizeInBytes");
+    }
 
     @Override
     public Decoded decode(ByteBuffer bytes) {
@@ -37,10 +46,24 @@ final class BatchCodec implements Codec {
     @Override
     public ByteBuffer encode(Object value, Map<?, ?> request) {
         Map<?, ?> batch = Notation.object(value);
+        if (Notation.bool(batch, "isControlBatch"))
+            return marker(batch);
+        return built(batch, builder -> builder.build().buffer());
+    }
+
+    @Override
+    public int size(Object value, Map<?, ?> request) {
+        Map<?, ?> batch = Notation.object(value);
+        if (compression(batch).type() != CompressionType.NONE)
+            throw new Unsupported("the builder only estimates the size of what is compressed");
+        if (Notation.bool(batch, "isControlBatch"))
+            throw new Unsupported("no API tells the size of a marker");
+        return built(batch, MemoryRecordsBuilder::estimatedSizeInBytes);
+    }
+
+    /** What the builder gives for the records of a batch, as a producer builds it. */
+    private static <T> T built(Map<?, ?> batch, Function<MemoryRecordsBuilder, T> result) {
         List<OffsetRecord> records = records(batch);
-        boolean isControlBatch = Notation.bool(batch, "isControlBatch");
-        if (isControlBatch)
-            records.forEach(BatchCodec::requireControlKey);
         Compression compression = compression(batch);
         TimestampType timestampType = timestampType(batch);
         long baseOffset = Notation.int64(batch, "baseOffset");
@@ -58,15 +81,11 @@ final class BatchCodec implements Codec {
         return Library.call(() -> {
             MemoryRecordsBuilder builder = new MemoryRecordsBuilder(buffer, RecordBatch.MAGIC_VALUE_V2, compression,
                 timestampType, baseOffset, logAppendTime, producerId, producerEpoch, baseSequence, isTransactional,
-                isControlBatch, partitionLeaderEpoch, Integer.MAX_VALUE);
+                false, partitionLeaderEpoch, Integer.MAX_VALUE);
             try {
-                for (OffsetRecord record : records) {
-                    if (isControlBatch)
-                        builder.appendControlRecordWithOffset(record.offset, record.content);
-                    else
-                        builder.appendWithOffset(record.offset, record.content);
-                }
-                return builder.build().buffer();
+                for (OffsetRecord record : records)
+                    builder.appendWithOffset(record.offset, record.content);
+                return result.apply(builder);
             } catch (Throwable e) {
                 builder.closeForRecordAppends(); // frees what the compressor holds outside the heap
                 throw e;
@@ -74,20 +93,34 @@ final class BatchCodec implements Codec {
         });
     }
 
-    @Override
-    public int size(Object value, Map<?, ?> request) {
-        Map<?, ?> batch = Notation.object(value);
-        List<OffsetRecord> records = records(batch);
-        if (compression(batch).type() != CompressionType.NONE)
-            throw new Unsupported("the size API is for uncompressed batches");
-        long offset = Notation.int64(batch, "baseOffset");
-        List<SimpleRecord> contents = new ArrayList<>(records.size());
-        for (OffsetRecord record : records) {
-            if (record.offset != offset++)
-                throw new Unsupported("the size API takes no offsets: it counts 0, 1, 2...");
-            contents.add(record.content);
-        }
-        return Library.call(() -> DefaultRecordBatch.sizeInBytes(contents));
+    /** The marker at the end of a transaction, the control batch that a broker makes for producers. */
+    private static ByteBuffer marker(Map<?, ?> batch) {
+        OffsetRecord record = records(batch).get(0);
+        SimpleRecord content = record.content;
+        ControlRecordType type = markerType(content.key());
+        ByteBuffer value = content.value();
+        boolean isMarker = type != null && value != null && value.remaining() == 6 && value.getShort(0) == 0
+            && content.headers().length == 0 && records(batch).size() == 1
+            && record.offset == Notation.int64(batch, "baseOffset") && Notation.bool(batch, "isTransactional")
+            && Notation.int32(batch, "baseSequence") == RecordBatch.NO_SEQUENCE
+            && compression(batch).type() == CompressionType.NONE && timestampType(batch) == TimestampType.CREATE_TIME;
+        if (!isMarker)
+            throw new Unsupported("of control batches, the API makes the markers of transactions only");
+        long producerId = Notation.int64(batch, "producerId");
+        short producerEpoch = Notation.int16(batch, "producerEpoch");
+        int partitionLeaderEpoch = Notation.int32(batch, "partitionLeaderEpoch");
+        return Library.call(() -> MemoryRecords.withEndTransactionMarker(record.offset, content.timestamp(),
+            partitionLeaderEpoch, producerId, producerEpoch, new EndTransactionMarker(type, value.getInt(2))).buffer());
+    }
+
+    private static ControlRecordType markerType(ByteBuffer key) {
+        if (key == null || key.remaining() != 4 || key.getShort(0) != 0)
+            return null;
+        return switch (key.getShort(2)) {
+            case 0 -> ControlRecordType.ABORT;
+            case 1 -> ControlRecordType.COMMIT;
+            default -> null;
+        };
     }
 
     private record OffsetRecord(long offset, SimpleRecord content) {}
@@ -109,18 +142,6 @@ final class BatchCodec implements Codec {
         if (records.isEmpty())
             throw new Unsupported("the builder writes nothing when it has no records");
         return records;
-    }
-
-    /** The builder takes control records only with a key of a type it knows. */
-    private static void requireControlKey(OffsetRecord record) {
-        ByteBuffer key = record.content.key();
-        try {
-            if (key != null && ControlRecordType.parse(key) != ControlRecordType.UNKNOWN)
-                return;
-        } catch (InvalidRecordException ignored) {
-            // no control key
-        }
-        throw new Unsupported("the API takes control records of the types it knows only");
     }
 
     /** The codec that the object names, at its default level. */

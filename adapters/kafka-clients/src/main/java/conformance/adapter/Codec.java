@@ -9,8 +9,13 @@ interface Codec {
     /** A value in the protocol's notation, and how many bytes it took (null where Kafka does not tell). */
     record Decoded(Object value, Integer consumed) {}
 
+    /** For each operation, Kafka's own path to the wire and the call on it that is judged; null: not claimed. */
+    record Doors(String decode, String encode, String size) {}
+
     /** For a value that is read in full, and too long to be answered. */
     Object NOT_SHOWN = new Object();
+
+    Doors doors();
 
     Decoded decode(ByteBuffer bytes);
 

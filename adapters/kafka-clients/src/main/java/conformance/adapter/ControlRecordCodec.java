@@ -9,6 +9,13 @@ import java.util.Map;
 final class ControlRecordCodec implements Codec {
 
     @Override
+    public Doors doors() {
+        return new Doors("internal: KafkaConsumer.poll > CompletedFetch > ControlRecordType.parse",
+            "internal: MemoryRecords.withEndTransactionMarker > ControlRecordType.recordKey",
+            "internal: MemoryRecords.withEndTransactionMarker > size of ControlRecordType.recordKey");
+    }
+
+    @Override
     public Decoded decode(ByteBuffer bytes) {
         Object shown = Library.call(() -> {
             ControlRecordType type = ControlRecordType.parse(bytes);

@@ -2,6 +2,7 @@ package conformance.adapter;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.ControlRecordType;
@@ -22,7 +23,23 @@ final class KafkaVersion {
     /** The magics that `convert` can make. */
     static final List<Integer> CONVERTS_TO = List.of((int) RecordBatch.MAGIC_VALUE_V2);
 
+    static final String CONVERTS_BY = "internal: a broker's append > LogValidator";
+
     private KafkaVersion() {}
+
+    /** No message has one; the snapshots of producers, which a broker keeps, have. */
+    static Codec uint32() {
+        String snapshot = "internal: ProducerStateManager > ProducerSnapshot > ByteBufferAccessor.";
+        Codec.Doors doors = new Codec.Doors(snapshot + "readUnsignedInt", snapshot + "writeUnsignedInt", null);
+        return new NumberCodec<>(doors, value -> Integer.toUnsignedLong(NumberCodec.unsignedBits(value)),
+            bytes -> new ByteBufferAccessor(bytes).readUnsignedInt(), (number, out) -> {
+                ByteBuffer buffer = ByteBuffer.allocate(Integer.BYTES);
+                new ByteBufferAccessor(buffer).writeUnsignedInt(number);
+                out.write(buffer.array());
+            }, number -> {
+                throw new Unsupported("no API tells the size of a number");
+            });
+    }
 
     static ByteBuffer controlKey(ControlRecordType type) {
         return type.recordKey();

@@ -15,6 +15,11 @@ final class LogCodec implements Codec {
     private record Log(List<BatchReader.Entry> batches, int partial) {}
 
     @Override
+    public Doors doors() {
+        return new Doors("internal: KafkaConsumer.poll > CompletedFetch > MemoryRecords.batches", null, null);
+    }
+
+    @Override
     public Decoded decode(ByteBuffer bytes) {
         Log log = Library.call(() -> {
             MemoryRecords records = MemoryRecords.readableRecords(bytes);

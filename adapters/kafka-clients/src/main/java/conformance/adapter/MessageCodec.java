@@ -2,7 +2,10 @@ package conformance.adapter;
 
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
+import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.common.protocol.SendBuilder;
+import org.apache.kafka.common.requests.ResponseHeader;
 
 import java.nio.ByteBuffer;
 import java.util.Map;
@@ -11,12 +14,29 @@ import java.util.concurrent.Callable;
 /** A message in one version, as the class that Kafka generated for it reads and writes it. */
 final class MessageCodec implements Codec {
 
+    static final Doors DOORS = new Doors(
+        "internal: RequestContext.parseRequest, NetworkClient.parseResponse, ConsumerProtocol > Message.read",
+        "internal: SendBuilder.buildSend; what is no request or response: MessageUtil > Message.write",
+        "internal: SendBuilder.buildSend, MessageUtil > Message.addSize");
+
+    /** What stands before a message that is sent: the size, and a response header of version 0. */
+    private static final int SENT_BEFORE = 8;
+    private static final int VERSION_BEFORE = 2;
+    private static final ResponseHeader NO_HEADER = new ResponseHeader(0, (short) 0);
+
     private final Structure structure;
     private final short version;
+    private final boolean isSent;
 
-    MessageCodec(Structure structure, short version) {
+    MessageCodec(Structure structure, short version, boolean isSent) {
         this.structure = structure;
         this.version = version;
+        this.isSent = isSent;
+    }
+
+    @Override
+    public Doors doors() {
+        return DOORS;
     }
 
     @Override
@@ -41,10 +61,10 @@ final class MessageCodec implements Codec {
     public ByteBuffer encode(Object value, Map<?, ?> request) {
         Message message = structure.fill(value);
         return written(() -> {
-            ObjectSerializationCache cache = new ObjectSerializationCache();
-            ByteBuffer bytes = ByteBuffer.allocate(message.size(cache, version));
-            message.write(new ByteBufferAccessor(bytes), cache, version);
-            return bytes.flip();
+            if (isSent)
+                return Sent.bytes(SendBuilder.buildResponseSend(NO_HEADER, message, version))
+                    .position(SENT_BEFORE).slice();
+            return MessageUtil.toVersionPrefixedByteBuffer(version, message).position(VERSION_BEFORE).slice();
         });
     }
 

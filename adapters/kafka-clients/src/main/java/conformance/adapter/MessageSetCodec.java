@@ -3,11 +3,12 @@ package conformance.adapter;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.AbstractLegacyRecordBatch;
-import org.apache.kafka.common.record.internal.AbstractRecords;
 import org.apache.kafka.common.record.internal.CompressionType;
+import org.apache.kafka.common.record.internal.LegacyRecord;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.record.internal.Records;
 import org.apache.kafka.common.record.internal.SimpleRecord;
 
 import java.nio.ByteBuffer;
@@ -17,6 +18,13 @@ import java.util.Map;
 
 /** MESSAGE_SET: messages of magic 0 and 1, one after another or in one wrapper. */
 final class MessageSetCodec implements Codec {
+
+    @Override
+    public Doors doors() {
+        return new Doors("internal: KafkaConsumer.poll > CompletedFetch > AbstractLegacyRecordBatch.iterator",
+            "internal: log cleaner > MemoryRecords.filterTo > MemoryRecordsBuilder",
+            "internal: log cleaner > MemoryRecords.filterTo > MemoryRecordsBuilder > LegacyRecord.recordSize");
+    }
 
     @Override
     public Decoded decode(ByteBuffer bytes) {
@@ -67,9 +75,14 @@ final class MessageSetCodec implements Codec {
         byte magic = magic(request);
         CompressionType compression = BatchCodec.compression(request).type();
         if (compression != CompressionType.NONE)
-            throw new Unsupported("the size API only estimates what is compressed");
+            throw new Unsupported("no API tells the size of what is compressed");
         List<SimpleRecord> contents = entries(value, magic).stream().map(Entry::content).toList();
-        return Library.call(() -> AbstractRecords.estimateSizeInBytes(magic, compression, contents));
+        return Library.call(() -> contents.stream().mapToInt(record -> Records.LOG_OVERHEAD
+            + LegacyRecord.recordSize(magic, remaining(record.key()), remaining(record.value()))).sum());
+    }
+
+    private static int remaining(ByteBuffer bytes) {
+        return bytes == null ? 0 : bytes.remaining();
     }
 
     private record Entry(long offset, String timestampType, SimpleRecord content) {}

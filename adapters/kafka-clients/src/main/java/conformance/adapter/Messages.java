@@ -68,14 +68,29 @@ final class Messages {
     Codec codec(Map<?, ?> request) {
         String name = Notation.text(request, "message");
         short version = Notation.int16(request, "version");
+        Known message = known(name);
+        if (!message.versions.has(version))
+            throw new Unsupported("no such version of " + name + ": " + version);
+        return new MessageCodec(message.structure, version, isSent(name));
+    }
+
+    /** The fields of a message. */
+    Structure structure(String name) {
+        return known(name).structure;
+    }
+
+    /** Whether it goes over a connection as it is, and not inside another message or a record. */
+    static boolean isSent(String name) {
+        return name.matches("\\w+(Request|Response)|(Request|Response)Header");
+    }
+
+    private Known known(String name) {
         Known message = known.get(name);
         if (message == null) {
             message = read(name);
             known.put(name, message);
         }
-        if (!message.versions.has(version))
-            throw new Unsupported("no such version of " + name + ": " + version);
-        return new MessageCodec(message.structure, version);
+        return message;
     }
 
     private Known read(String name) {

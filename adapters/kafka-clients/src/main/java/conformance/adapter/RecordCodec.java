@@ -14,6 +14,13 @@ import java.util.Map;
 final class RecordCodec implements Codec {
 
     @Override
+    public Doors doors() {
+        return new Doors("internal: KafkaConsumer.poll > DefaultRecordBatch.streamingIterator > DefaultRecord.readFrom",
+            "internal: KafkaProducer.send > MemoryRecordsBuilder > DefaultRecord.writeTo",
+            "internal: KafkaProducer.send > MemoryRecordsBuilder.hasRoomFor > DefaultRecord.sizeInBytes");
+    }
+
+    @Override
     public Decoded decode(ByteBuffer bytes) {
         // with bases of 0, the offset and timestamp that Kafka shows are the deltas
         DefaultRecord record = Library.call(() -> {

@@ -19,7 +19,7 @@ import java.util.Map;
  */
 final class Structure {
 
-    private static final String UNKNOWN = "_unknownTaggedFields";
+    static final String UNKNOWN = "_unknownTaggedFields";
 
     private final Constructor<? extends Message> constructor;
     private final Map<String, Field> fields = new LinkedHashMap<>();
@@ -82,6 +82,21 @@ final class Structure {
                 own.getMethod(Character.toLowerCase(name.charAt(0)) + name.substring(1)),
                 Arrays.stream(own.getMethods()).filter(m -> m.getName().equals(setter)).findFirst().orElseThrow()));
         }
+    }
+
+    /** The structure in a field. */
+    Structure at(String field) {
+        return fields.get(field).structure;
+    }
+
+    /** What a field of a message holds. */
+    Object get(Message message, String field) {
+        return Library.call(() -> fields.get(field).getter.invoke(message));
+    }
+
+    /** Whether a field is a number, which no message can be without. */
+    boolean isPrimitive(String field) {
+        return fields.get(field).javaType().isPrimitive();
     }
 
     /** With every field at its default. */

@@ -1,9 +1,6 @@
 package conformance.adapter;
 
-import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.types.RawTaggedField;
-import org.apache.kafka.common.protocol.types.RawTaggedFieldWriter;
-import org.apache.kafka.common.protocol.types.TaggedFields;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -11,23 +8,42 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.NavigableMap;
-import java.util.TreeMap;
 
-/**
- * TAGGED_FIELDS, all tags unknown. Reading and sizes: the generic TaggedFields type. Writing: the writer that the
- * generated messages use, as it takes a list and checks its order, where the generic type sorts.
- */
+/** TAGGED_FIELDS, all tags unknown: a message that has nothing else, ListGroupsRequest 3. */
 final class TaggedFieldsCodec implements Codec {
 
-    private static final int MAX_VARINT_BYTES = 5;
+    private static final String MESSAGE = "ListGroupsRequest";
+    private static final short VERSION = 3;
 
-    private final TaggedFields type = TaggedFields.of();
+    private final MessageCodec codec;
+
+    TaggedFieldsCodec(Messages messages) {
+        codec = new MessageCodec(messages.structure(MESSAGE), VERSION, true);
+    }
+
+    @Override
+    public Doors doors() {
+        return new Doors("internal: RequestContext.parseRequest > ListGroupsRequestData.read",
+            "internal: AbstractRequest.toSend > SendBuilder > ListGroupsRequestData.write",
+            "internal: AbstractRequest.toSend > SendBuilder > ListGroupsRequestData.addSize");
+    }
 
     @Override
     public Decoded decode(ByteBuffer bytes) {
-        NavigableMap<Integer, Object> fields = Library.call(() -> type.read(bytes));
-        return new Decoded(show(fields.values()), bytes.position());
+        Decoded message = codec.decode(bytes);
+        Object value = message.value() instanceof Map<?, ?> fields
+            ? fields.containsKey(Structure.UNKNOWN) ? fields.get(Structure.UNKNOWN) : List.of() : NOT_SHOWN;
+        return new Decoded(value, message.consumed());
+    }
+
+    @Override
+    public ByteBuffer encode(Object value, Map<?, ?> request) {
+        return codec.encode(Map.of(Structure.UNKNOWN, Notation.list(value)), request);
+    }
+
+    @Override
+    public int size(Object value, Map<?, ?> request) {
+        return codec.size(Map.of(Structure.UNKNOWN, Notation.list(value)), request);
     }
 
     /** Fields as Kafka keeps those that it does not know. */
@@ -36,38 +52,11 @@ final class TaggedFieldsCodec implements Codec {
         for (Object entry : fields) {
             RawTaggedField field = (RawTaggedField) entry;
             Map<String, Object> shown = new LinkedHashMap<>();
-            shown.put("tag", field.tag());
+            shown.put("tag", Integer.toUnsignedLong(field.tag()));
             shown.put("data", Notation.hex(field.data()));
             list.add(shown);
         }
         return list;
-    }
-
-    @Override
-    public ByteBuffer encode(Object value, Map<?, ?> request) {
-        List<RawTaggedField> fields = fields(value);
-        int room = MAX_VARINT_BYTES;
-        for (RawTaggedField field : fields)
-            room += 2 * MAX_VARINT_BYTES + field.size();
-        ByteBuffer buffer = ByteBuffer.allocate(room);
-        return Library.call(() -> {
-            RawTaggedFieldWriter writer = RawTaggedFieldWriter.forFields(fields);
-            ByteBufferAccessor output = new ByteBufferAccessor(buffer);
-            output.writeUnsignedVarint(writer.numFields());
-            writer.writeRawTags(output, Integer.MAX_VALUE); // as the generated classes do after their last known tag
-            return buffer.flip();
-        });
-    }
-
-    @Override
-    public int size(Object value, Map<?, ?> request) {
-        NavigableMap<Integer, Object> sorted = new TreeMap<>();
-        for (RawTaggedField field : fields(value)) {
-            if (!sorted.isEmpty() && field.tag() <= sorted.lastKey())
-                throw new Unsupported("the size API takes a map sorted by tag");
-            sorted.put(field.tag(), field);
-        }
-        return Library.call(() -> type.sizeOf(sorted));
     }
 
     static List<RawTaggedField> fields(Object value) {

@@ -5,8 +5,7 @@ import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-// these are in `utils` up to Kafka 4.3 and in `utils.internals` from 4.4 on: the wildcards find them in either
+// LogContext is in `utils` up to Kafka 4.3 and in `utils.internals` from 4.4 on: the wildcards find it in either
 import org.apache.kafka.common.utils.*;
 import org.apache.kafka.common.utils.internals.*;
 
@@ -25,21 +24,22 @@ public final class OpenedFetch {
 
     private static final LogContext LOG_CONTEXT = new LogContext();
     private static final Metrics METRICS = new Metrics();
-    private static final FetchMetricsManager FETCH_METRICS = new FetchMetricsManager(METRICS, new FetchMetricsRegistry());
+    private static final FetchMetricsManager FETCH_METRICS =
+        new FetchMetricsManager(METRICS, new FetchMetricsRegistry());
     private static final Deserializers<byte[], byte[]> DESERIALIZERS =
-        new Deserializers<>(new ByteArrayDeserializer(), new ByteArrayDeserializer(), METRICS);
+        ConsumerVersion.deserializers(METRICS);
 
     private final FetchConfig config;
     private final CompletedFetch fetch;
 
     public OpenedFetch(FetchResponseData.PartitionData data, long fetchOffset, IsolationLevel isolation,
             boolean checkCrcs) {
-        SubscriptionState subscriptions = new SubscriptionState(LOG_CONTEXT, AutoOffsetResetStrategy.NONE);
+        SubscriptionState subscriptions = ConsumerVersion.subscriptions(LOG_CONTEXT);
         subscriptions.assignFromUser(Set.of(PARTITION));
         subscriptions.seek(PARTITION, fetchOffset);
         config = new FetchConfig(1, Integer.MAX_VALUE, 0, Integer.MAX_VALUE, AT_ONCE, checkCrcs, "", isolation);
-        fetch = new CompletedFetch(LOG_CONTEXT.logger(OpenedFetch.class), subscriptions, BufferSupplier.NO_CACHING,
-            PARTITION, data, new FetchMetricsAggregator(FETCH_METRICS, Set.of(PARTITION)), fetchOffset);
+        fetch = ConsumerVersion.fetch(LOG_CONTEXT, subscriptions, PARTITION, data,
+            new FetchMetricsAggregator(FETCH_METRICS, Set.of(PARTITION)), fetchOffset);
     }
 
     /** The next records for the application; none when there are no more. Throws what `poll` would. */
