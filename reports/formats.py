@@ -7,12 +7,13 @@ A renderer is imported when it is used: the command line needs only the names of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
+    from conformance.cases.vector_files import Requirement
     from conformance.running.results import TargetRun
 
 
@@ -26,6 +27,8 @@ class Report:
     """Of the generated cases."""
     stale: Sequence[tuple[str, str]] = ()
     """Entries of the known failures that are stale and so fail the run: the id and the reason."""
+    requirements: Mapping[str, Requirement] = field(default_factory=dict)
+    """The register."""
 
 
 class _Renderer(Protocol):
@@ -51,6 +54,7 @@ class Format:
 FORMATS = (
     Format("junit", "junit", "Write the results as JUnit XML."),
     Format("json", "json_file", "Write the results as JSON."),
+    Format("html", "html_file", "Write the results as a page, one file that needs no network."),
 )
 
 

@@ -158,7 +158,10 @@ def run_targets(options: RunOptions, console: Console, errors: Console) -> ExitS
         _update_known(options.known_failures, known, runs, [entry for entry, _ in old])
         old = []
     # Files first: whoever reads the text may have gone.
-    write_files(options.files, Report(runs, options.selection.seed, [(entry.id, why) for entry, why in old]))
+    write_files(
+        options.files,
+        Report(runs, options.selection.seed, [(entry.id, why) for entry, why in old], catalog.requirements),
+    )
     for run in runs:
         console.print(target_summary(run) if options.quiet else target_report(run, catalog.requirements), crop=False)
     if options.update_known_failures:

@@ -49,7 +49,7 @@ def run_campaign(options: CampaignOptions, console: Console, errors: Console) ->
             _meet(run, work, catalog)
         is_startable = not any(run.problem for run in runs)
         is_whole = not is_startable or _fill(runs, Summary(work, catalog, options.policy), options, errors)
-    write_files(files, Report(runs, campaign.seed))
+    write_files(files, Report(runs, campaign.seed, requirements=catalog.requirements))
     for run in runs:
         _print(run, console, catalog, quiet=options.quiet)
     if store.complete:

@@ -1,0 +1,168 @@
+"""Results as one self-contained page: a matrix of requirements × targets, down to the annotated bytes of each failure.
+
+All that a target says is text: the template escapes it, and the page's policy runs no script but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+
+from conformance import __version__
+from conformance.cases.model import LEVELS, Broke, Kind
+from conformance.codec.dump import Line
+from conformance.reports.explain import Explanation, explain
+from conformance.reports.formats import Report
+from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.reports.matrix import Row, State, disagreements, matrix, state_of
+from conformance.reports.text import number_of_cases, printable, rest, stands_for
+from conformance.running.results import TargetRun
+
+_SHOWN = 20
+"""Cases of a disagreement that are named."""
+_MOST_DISAGREEMENTS = 200
+
+
+class Part:
+    """The parts of a target's failures, in the order of the page, each with its headline."""
+
+    PLAIN = "Failures"
+    DEATHS = "Crashes and time-outs"
+    RESOURCES = "Memory and time out of proportion"
+    DISPUTED = "Disputed: Apache Kafka itself does not meet these requirements"
+    FAULTS = "Faults of the adapter"
+
+
+_PARTS = (Part.PLAIN, Part.DEATHS, Part.RESOURCES, Part.DISPUTED, Part.FAULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A cause as the page shows it, with its smallest example."""
+
+    anchor: str
+    group: FailureGroup
+    example: Example
+    shown: Explanation
+
+    @property
+    def title(self) -> str:
+        """What the failures have in common."""
+        return printable(self.group.cause.text if self.group.cause else self.example.result.verdict.detail)
+
+    @property
+    def part(self) -> str:
+        """The part of the page it belongs to."""
+        if self.group.section is Section.FAULTS:
+            return Part.FAULTS
+        if self.group.section is Section.DISPUTED:
+            return Part.DISPUTED
+        outcome = self.example.result.outcome
+        if isinstance(outcome, Broke) and outcome.how in ("memory", "slow"):
+            return Part.RESOURCES
+        kind = self.example.result.verdict.kind
+        return Part.DEATHS if kind in (Kind.CRASH, Kind.TIMEOUT) else Part.PLAIN
+
+    @property
+    def level(self) -> str:
+        """The highest level of its cases; that of the case, for a fault of the adapter."""
+        return self.group.level or self.example.result.level
+
+    @property
+    def state(self) -> State:
+        """The verdict of the example, as the filter names it."""
+        return state_of(self.example.result)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPage:
+    """What the page tells of one target."""
+
+    number: int
+    run: TargetRun
+    failures: tuple[Failure, ...]
+    met: Mapping[str, tuple[int, int]]
+    """By level: how many requirements it meets in all its cases, of how many that were judged."""
+
+    @property
+    def parts(self) -> Iterator[tuple[str, list[Failure]]]:
+        """The parts that it has any failure of."""
+        for headline in _PARTS:
+            members = [failure for failure in self.failures if failure.part == headline]
+            if members:
+                yield headline, members
+
+    @property
+    def causes(self) -> dict[str, list[Failure]]:
+        """The failures that break each requirement."""
+        by_requirement: dict[str, list[Failure]] = {}
+        for failure in self.failures:
+            for name in failure.group.requirements or (failure.example.result.requirement,):
+                by_requirement.setdefault(name, []).append(failure)
+        return by_requirement
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the target in a word or two."""
+        if self.run.problem or not self.run.judged:
+            return "not judged"
+        if any(result.is_unexpected for result in self.run.results):
+            return "does not conform"
+        return "conforms"
+
+
+def render(report: Report) -> str:
+    """The text of the file."""
+    folder = files("conformance.reports")
+    script = (folder / "page.js").read_text("utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"printable": printable, "wide": _wide, "stands_for": stands_for, "rest": rest}
+    environment.filters["number_of_cases"] = number_of_cases
+    sections = matrix(report.runs, report.requirements)
+    pages = [_target(number, run, sections) for number, run in enumerate(report.runs)]
+    apart = disagreements(report.runs)
+    return environment.from_string((folder / "page.html").read_text("utf-8")).render(
+        version=__version__,
+        seed=report.seed,
+        stale=report.stale,
+        targets=pages,
+        causes=[page.causes for page in pages],
+        sections=sections,
+        requirements=report.requirements,
+        disagreements=apart[:_MOST_DISAGREEMENTS],
+        disagreements_left=len(apart) - len(apart[:_MOST_DISAGREEMENTS]),
+        named=_SHOWN,
+        levels=LEVELS,
+        states=list(State),
+        State=State,
+        style=(folder / "page.css").read_text("utf-8"),
+        script=script,
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _target(number: int, run: TargetRun, sections: Mapping[str, Sequence[Row]]) -> TargetPage:
+    failures = tuple(
+        Failure(f"t{number}-{index}", group, example, explain(example.result, example.origin))
+        for index, (group, example) in enumerate((g, e) for g in grouped(run) for e in g.examples)
+    )
+    rows = [row for section in sections.values() for row in section]
+    met = {level: _met([row for row in rows if row.requirement.level == level], number) for level in LEVELS}
+    return TargetPage(number, run, failures, {level: count for level, count in met.items() if count[1]})
+
+
+def _met(rows: Sequence[Row], number: int) -> tuple[int, int]:
+    """How many requirements a target meets, of how many that were judged."""
+    judged = [row.cells[number] for row in rows if row.cells[number].state not in (State.SKIPPED, State.UNOBSERVED)]
+    met = [cell for cell in judged if cell.state in (State.PASSES, State.OPEN)]
+    return len(met), len(judged)
+
+
+def _wide(line: Line) -> str:
+    """The fields that lie in a line's bytes."""
+    return line.path or "·"

@@ -1,0 +1,127 @@
+"""Requirements × targets as data: how many cases of each requirement a target meets, and where targets disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from conformance.cases.model import Kind
+from conformance.cases.vector_files import Requirement
+from conformance.running.results import Result, TargetRun
+
+
+class State(StrEnum):
+    """What a target makes of a requirement, the worst first."""
+
+    CRASHES = "crashes"
+    TIMES_OUT = "times out"
+    FAILS = "fails"
+    FAULT = "adapter fault"
+    DISPUTED = "disputed"
+    KNOWN = "known failure"
+    OPEN = "open place"
+    PASSES = "passes"
+    UNOBSERVED = "not observed"
+    SKIPPED = "not judged"
+
+
+@dataclass(slots=True)
+class Cell:
+    """The results of one target for one requirement."""
+
+    states: Counter[State] = field(default_factory=Counter)
+
+    @property
+    def state(self) -> State:
+        """The worst of them."""
+        return next((state for state in State if self.states[state]), State.SKIPPED)
+
+    @property
+    def shown(self) -> int:
+        """How many cases are in that state; where the target meets all that were judged, how many these are."""
+        return (
+            self.states[State.PASSES] + self.states[State.OPEN] if self.state is State.OPEN else self.states[self.state]
+        )
+
+    @property
+    def told(self) -> str:
+        """All numbers in words."""
+        return ", ".join(f"{self.states[state]} {state}" for state in State if self.states[state]) or "no case"
+
+
+@dataclass(slots=True)
+class Row:
+    """A requirement, and a cell for each target."""
+
+    requirement: Requirement
+    cells: list[Cell]
+    cases: set[str] = field(default_factory=set)
+    """The ids of all cases about it in this run, whoever was asked: the same number for every target."""
+
+
+def state_of(result: Result) -> State:
+    """What a result says of its requirement."""
+    kind = result.verdict.kind
+    if kind is Kind.SKIP:
+        return State.UNOBSERVED if result.verdict.detail.startswith("unobserved") else State.SKIPPED
+    if result.failed and (result.known or result.disputed):
+        return State.KNOWN if result.known else State.DISPUTED
+    return _STATES[kind]
+
+
+_STATES = {
+    Kind.PASS: State.PASSES,
+    Kind.EITHER: State.OPEN,
+    Kind.FAIL: State.FAILS,
+    Kind.CRASH: State.CRASHES,
+    Kind.TIMEOUT: State.TIMES_OUT,
+    Kind.PROTOCOL: State.FAULT,
+}
+
+
+def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -> dict[str, list[Row]]:
+    """The rows that have any case in these runs, by the section of the documents where each is stated first."""
+    rows: dict[str, Row] = {}
+    for number, run in enumerate(runs):
+        for result in run.results:
+            for name in {result.requirement, *result.also} & requirements.keys():
+                row = rows.get(name)
+                if row is None:
+                    row = rows[name] = Row(requirements[name], [Cell() for _ in runs])
+                row.cells[number].states[state_of(result)] += 1
+                row.cases.add(result.case.id)
+    sections: dict[str, list[Row]] = {}
+    for name in requirements:
+        if name in rows:
+            source = requirements[name].source
+            sections.setdefault(source[0] if source else "", []).append(rows[name])
+    return sections
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Cases of one requirement that targets answer differently, in the same way each time."""
+
+    requirement: str
+    states: tuple[State | None, ...]
+    """One for each target; None for a target that did not judge the case."""
+    cases: tuple[str, ...]
+
+
+def disagreements(runs: Sequence[TargetRun]) -> list[Disagreement]:
+    """Where targets disagree on vectors: one meets what another breaks. The most cases come first."""
+    by_case: dict[str, list[State | None]] = {}
+    named: dict[str, str] = {}
+    for number, run in enumerate(runs):
+        for result in run.results:
+            if not result.case.is_shrinkable and result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL):
+                by_case.setdefault(result.case.id, [None] * len(runs))[number] = state_of(result)
+                named[result.case.id] = result.case.requirement
+    groups: dict[tuple[str, tuple[State | None, ...]], list[str]] = {}
+    for case, states in by_case.items():
+        if len({state for state in states if state is not None}) > 1:
+            groups.setdefault((named[case], tuple(states)), []).append(case)
+    found = [Disagreement(requirement, states, tuple(cases)) for (requirement, states), cases in groups.items()]
+    return sorted(found, key=lambda one: -len(one.cases))

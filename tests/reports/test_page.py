@@ -1,0 +1,246 @@
+"""The page: what it tells, that it stands alone, that a target's words stay text, and that a real browser shows it."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import tarfile
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.cases.model import PASSED
+from conformance.cli import main
+from conformance.reports.formats import Report
+from conformance.reports.html_file import render
+from conformance.reports.matrix import State, disagreements, matrix
+from conformance.running.executor import judge_target
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import TargetRun
+from conformance.targets.resolve import target_spec
+from conformance.targets.session import Allowance
+
+SCRIPT = "<script>document.title = 'owned'</script>"
+HOSTILE = f"""
+def describe():
+    return {{"name": "{SCRIPT}", "version": "\\"'><img src=x onerror='document.title=1'>", "language": "{SCRIPT}",
+            "supports": {{"decode": ["VARINT", "RECORD_BATCH"]}}, "via": {{"decode": "public: {SCRIPT}"}}}}
+
+def decode(type, data, **_):
+    if len(data) % 3 == 0:
+        raise ValueError("{SCRIPT} \\x1b[31m")
+    return {{"value": 7 if type == "VARINT" else {{"baseOffset": "{SCRIPT}"}}, "consumed": 1}}
+"""
+AXE = "axe-core@4.11.0"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The page of a run of a hostile target and of the reference."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "hostile.py").write_text(HOSTILE)
+    page = folder / "page.html"
+    options = ["--select", "type:VARINT", "--select", "batch/*", "--generated", "20", "--html", str(page), "-q"]
+    done = CliRunner().invoke(main, ["run", f"module:{folder / 'hostile.py'}", "reference", *options])
+    assert done.exit_code in (1, 3), done.output
+    return page
+
+
+@pytest.fixture(scope="module")
+def judged(catalog, tmp_path_factory):
+    """The record of the hostile target on 3,000 cases."""
+    path = tmp_path_factory.mktemp("target") / "hostile.py"
+    path.write_text(HOSTILE)
+    run = TargetRun("hostile")
+    cases = list(catalog.cases.values())[:3000]
+    judge_target(target_spec(f"module:{path}", None, Allowance()), run, cases, catalog.requirements, FailurePolicy())
+    return run
+
+
+class Elements(HTMLParser):
+    """The tags of a page with their attributes, and whether all that is opened is closed."""
+
+    EMPTY = ("meta", "input", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.stack = [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.EMPTY:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+
+# --- without a browser --------------------------------------------------------------------------------
+
+
+def test_the_page_needs_no_network(written):
+    for tag, given in Elements(written.read_text()).found:
+        assert tag not in ("link", "img", "iframe")
+        assert not given.get("src")
+        assert given.get("href", "#").startswith("#")
+
+
+def test_what_a_target_says_is_text(written):
+    page = written.read_text()
+    assert SCRIPT not in page
+    assert "&lt;script&gt;document.title" in page
+    assert [tag for tag, _ in Elements(page).found].count("script") == 1
+    assert "\x1b" not in page
+
+
+def test_all_that_is_opened_is_closed_and_every_link_leads_somewhere(written):
+    elements = Elements(written.read_text())
+    assert not elements.stack
+    ids = [given["id"] for _, given in elements.found if "id" in given]
+    assert len(set(ids)) == len(ids)
+    assert {given["href"][1:] for _, given in elements.found if given.get("href")} <= set(ids)
+
+
+def test_each_failure_has_its_verdict_its_bytes_its_door_and_its_command(written):
+    page = written.read_text()
+    assert "must, stated" in page
+    assert re.search(r"conformance run \S+hostile.py --select varint/\S+", page)
+    assert "via public: " in page
+    assert re.search(r'<tr class="place"><td>→</td>', page)
+
+
+def test_a_row_counts_the_same_cases_for_every_target(judged, catalog):
+    other = TargetRun("other", judged.description, "", judged.results[:100])
+    for rows in matrix([judged, other], catalog.requirements).values():
+        for row in rows:
+            assert sum(row.cells[0].states.values()) >= len(row.cases) > 0
+            assert sum(row.cells[1].states.values()) <= len(row.cases)
+            assert row.cells[1].state is not State.SKIPPED or not row.cells[1].states[State.PASSES]
+
+
+def test_a_cell_shows_the_worst_verdict(judged, catalog):
+    sections = matrix([judged], catalog.requirements)
+    cells = {row.requirement.id: row.cells[0] for rows in sections.values() for row in rows}
+    assert cells["varint.examples"].state in (State.CRASHES, State.FAILS)
+    assert cells["varint.examples"].shown == cells["varint.examples"].states[cells["varint.examples"].state]
+    assert cells["uint32.layout"].state is State.SKIPPED
+
+
+def test_targets_disagree_where_one_meets_what_another_breaks(judged):
+    same = disagreements([judged, judged])
+    assert same == []
+    mended = TargetRun("mended", judged.description, "", list(judged.results))
+    first = next(number for number, one in enumerate(mended.results) if one.failed)
+    mended.results[first] = replace(mended.results[first], verdict=PASSED)
+    (one,) = disagreements([judged, mended])
+    assert one.cases == (mended.results[first].case.id,)
+    assert one.states[1] is State.PASSES
+
+
+def test_twelve_targets_on_three_thousand_cases_stay_under_five_megabytes(judged, catalog):
+    runs = [TargetRun(f"target-{number}", judged.description, "", judged.results) for number in range(12)]
+    assert len(render(Report(runs, 0, requirements=catalog.requirements)).encode()) < 5_000_000
+
+
+# --- in Chromium --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("chromium or chromedriver is not on the PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    with webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver"))) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """The text of the accessibility checker axe-core, from its npm package."""
+    if not shutil.which("npm"):
+        pytest.skip("npm is not on the PATH")
+    folder = tmp_path_factory.mktemp("axe")
+    subprocess.run(["npm", "pack", "--silent", AXE], cwd=folder, check=True, capture_output=True, timeout=120)
+    (packed,) = folder.glob("*.tgz")
+    with tarfile.open(fileobj=io.BytesIO(packed.read_bytes())) as archive:
+        return archive.extractfile("package/axe.min.js").read().decode()
+
+
+def shown(browser, selector):
+    return [element for element in browser.find_elements("css selector", selector) if element.is_displayed()]
+
+
+ROWS = ".matrix tbody tr[data-text]"
+
+
+def test_the_page_renders_and_no_script_of_a_target_runs(browser, written):
+    browser.get(written.as_uri())
+    assert browser.title.startswith("Kafka wire format: module:")
+    assert len(shown(browser, ROWS)) > 50
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_the_filters_narrow_the_requirements(browser, written):
+    browser.get(written.as_uri())
+    everything = len(shown(browser, ROWS))
+    from selenium.webdriver.support.select import Select
+
+    Select(browser.find_element("css selector", "select[name=level]")).select_by_visible_text("may")
+    may = shown(browser, ROWS)
+    assert 0 < len(may) < everything
+    assert {row.get_attribute("data-level") for row in may} == {"may"}
+    browser.find_element("css selector", "button[type=reset]").click()
+    browser.implicitly_wait(1)
+    browser.find_element("css selector", "input[type=search]").send_keys("zig-zag")
+    assert 0 < len(shown(browser, ROWS)) < everything
+    assert f"{len(shown(browser, ROWS))} requirements" in browser.find_element("id", "count").text
+    browser.find_element("css selector", "button[type=reset]").click()
+    browser.find_elements("css selector", "input[name=target]")[0].click()
+    assert not shown(browser, "[data-column='0']")
+
+
+def test_a_cell_opens_its_failure(browser, written):
+    browser.get(written.as_uri())
+    assert not shown(browser, "details.failure .sides")
+    browser.find_element("css selector", "td.cell.bad a").click()
+    assert len(shown(browser, "details.failure .sides")) == 1
+    focused = browser.switch_to.active_element
+    assert focused.tag_name == "summary"
+
+
+def test_the_command_is_copied(browser, written):
+    browser.get(written.as_uri())
+    browser.find_element("css selector", "td.cell.bad a").click()
+    button = shown(browser, "button.copy")[0]
+    button.click()
+    assert "Copied" in button.text
+    assert browser.find_element("css selector", "details[open].failure pre").text.startswith("conformance run ")
+
+
+@pytest.mark.parametrize("width", [1280, 390], ids=["screen", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_accessibility_checker_finds_nothing(browser, written, axe, tmp_path, scheme, width):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(written.as_uri())
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+    browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found["violations"]] == []
+    assert len(found["passes"]) > 10
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    browser.save_screenshot(str(tmp_path / f"{scheme}-{width}.png"))
+    assert (tmp_path / f"{scheme}-{width}.png").stat().st_size > 10_000
