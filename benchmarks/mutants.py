@@ -624,7 +624,8 @@ class Workshop:
     def _put(self, mutant: Mutant, launch: Launch, cases: Sequence[Case], sights: dict[str, Sight]) -> str:
         spec, policy = TargetSpec(mutant.id, launch, ALLOWANCE), FailurePolicy("should", strict=True)
         judged = False
-        with contextlib.closing(Examiner(spec, self._catalog.requirements, policy)) as examiner:
+        examiner = Examiner(spec, self._catalog.requirements, policy)
+        with contextlib.closing(examiner.target):
             try:
                 for result in chain(examiner.disprove_claims(cases), examiner.results(cases)):
                     verdict = result.verdict

@@ -110,11 +110,10 @@ class _Maker:
         """Decode, encode and size of a vector with value and bytes."""
         vector, data = self.vector, self.vector.data
         assert data is not None
-        stated = _parse(vector, vector.row["value"])
         consumed = vector.row.get("consumed", len(data))
         if type(consumed) is not int or not 0 <= consumed <= len(data):
             raise vector.error(f"consumed: expected a number from 0 to {len(data)}, found {consumed!r:.40}")
-        value = self._complete(stated, data) if is_structured(vector.type) else stated
+        stated, value = self._values(data)
         yield self.decode(Reads(value, consumed), self._about(stated))
         if vector.row.get("canonical", True) and "consumed" not in vector.row:
             # A field of a message that is left out has its default: the encoder gets no more than the vector states.
@@ -181,15 +180,21 @@ class _Maker:
         """The definition that travels with a message."""
         return {"definition": self.vector.definition} if self.vector.definition else {}
 
-    def _complete(self, stated: Value, data: bytes) -> Value:
-        """The whole value by the reference, held against what the vector states."""
+    def _values(self, data: bytes) -> tuple[Value, Value]:
+        """What the vector states, and the whole value: the reference's, where the vector may state a part of it."""
+        is_part = is_structured(self.vector.type)
+        stated = _parse(self.vector, self.vector.row["value"])
+        if not is_part:
+            return stated, stated
         read = codec.decode(self.vector.wire, data)
         if not read.ok:
             raise self.vector.error(f"hex: the reference refuses these bytes: {read.violations[0]}")
         path = next(self.vector.wire.notation.mismatches(stated, read.value), None)
         if path:
             raise self.vector.error(f"value: it differs from the bytes at {path}")
-        return {**self._absent(stated, read.value), **read.value} if isinstance(read.value, dict) else read.value
+        if not isinstance(read.value, dict):
+            return stated, read.value
+        return stated, {**self._absent(stated, read.value), **read.value}
 
     def _absent(self, stated: Value, read: Value) -> Value:
         """The fields that the vector is about and its version does not have: a reader's object holds their defaults."""

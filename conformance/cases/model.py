@@ -192,9 +192,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """The target cannot do it (or did not claim it)."""
+    """The target cannot do it, or did not claim it."""
 
     reason: str
+    is_asked: bool = True
+    """Whether it was asked: a case that it does not claim is not put to it."""
 
 
 @dataclass(frozen=True, slots=True)

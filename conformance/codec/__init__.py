@@ -153,7 +153,7 @@ copyreg.pickle(Wire, _pickled)  # a type without a definition is known by its na
 def decode(type_: Wire | str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> Decoded:
     """Decode one value of a type from the front of `data`; with `trail`, spans are kept. Raises UnknownType."""
     row = wire(type_)
-    findings = Findings(spans=[] if trail else None, limits=limits or Limits())
+    findings = Findings(spans=[] if trail else None, limits=limits or Limits(), size=len(data))
     cursor = Cursor(data, findings)
     value: Any = None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,3 +23,30 @@ CRC32C = Checksum("CRC-32C", _crc32c.crc32c)
 
 CRC32 = Checksum("CRC-32", zlib.crc32)
 """Of messages of magic 0 and 1, polynomial 0x04C11DB7 (message-format#old-message-format)."""
+
+
+def _xxh32(data: bytes | memoryview) -> int:
+    """XxHash of 32 bits with seed 0, of fewer than 16 bytes: no header of a frame has more."""
+    assert len(data) < 16
+    words, rest = data[: len(data) & ~3], data[len(data) & ~3 :]
+    number = (_PRIMES[4] + len(data)) & _MASK
+    for (word,) in struct.iter_unpack("<I", words):
+        number = _rotated(number + word * _PRIMES[2], 17) * _PRIMES[3] & _MASK
+    for octet in rest:
+        number = _rotated(number + octet * _PRIMES[4], 11) * _PRIMES[0] & _MASK
+    number = (number ^ number >> 15) * _PRIMES[1] & _MASK
+    number = (number ^ number >> 13) * _PRIMES[2] & _MASK
+    return number ^ number >> 16
+
+
+_PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
+_MASK = (1 << 32) - 1
+
+
+def _rotated(number: int, by: int) -> int:
+    number &= _MASK
+    return (number << by | number >> 32 - by) & _MASK
+
+
+XXH32 = Checksum("XXH32", _xxh32)
+"""Of the header of an LZ4 frame, whose checksum is its second byte (LZ4 frame format, *Header Checksum*)."""

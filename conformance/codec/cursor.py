@@ -84,12 +84,28 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of decompression: bytes in all, and bytes out per byte in once more than a mebibyte has come out."""
+    """What one decode may cost: bytes and elements that its input does not bound by itself."""
 
-    total: int = 256 * 2**20
+    total: int = 32 * 2**20
+    """Bytes that come out of all payloads together."""
     ratio: int = 200_000
-    elements: int = 2**20
-    """Records and headers in all that are made of decompressed bytes; those of the input itself bound themselves."""
+    """Bytes out of a payload per byte in, once more than a mebibyte has come out."""
+    elements: int = 2**15
+    """Headers in decompressed bytes, and structures that take no bytes; a record or a message counts as RECORD_COST.
+
+    An input of more than twice as many bytes may have one for two bytes.
+    """
+
+    def elements_of(self, size: int) -> int:
+        """How many elements an input of so many bytes may have."""
+        return max(self.elements, size // 2)
+
+
+RECORD_COST = 4
+"""How many elements a record costs to read."""
+
+AT_LEISURE = Limits(total=256 * 2**20, elements=2**22)
+"""For bytes that nobody waits for the answer of: what is dumped for a person, what a broker has stored."""
 
 
 @dataclass(slots=True)
@@ -103,8 +119,12 @@ class Findings:
     spans: list[Span] | None = None
     layers: list[bytes] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
+    size: int = 0
+    """Bytes of the input."""
+    plain: int = 0
+    """Bytes that came out of payloads so far."""
     elements: int = 0
-    """Records and headers counted so far in decompressed streams."""
+    """Elements counted so far that the input does not bound by itself."""
 
     @property
     def noted(self) -> int:
@@ -115,7 +135,7 @@ class Findings:
 class Cursor:
     """Reads forward through `data[pos:end]`; everything found goes to `findings`."""
 
-    __slots__ = ("data", "end", "findings", "layer", "path", "pos")
+    __slots__ = ("data", "end", "findings", "layer", "path", "pos", "tracing")
 
     def __init__(self, data: bytes, findings: Findings, *, layer: int = 0, path: str = "") -> None:
         self.data = data
@@ -124,16 +144,13 @@ class Cursor:
         self.findings = findings
         self.layer = layer
         self.path = path
+        self.tracing = findings.spans is not None
+        """Whether the caller wants spans."""
 
     @property
     def left(self) -> int:
         """Bytes between the position and the bound."""
         return self.end - self.pos
-
-    @property
-    def tracing(self) -> bool:
-        """Whether the caller wants spans."""
-        return self.findings.spans is not None
 
     def take(self, count: int, requirement: str, what: str, *, at: int | None = None, open: bool = False) -> bytes:
         """The next `count` bytes; fails with `requirement` when fewer are left, before anything is allocated.
@@ -155,13 +172,17 @@ class Cursor:
         raise Malformed(self._violation(requirement, hint, at, openness))
 
     def count(self, number: int) -> None:
-        """Hold so many more elements of a decompressed stream against the limit."""
-        if self.layer == 0:
-            return
-        self.findings.elements += number
-        if self.findings.elements > self.findings.limits.elements:
-            most = self.findings.limits.elements
-            self.fail(LIMIT_RULE, f"more than {most} records and headers come out", open=True)
+        """Hold so many more elements against the limit, if they are of a decompressed stream: others take bytes."""
+        if self.layer:
+            self.count_in(number)
+
+    def count_in(self, number: int) -> None:
+        """Hold so many more elements against the limit, wherever they are."""
+        findings = self.findings
+        findings.elements += number
+        most = findings.limits.elements_of(findings.size)
+        if findings.elements > most:
+            self.fail(LIMIT_RULE, f"more than {most} elements in an input of {findings.size} bytes", open=True)
 
     def blame(self, requirement: str, hint: str, *, at: int | None = None) -> None:
         """Note a definite violation that does not hinder reading on (a wrong checksum)."""

@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from conformance.codec import Decoded, Violation, Wire, decode
-from conformance.codec.cursor import Span
+from conformance.codec.cursor import AT_LEISURE, Span
 from conformance.codec.record_batch import HEADER_SIZE
 
 _SHOWN_BY = {"offset": "offsetDelta", "timestamp": "timestampDelta"}
@@ -44,11 +44,14 @@ def annotate(type_: Wire | str, data: bytes) -> tuple[Decoded, list[Line]]:
 
     Bytes that no field covers (after a stop, or after the value) get lines of their own.
     """
-    read = decode(type_, data, trail=True)
+    read = decode(type_, data, trail=True, limits=AT_LEISURE)
     layers = [data, *read.layers]
     lines: list[Line] = []
+    spans: list[list[Span]] = [[] for _ in layers]
+    for span in read.spans:
+        spans[span.layer].append(span)
     for number, layer in enumerate(layers):
-        lines += _layer_lines(number, layer, [span for span in read.spans if span.layer == number], read)
+        lines += _layer_lines(number, layer, spans[number], read)
     return read, _with_marks(lines, [*read.violations, *read.remarks])
 
 

@@ -17,6 +17,7 @@ import lz4.frame
 import snappy
 import zstandard
 
+from conformance.codec.checksums import XXH32
 from conformance.codec.cursor import Malformed, Openness
 from conformance.codec.streams import Stream
 
@@ -97,7 +98,7 @@ def open_snappy(stream: Stream) -> None:
         try:
             _xerial_block(stream)
         except Malformed as stop:
-            if stop.violation.open or not any(stream.plain):
+            if stop.violation.open or not stream.plain:
                 raise
             stream.remark(
                 stop.violation.requirement, f"after a whole block: {stop.violation.hint}", openness=Openness.ELSEWHERE
@@ -177,7 +178,7 @@ def _is_open_lz4(stream: Stream, message: str) -> bool:
 
 def _lz4_word(stream: Stream) -> int:
     """The size of a block, its highest bit set where it is stored as it is; 0 ends the frame."""
-    return int.from_bytes(stream.take(4, _LZ4, "the size of a block", open=any(stream.plain)), "little")
+    return int.from_bytes(stream.take(4, _LZ4, "the size of a block", open=bool(stream.plain)), "little")
 
 
 def _lz4_block(stream: Stream, word: int, most: int) -> None:
@@ -206,18 +207,12 @@ def write_lz4(data: bytes) -> bytes:
 def with_header_checksum(frame: bytes) -> bytes:
     """An LZ4 frame with the checksum of its header made right, where it has a header.
 
-    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions#compression). The right one is
-    the one of all bytes that the library takes.
+    Apache Kafka wrote a wrong one in magic 0 and does not check it there (decisions#compression).
     """
     at = 14 if len(frame) > 4 and frame[4] & _CONTENT_SIZE else 6
-    for checksum in range(256):
-        header = frame[:at] + bytes((checksum,))
-        try:
-            lz4.frame.get_frame_info(header)
-        except RuntimeError:
-            continue
-        return header + frame[at + 1 :]
-    return frame
+    if len(frame) <= at:
+        return frame
+    return frame[:at] + bytes((XXH32.compute(frame[4:at]) >> 8 & 0xFF,)) + frame[at + 1 :]
 
 
 # --- zstd ---------------------------------------------------------------------------------------------
@@ -260,7 +255,7 @@ def _zstd_frame(stream: Stream) -> None:
     ):
         if stream.pump(opener):
             return
-    if not any(stream.plain) or not _ends_between_blocks(stream.data[begin:]):
+    if not stream.plain or not _ends_between_blocks(stream.data[begin:]):
         stream.fail(_ZSTD, "the frame is cut off", open=_is_open_zstd(stream, begin))
     stream.remark(_ZSTD, "the frame ends before its last block or its checksum", openness=Openness.ELSEWHERE)
 

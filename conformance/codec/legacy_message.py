@@ -17,7 +17,7 @@ from conformance.codec import notation as n
 from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.cursor import Cursor, Openness
+from conformance.codec.cursor import RECORD_COST, Cursor, Openness
 from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, Values
 from conformance.codec.lengths import OCTETS, Prefix, sized
 from conformance.codec.primitives import INT8, INT32, INT64, UINT32
@@ -110,7 +110,7 @@ def _inner(cursor: Cursor) -> list[Values]:
             rule = "message-set.no-count" if cursor.left < OVERHEAD else "robustness.inner-message"
             cursor.remark(rule, "the last inner message is cut off", openness=Openness.ANY_VALUE)
             break
-        cursor.count(1)
+        cursor.count(RECORD_COST)
         if cursor.tracing:
             cursor.path = f"{base}[{len(messages)}]"
         start = cursor.pos

@@ -111,7 +111,7 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
     is too small, or whose magic is unknown, is the last.
     """
     for at, stop in extents(data):
-        findings = Findings(limits=limits or Limits())
+        findings = Findings(limits=limits or Limits(), size=stop - at)
         cursor = Cursor(data, findings)
         cursor.pos = at
         value: Any = None

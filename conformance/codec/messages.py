@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from conformance.codec import notation as n
-from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
+from conformance.codec.cursor import Cursor, Openness, Unencodable
 from conformance.codec.derivations import Values
 from conformance.codec.lengths import Prefix, array
 from conformance.codec.message_definition import (
@@ -127,6 +127,8 @@ class _Compiler:
         layout = Layout(name, tuple(fields))
 
         def decode(cursor: Cursor) -> Values:
+            if not fields:
+                cursor.count_in(1)  # an array may hold many, and arrays of such arrays many more
             values = read(layout, cursor)
             values.update(values.pop(UNKNOWN, {}))
             return values
@@ -262,18 +264,15 @@ def _within(name: str, wire: Wire) -> Callable[[Cursor, int], Any]:
     """
 
     def value(cursor: Cursor, start: int) -> Any:
-        stop, end, base = cursor.pos, cursor.end, cursor.path
+        stop, base = cursor.pos, cursor.path
         cursor.path = f"{base}.{name}" if base else name
-        cursor.pos, cursor.end = start, stop
-        try:
-            content = wire.decode(cursor)
-        except Malformed:
-            cursor.pos, cursor.end = start, end
-            wire.decode(cursor)
+        cursor.pos = start
+        content = wire.decode(cursor)
+        if cursor.pos > stop:
             cursor.fail(_SIZE, f"the value of {name} does not end with its size", at=start, open=True)
-        if cursor.pos != stop:
+        if cursor.pos < stop:
             cursor.fail(_SIZE, f"the value of {name} ends before its size", open=True)
-        cursor.end, cursor.path = end, base
+        cursor.path = base
         return content
 
     return value

@@ -17,7 +17,7 @@ from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_KEYS
-from conformance.codec.cursor import Cursor, Malformed, Openness, Unencodable
+from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness, Unencodable
 from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, CountOf, Values
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
 from conformance.codec.record import RECORD
@@ -53,7 +53,7 @@ class _Records:
         if count * RECORD.smallest > inner.left:
             hint = f"recordCount is {count}, and only {inner.left} bytes are there for the records"
             cursor.fail("batch.record-count-mismatch", hint, at=count_at)
-        inner.count(count)
+        inner.count(RECORD_COST * count)
         records = [self._record(inner, index) for index in range(count)]
         if inner.left:
             inner.fail("batch.record-count-mismatch", f"{inner.left} bytes are left after {count} records")

@@ -14,7 +14,7 @@ from conformance.codec.cursor import LIMIT_RULE, Cursor, Limits, Openness, Viola
 _DENSEST_STREAM = 1 << 15
 """Bytes out per byte in at most: Zstandard's densest block makes 128 KiB of 4 bytes."""
 _STEP = 256
-"""Bytes fed at a time, at least; more where even the densest of them would find room."""
+"""Bytes fed at first; then twice as many each time, as long as even the densest of them would find room."""
 
 
 class Stream(Cursor):
@@ -26,8 +26,9 @@ class Stream(Cursor):
         super().__init__(payload, cursor.findings, layer=cursor.layer, path=cursor.path)
         self._begin = cursor.pos
         self.plain: list[bytes] = []
+        """What came out, in parts that are not empty."""
         limits: Limits = cursor.findings.limits
-        self.room = min(limits.total, max(1 << 20, limits.ratio * len(payload)))
+        self.room = min(limits.total - cursor.findings.plain, max(1 << 20, limits.ratio * len(payload)))
         """Bytes that may still come out."""
 
     def make_room(self, size: int) -> None:
@@ -37,14 +38,19 @@ class Stream(Cursor):
 
     def put(self, part: bytes) -> None:
         """Take what came out."""
+        if not part:
+            return
         self.make_room(len(part))
         self.room -= len(part)
+        self.findings.plain += len(part)
         self.plain.append(part)
 
     def pump(self, opener: Any) -> bool:
         """Feed a decompressor to the end of its stream; False when the bytes end before."""
+        step = _STEP
         while not opener.eof:
-            piece = self.data[self.pos : self.pos + max(_STEP, self.room // _DENSEST_STREAM)]
+            piece = self.data[self.pos : self.pos + step]
+            step = max(_STEP, min(2 * step, self.room // _DENSEST_STREAM))
             if not piece:
                 return False
             self.pos += len(piece)

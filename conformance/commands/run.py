@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from conformance.cases.catalog import Catalog, of_bases, read_catalog
 from conformance.cases.model import Case
@@ -101,7 +100,7 @@ def command(**given: Any) -> ExitStatus:
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
     shared.interrupt_on_sigterm()
-    return run_targets(_options(given), open_console(), open_console(err=True))
+    return run_targets(_options(given))
 
 
 def _options(given: dict[str, Any]) -> RunOptions:
@@ -143,13 +142,11 @@ def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
 # --- judging ------------------------------------------------------------------------------------------
 
 
-def run_targets(options: RunOptions, console: Console, errors: Console) -> ExitStatus:
+def run_targets(options: RunOptions) -> ExitStatus:
     """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
     catalog = read_catalog(options.vectors, options.selection.messages)
-    cases = _cases(options, catalog)
-    check_writable(options.files)
     runs: list[TargetRun] = []
-    interrupted = _judge(options, cases, catalog, runs, errors)
+    interrupted = _judge(options, catalog, runs)
     if options.save_failures is not None:
         save_all(runs, options.save_failures)
     known = options.policy.known
@@ -157,6 +154,7 @@ def run_targets(options: RunOptions, console: Console, errors: Console) -> ExitS
     if options.update_known_failures and options.known_failures is not None:
         _update_known(options.known_failures, known, runs, [entry for entry, _ in old])
         old = []
+    console = open_console()
     # Files first: whoever reads the text may have gone.
     write_files(
         options.files,
@@ -183,12 +181,15 @@ def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
     return cases
 
 
-def _judge(
-    options: RunOptions, cases: Sequence[Case], catalog: Catalog, runs: list[TargetRun], errors: Console
-) -> bool:
-    """Judge target by target into `runs`; whether it was interrupted."""
+def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool:
+    """Judge target by target into `runs`; whether it was interrupted.
+
+    Raises UsageError, UnknownType or OSError before anything runs.
+    """
+    cases = _cases(options, catalog)
+    check_writable(options.files)
     try:
-        with progress_bar(errors) as progress:
+        with progress_bar(open_console(err=True)) as progress:
             for target in options.targets:
                 bar = progress.add_task(target.name, total=len(cases))
                 shown = partial(progress.update, bar)

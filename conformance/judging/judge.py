@@ -46,8 +46,8 @@ from conformance.semantics.visibility import View
 def judge(case: Case, outcome: Outcome) -> Verdict:
     """Judge one outcome in layers: did it answer, accepted or refused, value, bytes consumed or written, class."""
     match outcome:
-        case Unsupported(reason):
-            return Verdict(Kind.SKIP, f"unsupported: {reason}")
+        case Unsupported(reason, is_asked):
+            return Verdict(Kind.SKIP, f"unsupported: {reason}" if is_asked else reason)
         case Broke():
             return _broken(case, outcome)
         case Refused():

@@ -12,10 +12,10 @@ from conformance.cases.model import Case
 from conformance.errors import UsageError
 from conformance.running.known_failures import Known, read_known
 from conformance.running.policy import FailurePolicy
-from conformance.running.probes import probe_case
 from conformance.running.selection import claimed_messages
 from conformance.strategies.seeded.cases import case_of, generated_cases, types_for
 from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.targets.probes import probe_case
 from conformance.targets.protocol import Description
 from conformance.targets.session import Allowance
 

@@ -39,7 +39,7 @@ class SessionHooks:
         try:
             self._selected = SelectedCases(self._config)
             self._targets = _targets(self._config, self._selected)
-            self._selected.add_messages(lambda: [target.start().describe() for target in self._targets])
+            self._selected.add_messages(lambda: [target.start().target.describe() for target in self._targets])
             self._check_chosen()
             if not self._worker and not self._config.getoption("collectonly"):
                 self._try_out()

@@ -37,14 +37,14 @@ class Target:
         """Start it, if it does not run. Raises CannotStart."""
         if self._examiner is None:
             self._examiner = Examiner(self._spec, self.selected.catalog.requirements, self.selected.policy)
-        self._version = self._examiner.describe().version
+        self._version = self._examiner.target.describe().version
         return self._examiner
 
     def close(self) -> None:
         """End it."""
         examiner, self._examiner = self._examiner, None
         if examiner is not None:
-            examiner.close()
+            examiner.target.close()
 
     def disproved(self) -> list[Result]:
         """Its claims that do not hold, asked once. Raises CannotStart."""

@@ -31,7 +31,7 @@ def judge_target(
     """
     examiner = Examiner(spec, requirements, policy)
     try:
-        run.description = examiner.describe()
+        run.description = examiner.target.describe()
         run.results += examiner.disprove_claims(cases)
         for count, result in enumerate(examiner.results(cases)):
             run.results.append(result)
@@ -40,4 +40,4 @@ def judge_target(
     except CannotStart as error:
         run.problem = str(error)
     finally:
-        examiner.close()
+        examiner.target.close()

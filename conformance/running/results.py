@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.judging.causes import Cause, cause_of
@@ -52,12 +52,6 @@ class Result:
     def is_unexpected(self) -> bool:
         """Whether it counts and is not a known failure: one such result makes the exit status 1."""
         return self.counts and not self.known
-
-
-def with_door(result: Result, described: Description | None) -> Result:
-    """The result with the door at which the case was judged, where the target says which that is."""
-    door = described.door(result.case.op, result.case.type) if described is not None else None
-    return result if door is None else replace(result, via=str(door))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: Fa
     except CannotStart as error:
         record.problem = str(error)
     finally:
-        examiner.close()
+        examiner.target.close()
 
 
 def shrink(

@@ -26,6 +26,10 @@ _REMEMBERED = 5
 """Batches of a producer that a broker knows again."""
 
 
+_FOLLOWED = 32
+"""States of a producer that are told apart at most: one more for each batch that may have been its first."""
+
+
 def next_sequence(sequence: int, records: int) -> int:
     """The sequence number so many records further on; after 2147483647 comes 0."""
     return (sequence + records) % (1 << 31)
@@ -79,8 +83,24 @@ def _answers(producers: dict[int, frozenset[_State]], batch: Values) -> frozense
         return frozenset(("accept",))
     states = producers.get(identity, frozenset((None,)))
     fates = {fate for state in states for fate in _fates(state, batch)}
-    producers[identity] = frozenset(after for _, after in fates)
+    producers[identity] = _told_apart({after for _, after in fates})
     return frozenset(answer for answer, _ in fates)
+
+
+def _told_apart(states: set[_State]) -> frozenset[_State]:
+    """The states that can still lead to other answers; where they are too many to follow, nothing is said any more."""
+    extremes: dict[object, list[_Producer]] = {}
+    for state in states:
+        if state is not None:
+            extremes.setdefault((state.epoch, state.batches, state.unsure), []).append(state)
+    # Between the fewest and the most stored records there is no answer that neither of them leads to.
+    kept: set[_State] = {pick(alike, key=_stored) for alike in extremes.values() for pick in (min, max)}
+    kept |= states & {None}
+    return frozenset(kept) if len(kept) <= _FOLLOWED else frozenset((_NOTHING_SAID,))
+
+
+def _stored(producer: _Producer) -> int:
+    return producer.stored
 
 
 def _fates(known: _State, batch: Values) -> set[tuple[str, _State]]:

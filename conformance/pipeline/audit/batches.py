@@ -6,6 +6,7 @@ unusual ones go to the reference codec, whose verdict counts. Where bytes are no
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
@@ -41,6 +42,8 @@ class PartAudit:
         self.rules = PartRules(PartState(segment.path, segment.base_offset or 0, part.start, part.stop))
         self._pointers = Pointers("", {})
         """What the offset index says of places in this part, and no entry has confirmed yet."""
+        self._pointed: list[int] = []
+        """All these places, in order."""
 
     def findings(self) -> Iterator[AuditFinding]:
         """The findings, in order. A file that cannot be read is one too."""
@@ -63,6 +66,7 @@ class PartAudit:
         if index is not None:
             inside = range(self._part.start, self._part.stop)
             self._pointers = Pointers(index.path, {at: entry for at, entry in index.places.items() if at in inside})
+            self._pointed = sorted(self._pointers.places)
 
     def _regions(self, window: Window) -> Iterator[AuditFinding]:
         for region in regions(window, self._part.start, self._part.stop):
@@ -106,8 +110,8 @@ class PartAudit:
 
     def _forget_pointers(self, begin: int, end: int) -> None:
         """The index is not blamed for what it says of a damaged place."""
-        for at in [at for at in self._pointers.places if begin <= at < end]:
-            del self._pointers.places[at]
+        for at in self._pointed[bisect_left(self._pointed, begin) : bisect_left(self._pointed, end)]:
+            self._pointers.places.pop(at, None)
 
     # --- entries --------------------------------------------------------------------------------------
 

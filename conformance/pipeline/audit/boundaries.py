@@ -16,7 +16,10 @@ WINDOW = 8 << 20
 """Bytes read at a time."""
 
 _SEARCH_BUDGET, _SEARCH_BUDGET_PER_BYTE = 1 << 30, 64
-"""Bytes to compute checksums of in search of the next entry: so many in any case, and so many per byte passed over."""
+"""Bytes to compute checksums of in search of entries: so many for a whole file, and so many per byte passed over."""
+
+_FIRST_LOOK = 1 << 12
+"""Bytes looked at first where an entry or the end of zeros is searched; then twice as many each time."""
 
 LEAST_SIZE = {**SMALLEST, 2: record_batch.SMALLEST}
 """The least value of an entry's size field by its magic; the field does not count the OVERHEAD before it."""
@@ -25,7 +28,7 @@ LEAST_SIZE = {**SMALLEST, 2: record_batch.SMALLEST}
 class Window:
     """A file of which a part is held in memory; positions are those of the file."""
 
-    __slots__ = ("_file", "at", "data", "size")
+    __slots__ = ("_file", "at", "data", "search_budget", "size")
 
     def __init__(self, path: str, size: int) -> None:
         """Opens the file, of which only the first `size` bytes count. Raises OSError."""
@@ -34,6 +37,7 @@ class Window:
         self.size = min(size, self._file.size())
         self.at = 0
         self.data = b""
+        self.search_budget = _SEARCH_BUDGET
 
     def hold(self, at: int, count: int) -> int:
         """Hold `count` bytes from a position on, or as many as there are; returns where in `data` they begin."""
@@ -69,11 +73,13 @@ def entry_end(window: Window, at: int) -> int | None:
 
 def is_blank(window: Window, at: int) -> bool:
     """Whether only zeros are left from a position on: space that a broker set aside."""
+    look = _FIRST_LOOK
     while at < window.size:
-        part = window.take(at, WINDOW)
+        part = window.take(at, look)
         if part.strip(b"\0"):
             return False
         at += len(part)
+        look = min(2 * look, WINDOW)
     return True
 
 
@@ -82,16 +88,17 @@ def next_sound_entry(window: Window, at: int, stop: int) -> int:
 
     Bytes that look like the beginnings of many large entries exhaust the search budget; then it is `stop`, too.
     """
-    budget = _SEARCH_BUDGET
+    look = _FIRST_LOOK
     while at < stop:
-        part = window.take(at, min(WINDOW, stop - at + HEADER_SIZE))
-        budget += _SEARCH_BUDGET_PER_BYTE * len(part)
+        part = window.take(at, min(look, WINDOW, stop - at + HEADER_SIZE))
+        look *= 2
+        window.search_budget += _SEARCH_BUDGET_PER_BYTE * len(part)
         for begin in _candidates(part, window.size - at):
             if at + begin >= stop:
                 break
             end = entry_end(window, at + begin)
-            budget -= 0 if end is None else end - at - begin
-            if budget < 0:
+            window.search_budget -= 0 if end is None else end - at - begin
+            if window.search_budget < 0:
                 return stop
             if end is not None and _has_right_checksum(window.take(at + begin, end - at - begin)):
                 return at + begin

@@ -16,14 +16,13 @@ import numpy as np
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
 from conformance.codec.control_record import CONTROL_KEYS
-from conformance.codec.cursor import Cursor, Findings, Limits, Malformed
+from conformance.codec.cursor import AT_LEISURE, RECORD_COST, Cursor, Findings, Malformed
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import BATCH_LAYOUT, CHECKSUMMED, HEADER_SIZE, OVERHEAD, SMALLEST
 from conformance.pipeline.audit import kernels
 from conformance.pipeline.audit.kernels import COLUMNS, HEADER_COLUMNS, Rows
 
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
-_LIMITS = Limits()
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _COMPRESSION = BATCH_LAYOUT.part("compression").mask
 _LOG_APPEND_TIME = BATCH_LAYOUT.part("timestampType").mask
@@ -160,7 +159,7 @@ def _decompressed(payload: bytes, codec: int) -> bytes | None:
     """The plain records, decompressed by the reference within its limits; None where it has a remark or a violation."""
     if codec == 0:
         return payload
-    findings = Findings(limits=_LIMITS)
+    findings = Findings(limits=AT_LEISURE)
     try:
         plain = CODECS[codec].open(Cursor(payload, findings), payload)
     except Malformed:
@@ -171,12 +170,13 @@ def _decompressed(payload: bytes, codec: int) -> bytes | None:
 def _with_rows(header: BatchHeader, plain: bytes) -> Batch | None:
     """The batch with its records as rows; None where a record is wrong or bytes are left over."""
     count = header.recordCount
-    most = _LIMITS.elements if header.compression else count
+    most = AT_LEISURE.elements // RECORD_COST if header.compression else count
     if count * RECORD.smallest > len(plain) or count > most:
         return None
     rows: Rows = np.empty((count, len(COLUMNS)), np.int64)
     sound, headers = kernels.records(kernels.octets(plain), 0, len(plain), rows)
-    if sound != count or (header.compression and count + headers > most):
+    is_dense = header.compression and RECORD_COST * count + headers > AT_LEISURE.elements
+    if sound != count or is_dense:
         return None
     if count == 0:
         return Batch(header, plain, rows, 0, _MIN)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from conformance import codec
+from conformance.codec.cursor import AT_LEISURE
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.pipeline.audit.boundaries import Window, entry_end, is_blank, next_sound_entry
 from conformance.pipeline.audit.columns import Batch, read_batch
@@ -51,7 +52,7 @@ def _region(window: Window, at: int, stop: int) -> Region:
     if batch is not None:
         return Region(at, end, batch)
     data = window.take(at, end - at)
-    entry = next(iter(codec.entries(data)))
+    entry = next(iter(codec.entries(data, limits=AT_LEISURE)))
     if end < stop and not has_sound_header(entry) and entry_end(window, end) is None and not is_blank(window, end):
         end = next_sound_entry(window, at + 1, stop)
     return Region(at, end, None, entry, data)

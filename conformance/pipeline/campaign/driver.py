@@ -24,11 +24,11 @@ from conformance.pipeline.campaign.summary import Summary
 from conformance.pipeline.options import CampaignOptions
 from conformance.reports.formats import Report, check_writable, write_files
 from conformance.reports.text import target_report, target_summary
-from conformance.running.probes import probe_case
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import MOST
 from conformance.running.status import status_of
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
+from conformance.targets.probes import probe_case
 from conformance.targets.session import CannotStart
 
 
@@ -112,14 +112,14 @@ def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
     claims = [(op, name) for op in ("decode", "encode") for name in types]
     claims += [(op, "LOG") for op in ("read", "sequence")]
     try:
-        run.description = examiner.describe()
+        run.description = examiner.target.describe()
         probes = [probe_case(op, catalog.types.wire(name)) for op, name in claims]
         run.results += examiner.disprove_claims([probe for probe in probes if probe is not None])
-        work.disproved[run.name] = examiner.disproved
+        work.disproved[run.name] = examiner.target.disproved
     except CannotStart as error:
         run.problem = str(error)
     finally:
-        examiner.close()
+        examiner.target.close()
 
 
 def _print(run: TargetRun, console: Console, catalog: Catalog, *, quiet: bool) -> None:

@@ -19,7 +19,7 @@ from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import commit
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
-from conformance.running.probes import Claim
+from conformance.targets.probes import Claim
 from conformance.targets.resolve import target_spec
 
 Disproved: TypeAlias = dict[str, set[Claim]]
@@ -44,7 +44,7 @@ class Task:
             examiners = []
             for target in self.campaign.targets:
                 examiner = self.examiner(target, catalog)
-                stack.callback(examiner.close)
+                stack.callback(examiner.target.close)
                 examiners.append(examiner)
             for number in numbers:
                 path = self.store.path_of(number)
@@ -57,7 +57,7 @@ class Task:
         """The examiner of a target. Raises UnknownTarget."""
         spec = target_spec(target, self.campaign.python, self.campaign.terms)
         examiner = Examiner(spec, catalog.requirements, FailurePolicy())
-        examiner.disproved |= self.disproved.get(target, set())
+        examiner.target.disproved.update(self.disproved.get(target, ()))
         return examiner
 
     def _judged(self, number: int, examiners: Sequence[Examiner], catalog: Catalog) -> SliceRows:
@@ -65,7 +65,7 @@ class Task:
         cases = self.campaign.cases_of(number, catalog)
         for examiner in examiners:
             # The results of a slice must not depend on the slices that were judged before it.
-            examiner.forget_faults()
+            examiner.target.forget_faults()
             for result in examiner.results(cases):
                 rows.add(result)
         return rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.progress import Progress
@@ -22,8 +22,9 @@ from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.console import progress_bar
 from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result, Shrunk, Tally, TargetRun, with_door
+from conformance.running.results import Result, Shrunk, Tally, TargetRun
 from conformance.running.saving import save_all
+from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
 
 
@@ -72,7 +73,7 @@ class Summary:
             run.counted.known = Counter(known)
             ids = [cluster.smallest.id for cluster in failures.of(run.name)]
             results = rebuilder.results(failures_of(store.failures, run.name, ids))
-            run.results += [with_door(result, run.description) for result in results]
+            run.results += [_with_door(result, run.description) for result in results]
         return failures
 
     def _shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:
@@ -92,7 +93,13 @@ class Summary:
             run.problem = str(error)
         finally:
             run.shrunk += merged(done)
-            examiner.close()
+            examiner.target.close()
+
+
+def _with_door(result: Result, described: Description | None) -> Result:
+    """The result with the door at which the case was judged, where the target says which that is."""
+    door = described.door(result.case.op, result.case.type) if described is not None else None
+    return result if door is None else replace(result, via=str(door))
 
 
 def _with_claims(numbers: Tally, disproved: Sequence[Result]) -> Tally:

@@ -431,7 +431,7 @@ def test_a_batch_larger_than_what_is_read_at_a_time_is_read_whole(tmp_path, monk
 
 
 def test_the_search_for_the_next_batch_ends_where_many_large_batches_seem_to_begin(tmp_path, monkeypatch):
-    monkeypatch.setattr(boundaries, "_SEARCH_BUDGET", 1 << 20)
+    monkeypatch.setattr(boundaries, "_SEARCH_BUDGET", 1 << 24)
     looked_at = []
     compute = boundaries.CRC32C.compute
 
@@ -449,7 +449,57 @@ def test_the_search_for_the_next_batch_ends_where_many_large_batches_seem_to_beg
     (finding,) = audit(place)
     assert finding.position == 0
     assert len(looked_at) > 50
-    assert sum(looked_at) < 64 * (1 << 14) * len(head) + (1 << 21)
+    assert sum(looked_at) < 64 * (1 << 14) * len(head) + (1 << 24) + (1 << 17)
+
+
+DAMAGED = {
+    "noise between batches": lambda sound, _: b"\xff" + sound,
+    "zeros between batches": lambda sound, _: bytes(30) + sound,
+    "wrong checksums": lambda _, broken: broken,
+    "wrong checksums and sizes": lambda sound, broken: broken + b"\xff" * 20 + sound,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_ten_times_the_damage_costs_at_most_twelve_times_the_work(tmp_path, monkeypatch, name):
+    small, large = (_work_on_damage(tmp_path / str(size), name, size, monkeypatch) for size in (300, 3000))
+    assert large <= 12 * small, f"{small:,} became {large:,}"
+
+
+def _work_on_damage(folder, name, size, monkeypatch):
+    """Bytes taken and searched in a segment with so many damaged places."""
+    sound = plain(0)
+    broken = sound[:-1] + bytes((sound[-1] ^ 1,))
+    place = DAMAGED[name](sound, broken)
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(place * size)
+    rows = (struct.pack(">ii", at, at * len(place)) for at in range(size))
+    (folder / f"{0:020}.index").write_bytes(b"".join(rows))
+    work = 0
+    take, candidates, checks = boundaries.Window.take, boundaries._candidates, boundaries._has_right_checksum
+
+    def taking(self, at, count):
+        nonlocal work
+        part = take(self, at, count)
+        work += len(part)
+        return part
+
+    def searching(part, left):
+        nonlocal work
+        work += 10 * len(part)
+        return candidates(part, left)
+
+    def checking(entry):
+        nonlocal work
+        work -= len(entry)  # has a budget of its own
+        return checks(entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(boundaries, "_has_right_checksum", checking)
+        patch.setattr(boundaries.Window, "take", taking)
+        patch.setattr(boundaries, "_candidates", searching)
+        assert len(audit(folder)) >= size
+    return work
 
 
 def test_a_file_that_cannot_be_read_is_an_unread_finding(tmp_path):

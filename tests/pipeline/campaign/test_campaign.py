@@ -108,7 +108,7 @@ def test_the_tables_hold_what_an_examiner_says_of_the_same_cases(tmp_path, catal
     examiner = Task(campaign, store, catalog.requirements, {}).examiner(OFF_BY_ONE, catalog)
     cases = [case for number in range(3) for case in campaign.cases_of(number, catalog)]
     results = list(examiner.results(cases))
-    examiner.close()
+    examiner.target.close()
     assert {row["id"] for row in rows_of(store.failures)} == {one.case.id for one in results if one.failed}
     assert all(row["target"] == OFF_BY_ONE and row["type"] == "VARINT" for row in rows_of(store.failures))
     assert tallies(rows_of(store.counts))[OFF_BY_ONE].verdicts == tally(results).verdicts
@@ -219,7 +219,7 @@ def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalo
         store.finish()
         examiner = Task(campaign, store, catalog.requirements, {}).examiner(target, catalog)
         wanted = {one.case.id: one for one in examiner.results(list(campaign.cases_of(0, catalog)))}
-        examiner.close()
+        examiner.target.close()
         rebuilt = smallest(store, campaign, catalog, target)
         assert rebuilt
         for one in rebuilt:
@@ -241,7 +241,7 @@ def test_a_failure_is_shrunk_and_one_that_does_not_repeat_is_marked_flaky(tmp_pa
         small = merged(list(shrunk(pairs, liar, catalog)))
         flaky = list(shrunk(pairs, honest, catalog))
     finally:
-        liar.close()
+        liar.target.close()
     assert small[0].result.case.data == b"\0"
     assert len(small) < len(pairs) == sum(one.count for one in small)
     assert all(one.flaky for one in flaky)

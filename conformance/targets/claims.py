@@ -1,0 +1,86 @@
+"""A target held to what it claims: its claims are probed, and no case is put to it that rests on a false one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from conformance import codec
+from conformance.cases.model import Case, Kind, Outcome, Unsupported, Verdict
+from conformance.targets.probes import Claim, claim_of, claim_verdict, probes_for
+from conformance.targets.protocol import Description
+from conformance.targets.target import Target
+
+
+class Answer(NamedTuple):
+    """What came of a case at a target."""
+
+    case: Case
+    """The case as it was put."""
+    outcome: Outcome
+    via: str
+    """The call that is judged and whose door it is; empty where the target does not say."""
+
+
+class ClaimedTarget:
+    """A target that is put only the cases it claims to answer. `close` it, however the work ended."""
+
+    def __init__(self, target: Target) -> None:
+        """Nothing is started before `describe`."""
+        self._target = target
+        self._description: Description | None = None
+        self.disproved: set[Claim] = set()
+        """Claims that do not hold; no case that rests on one is put to the target."""
+
+    def describe(self) -> Description:
+        """What the target says of itself, asked once. Raises CannotStart."""
+        if self._description is None:
+            self._description = self._target.describe()
+        return self._description
+
+    def disprove(self, cases: Sequence[Case]) -> list[tuple[Answer, Verdict]]:
+        """Probe the claims that cases rest on: what came of each probe that disproves one. Raises CannotStart."""
+        probes = [self._as_put(probe) for probe in probes_for(self.describe(), cases)]
+        false = []
+        for probe, outcome in zip(probes, self._target.ask(probes), strict=True):
+            verdict = claim_verdict(probe, outcome)
+            if verdict.kind is Kind.PROTOCOL:
+                self.disproved.add(claim_of(probe))
+                false.append((self._answer(probe, outcome), verdict))
+        return false
+
+    def ask(self, cases: Sequence[Case]) -> Iterator[Answer]:
+        """What comes of cases, in their order; only those that the target claims are put to it. Raises CannotStart."""
+        cases = [self._as_put(case) for case in cases]
+        reasons = [self._why_not(case) for case in cases]
+        outcomes = self._target.ask([case for case, reason in zip(cases, reasons, strict=True) if not reason])
+        for case, reason in zip(cases, reasons, strict=True):
+            yield self._answer(case, Unsupported(reason, is_asked=False) if reason else next(outcomes))
+
+    def forget_faults(self) -> None:
+        """Start counting faults anew: only the cases still to come decide when the target is given up."""
+        self._target.forget_faults()
+
+    def close(self) -> None:
+        """End whatever runs of the target."""
+        self._target.close()
+
+    def _as_put(self, case: Case) -> Case:
+        """The case as it is put; a target without messages of its own gets the definition with the request."""
+        wire = case.wire
+        if not isinstance(wire, codec.MessageWire) or "definition" in case.request:
+            return case
+        if self.describe().messages is not None:
+            return case
+        return replace(case, request={**case.request, "definition": wire.message.source})
+
+    def _why_not(self, case: Case) -> str:
+        """Why a case is not put to the target; empty when it is."""
+        if claim_of(case) in self.disproved:
+            return f"the claim to {case.op} {case.type} was disproved at the start"
+        return self.describe().lacks(case)
+
+    def _answer(self, case: Case, outcome: Outcome) -> Answer:
+        door = self.describe().door(case.op, case.type)
+        return Answer(case, outcome, "" if door is None else str(door))

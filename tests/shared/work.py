@@ -1,0 +1,75 @@
+"""How much work a deed is, counted and not timed: the same on every machine, however busy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from conformance.codec.cursor import Cursor
+from conformance.codec.streams import Stream
+
+
+class _Counted(bytes):
+    """Bytes that count how many of them are copied out."""
+
+    copied = 0
+
+    def __getitem__(self, at):
+        part = super().__getitem__(at)
+        if isinstance(at, slice):
+            _Counted.copied += len(part)
+        return part
+
+
+class _Parts(list):
+    """A list that counts how many elements are gone through."""
+
+    passed = 0
+
+    def __iter__(self) -> Iterator[object]:
+        _Parts.passed += len(self)
+        return super().__iter__()
+
+
+@contextmanager
+def _counting_copies(monkeypatch) -> Iterator[None]:
+    begin, open_stream = Cursor.__init__, Stream.__init__
+
+    def cursor(self, data, *given, **named):
+        begin(self, data if isinstance(data, _Counted) else _Counted(data), *given, **named)
+
+    def stream(self, *given):
+        open_stream(self, *given)
+        self.plain = _Parts(self.plain)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cursor, "__init__", cursor)
+        patch.setattr(Stream, "__init__", stream)
+        yield
+
+
+def work_of(deed: Callable[[], object], monkeypatch) -> int:
+    """Lines run, functions called (those of libraries too), bytes copied out of inputs and parts gone through."""
+    count = 0
+
+    def line(*_):
+        nonlocal count
+        count += 1
+        return line
+
+    def call(_frame, event, _argument):
+        nonlocal count
+        count += event == "c_call"
+
+    _Counted.copied = _Parts.passed = 0
+    tracer, profiler = sys.gettrace(), sys.getprofile()
+    with _counting_copies(monkeypatch):
+        sys.settrace(line)
+        sys.setprofile(call)
+        try:
+            deed()
+        finally:
+            sys.setprofile(profiler)
+            sys.settrace(tracer)
+    return count + _Counted.copied + _Parts.passed
