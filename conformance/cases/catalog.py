@@ -13,7 +13,7 @@ from conformance.cases.compiled import PACKAGE, Bundled, Cases, store, stored
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.vector_files import Requirement, read_requirements, read_vectors
 from conformance.codec.message_definition import Message
-from conformance.definitions.shipped import types_with
+from conformance.definitions.shipped import shipped_types, types_with
 from conformance.errors import FileError
 
 VECTORS = PACKAGE / "vectors"
@@ -56,7 +56,7 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ())
 def _made() -> Bundled:
     """The bundled catalogue from its files, kept for the next time. Raises FileError."""
     requirements, cases = read_requirements(VECTORS / "requirements.yaml"), Cases()
-    types = _add_vectors(cases, requirements, types_with(()), VECTORS)
+    types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
     defined = tuple(message for message in types.messages.values() if not message.is_shipped)
     bundled = Bundled(requirements, cases, defined)
     store(bundled)

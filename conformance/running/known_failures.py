@@ -108,12 +108,14 @@ def _narrowing(entry: Known) -> dict[str, object]:
 # --- against a run ------------------------------------------------------------------------------------
 
 
-def stale(entries: Iterable[Known], catalogue: Iterable[str], results: Iterable[Result]) -> list[tuple[Known, str]]:
+def stale(entries: Sequence[Known], catalogue: Iterable[str], results: Iterable[Result]) -> list[tuple[Known, str]]:
     """The stale entries, each with the reason; `catalogue` holds the ids of all cases, selected or not.
 
     An entry is stale when no case has its id, or when all its cases ran and passed. Entries whose cases were not
     selected or were skipped, flaky ones, and those for generated and ad hoc cases never are.
     """
+    if not entries:
+        return []
     ids, ran = list(catalogue), list(results)
     reasons = [(entry, _why_stale(entry, ids, ran)) for entry in entries]
     return [(entry, reason) for entry, reason in reasons if reason]

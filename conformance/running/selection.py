@@ -45,10 +45,10 @@ def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[Tar
         except ValueError:
             problem = f"{selection.as_of!r} is not a version of the suite, such as 0.1.0"
             raise UsageError("--as-of", problem) from None
-    cases = [catalog.cases[label.id] for label in select(labels, selection.patterns)]
     named = [case for pattern in selection.patterns for case in case_of(pattern, catalog)]
     if len(named) == len(selection.patterns) > 0:
         return named
+    cases = [catalog.cases[label.id] for label in select(labels, selection.patterns)]
     if selection.as_of is None and selection.generated:
         names = types_for(selection.patterns)
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
