@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
 
 from conformance import __version__
-from conformance.errors import ConformanceError
+from conformance.errors import ConformanceError, Defect
 from conformance.exit_status import ExitStatus
+from conformance.last_net import report_of
 
 COMMANDS = {
     "campaign": "Judge targets on millions of generated cases, on Spark.",
@@ -56,6 +58,10 @@ class Commands(click.Group):
             status = super().invoke(ctx)
         except KeyboardInterrupt:
             status = ExitStatus.INTERRUPTED
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Defect as error:
+            status = _unexpected(error)
         except ConformanceError as error:
             click.echo(f"conformance: {error}", err=True)
             status = error.exit_status
@@ -64,9 +70,18 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             status = ExitStatus.WRONG_INPUT
         except OSError as error:
-            click.echo(f"conformance: {error.filename or 'i/o'}: {error.strerror}", err=True)
+            click.echo(f"conformance: {error.filename or 'i/o'}: {error.strerror or error}", err=True)
             status = ExitStatus.WRONG_INPUT
+        except Exception as error:  # noqa: BLE001 - the last net
+            status = _unexpected(error)
         ctx.exit(status or ExitStatus.OK)
+
+
+def _unexpected(error: Exception) -> ExitStatus:
+    """Tell of an error that nobody expected, on a standard error that may be gone or full."""
+    with suppress(OSError):
+        click.echo(f"conformance: {report_of(error)}", err=True)
+    return ExitStatus.DEFECT
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -39,7 +39,7 @@ class MachineError(ConformanceError):
 class Defect(ConformanceError, AssertionError):
     """The suite contradicts itself: our fault, whatever the input."""
 
-    exit_status = ExitStatus.WRONG_INPUT
+    exit_status = ExitStatus.DEFECT
 
 
 class UsageError(UserError):

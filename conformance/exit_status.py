@@ -16,13 +16,21 @@ class ExitStatus(IntEnum):
     """The command line, a file or a vector is wrong, a selection matches no case, or the machine lacks something."""
     NOT_JUDGED = 3
     """A target could not be started, was judged on no case, or broke the protocol."""
+    DEFECT = 70
+    """The suite itself is wrong: an error that nobody expected."""
     INTERRUPTED = 130
 
 
-_PRECEDENCE = (ExitStatus.INTERRUPTED, ExitStatus.WRONG_INPUT, ExitStatus.NOT_JUDGED, ExitStatus.FAILED)
+_PRECEDENCE = (
+    ExitStatus.INTERRUPTED,
+    ExitStatus.DEFECT,
+    ExitStatus.WRONG_INPUT,
+    ExitStatus.NOT_JUDGED,
+    ExitStatus.FAILED,
+)
 
 
 def overall(reasons: Iterable[ExitStatus]) -> ExitStatus:
-    """The status for several reasons: 130 before 2 before 3 before 1, and 0 where there is none."""
+    """The status for several reasons: 130 before 70 before 2 before 3 before 1, and 0 where there is none."""
     given = set(reasons)
     return next((status for status in _PRECEDENCE if status in given), ExitStatus.OK)

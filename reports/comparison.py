@@ -71,7 +71,7 @@ def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
         results = msgspec.json.decode(path.read_bytes(), type=_File).results
     except OSError as error:
         raise FileError(path, error.strerror or str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FileError(path, f"this is not a report that --json wrote: {error}") from None
     return {(result.target, result.id): result for result in results}
 

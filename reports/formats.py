@@ -1,16 +1,19 @@
 """The formats of a report: a row each. `run` and `campaign` take their options from here, and write what is named.
 
-To add a format, write `reports/<module>.py` with a function `render(report) -> str`, and add its row to FORMATS.
+To add a format, write `reports/<module>.py` with a function `render(report)` that yields the text of the file piece by
+piece, and add its row to FORMATS.
 A renderer is imported when it is used: the command line needs only the names of the formats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
+
+from conformance.files import Outputs
 
 if TYPE_CHECKING:
     from conformance.cases.vector_files import Requirement
@@ -32,9 +35,9 @@ class Report:
 
 
 class _Renderer(Protocol):
-    """A module in `reports/` that makes the text of a file."""
+    """A module in `reports/` that makes the text of a file, in pieces."""
 
-    def render(self, report: Report) -> str: ...
+    def render(self, report: Report) -> Iterator[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,8 @@ class Format:
     module: str
     help: str
 
-    def text(self, report: Report) -> str:
-        """The text of the file."""
+    def pieces(self, report: Report) -> Iterator[str]:
+        """The text of the file, in pieces."""
         renderer = cast("_Renderer", import_module(f"conformance.reports.{self.module}"))
         return renderer.render(report)
 
@@ -58,14 +61,8 @@ FORMATS = (
 )
 
 
-def check_writable(files: Mapping[str, Path]) -> None:
-    """Find out before a run whether its reports can be written; `files` by the name of the format. Raises OSError."""
-    for path in files.values():
-        path.open("ab").close()
-
-
-def write_files(files: Mapping[str, Path], report: Report) -> None:
-    """Write the report in each format that `files` names. Raises OSError."""
+def write_files(files: Mapping[str, Path], report: Report, outputs: Outputs) -> None:
+    """Write the report in each format that `files` names; what goes wrong is kept in `outputs`."""
     for form in FORMATS:
         if form.name in files:
-            files[form.name].write_text(form.text(report), encoding="utf-8")
+            outputs.write(files[form.name], form.pieces(report))

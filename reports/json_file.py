@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
@@ -15,9 +16,9 @@ from conformance.reports.grouping import FailureGroup, grouped
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 
 
-def render(report: Report) -> str:
+def render(report: Report) -> Iterator[str]:
     """The text of the file."""
-    return msgspec.json.format(msgspec.json.encode(as_json(report)).decode(), indent=1) + "\n"
+    yield msgspec.json.format(msgspec.json.encode(as_json(report)).decode(), indent=1) + "\n"
 
 
 def as_json(report: Report) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
@@ -13,7 +13,7 @@ from conformance.reports.grouping import Section, section_of
 from conformance.running.results import Result, TargetRun
 
 
-def render(report: Report) -> str:
+def render(report: Report) -> Iterator[str]:
     """The text of the file."""
     xml = JUnitXml("kafka-conformance")
     for run in report.runs:
@@ -26,7 +26,7 @@ def render(report: Report) -> str:
             xml.add_testsuite(_suite(f"{run.name}: target", [_not_judged(run)]))
     if report.stale:
         xml.add_testsuite(_suite("known failures", [_stale(name, reason) for name, reason in report.stale]))
-    return bytes(xml.tostring()).decode("utf-8")  # type: ignore[no-untyped-call]
+    yield bytes(xml.tostring()).decode("utf-8")  # type: ignore[no-untyped-call]
 
 
 def _suite(name: str, cases: Sequence[TestCase]) -> TestSuite:

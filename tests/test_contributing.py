@@ -244,12 +244,14 @@ def a_report_format(copy):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from conformance.reports.formats import Report
 
 
-def render(report: Report) -> str:
+def render(report: Report) -> Iterator[str]:
     """The text of the file."""
-    return "".join(f"{run.name} {len(run.results)}\\n" for run in report.runs)
+    yield from (f"{run.name} {len(run.results)}\\n" for run in report.runs)
 ''',
     )
     copy.insert("reports/formats.py", '    Format("json"', '    Format("counts", "counts", "Write counts."),\n')

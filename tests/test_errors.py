@@ -3,12 +3,12 @@
 import pytest
 
 from conformance.codec import UnknownType
-from conformance.errors import ConformanceError, FileError, UsageError
+from conformance.errors import ConformanceError, Defect, FileError, UsageError
 from conformance.exit_status import ExitStatus, overall
 from conformance.targets.resolve import UnknownTarget
 from conformance.targets.session import CannotStart
 
-OK, FAILED, WRONG_INPUT, NOT_JUDGED, INTERRUPTED = ExitStatus
+OK, FAILED, WRONG_INPUT, NOT_JUDGED, DEFECT, INTERRUPTED = ExitStatus
 
 
 @pytest.mark.parametrize(
@@ -18,15 +18,16 @@ OK, FAILED, WRONG_INPUT, NOT_JUDGED, INTERRUPTED = ExitStatus
         ([FAILED], FAILED),
         ([FAILED, NOT_JUDGED], NOT_JUDGED),
         ([NOT_JUDGED, WRONG_INPUT, FAILED], WRONG_INPUT),
-        ([WRONG_INPUT, INTERRUPTED], INTERRUPTED),
+        ([WRONG_INPUT, DEFECT], DEFECT),
+        ([WRONG_INPUT, DEFECT, INTERRUPTED], INTERRUPTED),
     ],
 )
-def test_of_several_reasons_2_wins_before_3_before_1_and_an_interrupt_before_all(reasons, status):
+def test_of_several_reasons_70_wins_before_2_and_2_wins_before_3_before_1_and_an_interrupt_before_all(reasons, status):
     assert overall(reasons) is status
 
 
 def test_the_statuses_are_the_numbers_of_the_contract():
-    assert [int(status) for status in ExitStatus] == [0, 1, 2, 3, 130]
+    assert [int(status) for status in ExitStatus] == [0, 1, 2, 3, 70, 130]
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,7 @@ def test_the_statuses_are_the_numbers_of_the_contract():
         (UnknownTarget("wrong"), WRONG_INPUT),
         (UnknownType("wrong"), WRONG_INPUT),
         (CannotStart("wrong"), NOT_JUDGED),
+        (Defect("wrong"), DEFECT),
     ],
 )
 def test_every_error_has_the_common_base_and_an_exit_status(error, status):

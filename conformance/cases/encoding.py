@@ -66,11 +66,13 @@ def refusal(wire: codec.Wire, value: Value) -> Refuses | AnyOf:
 
 def _mended(wire: codec.Wire, value: Value) -> Iterable[Value]:
     if wire.name == "TAGGED_FIELDS":
+        if any("tag" not in entry for entry in value):
+            return ()
         by_tag: dict[int, list[Value]] = {}
         for entry in value:
             by_tag.setdefault(entry["tag"], []).append(entry)
         return product(*(by_tag[tag] for tag in sorted(by_tag)))
-    return ({**value, "attributes": 0},) if wire.name == "RECORD" and value["attributes"] else ()
+    return ({**value, "attributes": 0},) if wire.name == "RECORD" and value.get("attributes") else ()
 
 
 def is_free(wire: codec.Wire) -> bool:

@@ -98,6 +98,8 @@ def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog
     """
     if wire.name == "MESSAGE_SET":
         return _set_case(identity, asked, catalog)
+    if wire.name == "LOG":
+        raise NotAsked("an encoder is asked for a RECORD_BATCH or a MESSAGE_SET, not for a LOG")
     value = wire.notation.parse(asked)
     data: bytes | None = None
     expect: Expectation

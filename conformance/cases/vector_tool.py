@@ -20,6 +20,7 @@ from conformance.cases.vector_files import Vector, hex_pieces, read_requirements
 from conformance.cases.yaml_files import misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError
+from conformance.files import replace_text
 
 # --- check --------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ def fix(path: Path) -> bool:
     _round_trip().dump(document, stream)
     after = stream.getvalue()
     if after != before:
-        path.write_text(after, encoding="utf-8")
+        replace_text(path, after)
     return after != before
 
 

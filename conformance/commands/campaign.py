@@ -18,7 +18,13 @@ from conformance.targets.session import Allowance
 
 @click.command("campaign")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option("--cases", type=click.IntRange(1), required=True, metavar="N", help="Generated cases, over all types.")
+@click.option(
+    "--cases",
+    type=click.IntRange(1, 10**9),
+    required=True,
+    metavar="N",
+    help="Generated cases, over all types.",
+)
 @shared.seed
 @click.option(
     "--out",

@@ -18,6 +18,7 @@ from conformance.definitions.files import DefinitionError
 from conformance.definitions.findings import Finding
 from conformance.definitions.lint import lint
 from conformance.exit_status import ExitStatus
+from conformance.files import check_writable, replace_text
 
 
 @click.command("lint")
@@ -32,13 +33,14 @@ def command(path: Path, against: Path | None, *, fail_on: str, strict: bool, jso
     PATH and OLD are a folder, a file, or a jar, wheel or zip.
     Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or no definitions.
     """
+    check_writable([json_file] if json_file else [])
     try:
         findings = levels(lint(path, against))
     except DefinitionError as error:
         click.echo("\n".join(f"conformance: {finding}" for finding in error.findings), err=True)
         return error.exit_status
     if json_file:
-        json_file.write_text(json.dumps(as_json(findings), indent=1) + "\n", encoding="utf-8")
+        replace_text(json_file, json.dumps(as_json(findings), indent=1) + "\n")
     for finding, level in findings:
         click.echo(finding.text(level))
     click.echo(summary(findings))

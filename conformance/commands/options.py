@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 import signal
@@ -33,9 +34,16 @@ def _seed(_: click.Context, __: click.Parameter, text: str) -> int:
     """A seed as it was given, or one at random. Raises UsageError."""
     if text == "random":
         return secrets.randbelow(1 << 32)
-    if not text.isdigit():
-        raise UsageError("--seed", f"expected a number or random, found {text[:40]!r}")
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise UsageError("--seed", f"expected a number or random, at most 18 digits, found {text[:40]!r}")
     return int(text)
+
+
+def _seconds(_: click.Context, __: click.Parameter, number: float) -> float:
+    """A span of time; a range of click's lets NaN pass. Raises UsageError."""
+    if math.isnan(number):
+        raise UsageError("--timeout", "expected a number of seconds, found nan")
+    return number
 
 
 def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -65,11 +73,16 @@ seed = click.option(
     help="The seed of the generated cases.",
 )
 timeout = click.option(
-    "--timeout", type=click.FloatRange(0.05, 3600), default=5.0, show_default=True, help="Seconds for an answer."
+    "--timeout",
+    type=click.FloatRange(0.05, 3600),
+    default=5.0,
+    show_default=True,
+    callback=_seconds,
+    help="Seconds for an answer.",
 )
 memory = click.option(
     "--memory",
-    type=click.IntRange(16),
+    type=click.IntRange(16, 1 << 24),
     default=1024,
     show_default=True,
     callback=mebibytes,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
-from conformance.cases.model import Case, NotAsked, Op
+from conformance.cases.model import Case, NotAsked, Op, Request
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.notation import NotationError
 from conformance.commands.options import bytes_of
 from conformance.errors import UsageError
+from conformance.json_text import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +37,35 @@ def own_case(given: OwnCase, catalog: Catalog) -> Case:
     wire = catalog.types.wire(name)
     path = rest[1:] if rest.startswith("@") else ""
     if given.op == "decode":
-        data = Path(path).read_bytes() if path else bytes_of(rest, "--case")
+        data = _content(path) if path else bytes_of(rest, "--case")
         return ad_hoc_case("decode", wire, {"hex": data.hex()}, catalog, origin=path)
     if given.op in WHOLE_LOG and name != "LOG":
         raise UsageError("--case", f"{given.op} is asked of a LOG, not of {name}")
-    return _from_json(given.op, wire, Path(path).read_bytes() if path else rest.encode(), catalog, path)
+    text = _content(path) if path else rest.encode("utf-8", "surrogatepass")
+    return _from_json(given.op, wire, text, catalog, path)
+
+
+def _content(path: str) -> bytes:
+    """The bytes of a file. Raises UsageError or OSError."""
+    if "\0" in path:
+        raise UsageError("--case", "the name of a file has no NUL byte")
+    return Path(path).read_bytes()
 
 
 def _from_json(op: Op, wire: codec.Wire, text: bytes, catalog: Catalog, path: str) -> Case:
     try:
-        asked = msgspec.json.decode(text)
-        parts = asked if op in WHOLE_LOG or wire.name == "MESSAGE_SET" else {"value": asked}
-        return ad_hoc_case(op, wire, parts, catalog, origin=path)
+        return ad_hoc_case(op, wire, _parts(op, wire, read_json(text)), catalog, origin=path)
     except NotAsked as error:
         raise UsageError("--case", f"no target is asked this: {error}") from None
-    except (msgspec.DecodeError, NotationError) as error:
+    except ValueError as error:
         what = f"a {op} request" if op in WHOLE_LOG else f"a value of {wire.name}"
         raise UsageError("--case", f"not {what}: {error}") from None
+
+
+def _parts(op: Op, wire: codec.Wire, asked: object) -> Request:
+    """The parts of the request that the user's JSON asks for. Raises NotationError."""
+    if op not in WHOLE_LOG and wire.name != "MESSAGE_SET":
+        return {"value": asked}
+    if not isinstance(asked, dict):
+        raise NotationError(f"expected an object, found {asked!r:.40}")
+    return asked

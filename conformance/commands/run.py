@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +18,12 @@ from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import UsageError, UserError
 from conformance.exit_status import ExitStatus
+from conformance.files import Outputs, check_folder, check_writable
 from conformance.reports.console import open_console, progress_bar
-from conformance.reports.formats import Report, check_writable, write_files
+from conformance.reports.formats import Report, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.executor import judge_target
-from conformance.running.known_failures import Known, read_known, stale, updated, write_known
+from conformance.running.known_failures import Known, known_text, read_known, stale, updated
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.running.saving import save_all
@@ -48,6 +50,8 @@ class RunOptions:
     save_failures: Path | None
     files: Mapping[str, Path]
     """The report files, by the name of the format."""
+    outputs: Outputs
+    """Writes all files at the end; it knows those that nobody else may change until then."""
     quiet: bool
 
 
@@ -66,7 +70,12 @@ class RunOptions:
 @shared.vectors
 @click.option("--as-of", metavar="VERSION", help="Only the cases that this release of the suite had.")
 @click.option(
-    "--generated", type=click.IntRange(0), default=200, show_default=True, metavar="N", help="Generated cases per type."
+    "--generated",
+    type=click.IntRange(0, 1_000_000),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Generated cases per type.",
 )
 @shared.seed
 @click.option(
@@ -109,6 +118,8 @@ def _options(given: dict[str, Any]) -> RunOptions:
     allowance = Allowance(timeout=given["timeout"], memory=given["memory"])
     names = dict.fromkeys(given["targets"])
     targets = tuple(target_spec(name, given["python"], allowance, given["jobs"]) for name in names)
+    # Before the known failures are read: what is then written follows from them.
+    outputs = Outputs(filter(None, [given["known_failures"]]), given["save_failures"])
     known = _known(given["known_failures"], update=given["update_known_failures"])
     return RunOptions(
         targets,
@@ -126,6 +137,7 @@ def _options(given: dict[str, Any]) -> RunOptions:
         given["update_known_failures"],
         given["save_failures"],
         given["files"],
+        outputs,
         given["quiet"],
     )
 
@@ -146,27 +158,48 @@ def run_targets(options: RunOptions) -> ExitStatus:
     """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
     catalog = read_catalog(options.vectors, options.selection.messages)
     runs: list[TargetRun] = []
-    interrupted = _judge(options, catalog, runs)
+    try:
+        interrupted = _judge(options, catalog, runs)
+    except Exception as error:
+        if runs:
+            runs[-1].problem = f"stopped by a defect of the suite: {type(error).__name__}"
+            with suppress(Exception):  # the defect is told of, whatever else goes wrong
+                _report(options, catalog, runs)
+        raise
+    status = _report(options, catalog, runs)
+    return ExitStatus.INTERRUPTED if interrupted else status
+
+
+def _check_outputs(options: RunOptions) -> None:
+    """Try every file that is written at the end. Raises OSError."""
+    updated_file = options.known_failures if options.update_known_failures else None
+    check_writable([*options.files.values(), *filter(None, [updated_file])])
     if options.save_failures is not None:
-        save_all(runs, options.save_failures)
-    known = options.policy.known
+        check_folder(options.save_failures)
+
+
+def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) -> ExitStatus:
+    """Write the files that are asked for and print the text; what they come to."""
+    outputs, known = options.outputs, options.policy.known
+    if options.save_failures is not None:
+        save_all(runs, options.save_failures, outputs)
     old = stale(known, catalog.cases, [result for run in runs for result in run.results])
-    if options.update_known_failures and options.known_failures is not None:
-        _update_known(options.known_failures, known, runs, [entry for entry, _ in old])
+    is_updated = options.update_known_failures and _update_known(options, runs, [entry for entry, _ in old])
+    if is_updated:
         old = []
     console = open_console()
     # Files first: whoever reads the text may have gone.
-    write_files(
-        options.files,
-        Report(runs, options.selection.seed, [(entry.id, why) for entry, why in old], catalog.requirements),
-    )
+    told = [(entry.id, why) for entry, why in old]
+    write_files(options.files, Report(runs, options.selection.seed, told, catalog.requirements), outputs)
     for run in runs:
         console.print(target_summary(run) if options.quiet else target_report(run, catalog.requirements), crop=False)
-    if options.update_known_failures:
+    if is_updated:
         console.print(f"{options.known_failures}: updated", markup=False, soft_wrap=True)
     for entry, why in old:
         console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False, soft_wrap=True)
-    return ExitStatus.INTERRUPTED if interrupted else status_of(runs, stale_entries=bool(old))
+    for problem in outputs.problems:
+        open_console(err=True).print(f"conformance: {problem}", markup=False, soft_wrap=True)
+    return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs, stale_entries=bool(old))
 
 
 def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
@@ -187,7 +220,7 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool
     Raises UsageError, UnknownType or OSError before anything runs.
     """
     cases = _cases(options, catalog)
-    check_writable(options.files)
+    _check_outputs(options)
     try:
         with progress_bar(open_console(err=True)) as progress:
             for target in options.targets:
@@ -203,8 +236,12 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool
     return False
 
 
-def _update_known(path: Path, known: Sequence[Known], runs: Sequence[TargetRun], gone: Sequence[Known]) -> None:
-    """Write the list anew, and take what it now names as known."""
-    write_known(path, updated(known, [result for run in runs for result in run.results], gone))
+def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> bool:
+    """Write the list anew, and take what it now names as known; whether it went well."""
+    assert options.known_failures is not None
+    entries = updated(options.policy.known, [result for run in runs for result in run.results], gone)
+    if not options.outputs.write(options.known_failures, [known_text(entries)]):
+        return False
     for run in runs:
         run.results[:] = [replace(result, known=True) if result.counts else result for result in run.results]
+    return True

@@ -25,7 +25,7 @@ from conformance.reports.console import open_console
 )
 @click.option(
     "--split-size",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1 << 24),
     default=256,
     show_default=True,
     metavar="MIB",

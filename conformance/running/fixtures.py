@@ -22,6 +22,8 @@ from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compression import CODECS
+from conformance.files import replacing
+from conformance.json_text import read_json
 
 MANIFEST = "manifest.json"
 SUITE = "kafka-conformance"
@@ -143,14 +145,15 @@ def write_fixtures(folder: Path) -> int:
         path.write_bytes(fixture.data)
     for name in sorted(stale):
         _remove(folder / name)
-    _replace(folder / MANIFEST, manifest(everything))
+    with replacing(folder / MANIFEST) as stream:
+        stream.write(manifest(everything))
     return len(everything)
 
 
 def _listed(path: Path) -> set[str]:
     """The paths in the manifest of an earlier run; empty without a manifest."""
     try:
-        read = json.loads(path.read_bytes())
+        read: Any = read_json(path.read_bytes())
         if read["suite"] == SUITE:
             return {entry["path"] for entry in read["fixtures"] if _OURS.match(entry["path"])}
     except FileNotFoundError:
@@ -165,10 +168,3 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
     with suppress(OSError):
         path.parent.rmdir()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put a file in place in one step."""
-    new = path.with_name(path.name + ".new")
-    new.write_bytes(data)
-    new.replace(path)

@@ -93,11 +93,10 @@ def _problem(row: Row) -> str:
     return ""
 
 
-def write_known(path: Path, entries: Sequence[Known]) -> None:
-    """Write the file anew. Raises OSError."""
+def known_text(entries: Sequence[Known]) -> str:
+    """The text of a file of these entries."""
     rows = [{"id": entry.id, "reason": entry.reason, **_narrowing(entry)} for entry in entries]
-    text = yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
-    path.write_text(text, encoding="utf-8")
+    return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
 
 
 def _narrowing(entry: Known) -> dict[str, object]:

@@ -25,6 +25,7 @@ from conformance.cases.operations import parts_of
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
 from conformance.errors import Defect
+from conformance.files import Outputs
 from conformance.running.results import Shrunk, TargetRun
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.visibility import VIEW
@@ -33,17 +34,19 @@ _LONGEST_TYPE = 100
 """Characters of a type in the name of a file; a type of arrays of arrays can be of any length."""
 
 
-def save_all(runs: Sequence[TargetRun], folder: Path) -> list[Path]:
-    """Write one vector file for each distinct failure; the paths of the files. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+def save_all(runs: Sequence[TargetRun], folder: Path, outputs: Outputs) -> list[Path]:
+    """Write one vector file for each distinct failure; the paths of those written.
+
+    What goes wrong is kept in `outputs`.
+    """
     paths = []
     for run in runs:
         for shrunk in run.shrunk:
             vector = as_vector(shrunk)
             if vector is not None:
                 path = folder / _file_name(shrunk.result.case)
-                path.write_text(_text(vector, shrunk, run.name), encoding="utf-8")
-                paths.append(path)
+                if outputs.write(path, [_text(vector, shrunk, run.name)]):
+                    paths.append(path)
     return paths
 
 

@@ -89,7 +89,8 @@ def _share(wire: codec.Wire, count: int) -> int:
     return -(-count // (_OF_MESSAGES * versions))
 
 
-_ID = re.compile(r"gen/(\d+)/([A-Z0-9_<>]+|MESSAGE<\w+,\d+>)/(\d+)/(\d+)(:encode|:skewed)?\Z")
+_NUMBER = "([0-9]{1,18})"
+_ID = re.compile(rf"gen/{_NUMBER}/([A-Z0-9_<>]+|MESSAGE<\w+,[0-9]+>)/{_NUMBER}/{_NUMBER}(:encode|:skewed)?\Z")
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:

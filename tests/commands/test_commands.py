@@ -51,6 +51,33 @@ WRONG_USAGE = {
     ),
     "fetch without a log": (["run", "reference", "--op", "read", "--case", "LOG:{}"], "a read request has hex"),
     "fetch that is no JSON": (["run", "reference", "--op", "read", "--case", "LOG:00"], "read request"),
+    "fetch that is a number": (
+        ["run", "reference", "--op", "read", "--case", "LOG:5"],
+        "read request: expected an object",
+    ),
+    "message set that is a number": (
+        ["run", "reference", "--op", "encode", "--case", "MESSAGE_SET:5"],
+        "MESSAGE_SET: expected an object",
+    ),
+    "log to encode": (["run", "reference", "--op", "encode", "--case", "LOG:{}"], "not for a LOG"),
+    "value nested too deeply": (
+        ["run", "reference", "--op", "encode", "--case", "INT32:" + "[" * 50_000],
+        "nested more than 128 deep",
+    ),
+    "seed of another script": (["run", "reference", "--seed", "²"], "--seed: expected a number"),
+    "seed of 5,000 digits": (
+        ["run", "reference", "--seed", "9" * 5000],
+        "at most 18 digits",
+    ),
+    "timeout that is not a number": (["run", "reference", "--timeout", "nan"], "--timeout: expected a number"),
+    "report in a folder that is not there": (["run", "reference", "--json", "nowhere/r.json"], "nowhere/r.json"),
+    "report that is a folder": (["run", "reference", "--junit", "."], ".: it is a folder"),
+    "known failures to be written where no folder is": (
+        ["run", "reference", "--update-known-failures", "--known-failures", "nowhere/k.yaml"],
+        "nowhere/k.yaml",
+    ),
+    "failures to be saved in a file": (["run", "reference", "--save-failures", "bad.yaml"], "bad.yaml"),
+    "findings in a folder that is not there": (["lint", ".", "--json", "nowhere/r.json"], "nowhere/r.json"),
     "conversion that nobody is asked for": (
         ["run", "reference", "--op", "convert", "--case", 'LOG:{"hex": "00", "magic": 1}'],
         "cut entry",
@@ -213,6 +240,36 @@ def test_known_failures_are_written_and_then_excuse_what_they_name(wrong):
     assert conformance(*arguments, cwd=wrong).returncode == 0
     (wrong / "wrong.py").write_text(WRONG_VARINT.replace("127) << shift", "127) << 0"))
     assert conformance(*arguments, cwd=wrong).returncode == 1
+
+
+STOPS_AFTER_8_KIB = ["bash", "-c", 'ulimit -f 8; exec "$@"', "-"]
+"""Before a command line: what the command writes beyond 8 KiB fails, as on a full disk."""
+
+
+def test_a_full_disk_destroys_no_file_and_the_text_still_comes(wrong):
+    arguments = ["run", "module:./wrong.py", "--select", "type:VARINT", "--known-failures", "k.yaml"]
+    before = "".join(f"- {{id: gen/9/INT8/0/{number}, reason: kept}}\n" for number in range(1000))
+    (wrong / "k.yaml").write_text(before)
+    files = ["--update-known-failures", "--json", "r.json", "--junit", "r.xml"]
+    command = [*STOPS_AFTER_8_KIB, sys.executable, "-m", "conformance", *arguments, *files]
+    done = subprocess.run(command, cwd=wrong, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert "varint/six-bytes" in text(done.stdout)
+    assert sorted(line.split(":")[1] for line in text(done.stderr).splitlines()) == [" k.yaml", " r.json", " r.xml"]
+    assert (wrong / "k.yaml").read_text() == before
+    assert sorted(path.name for path in wrong.iterdir() if path.is_file()) == ["k.yaml", "wrong.py"]
+
+
+def test_known_failures_that_someone_changes_during_the_run_are_left_and_told_of(wrong):
+    (wrong / "k.yaml").write_text("[]\n")
+    source = (wrong / "wrong.py").read_text()
+    (wrong / "wrong.py").write_text(source + "\nopen('k.yaml', 'a').write('# from an editor\\n')\n")
+    arguments = ["run", "module:./wrong.py", "--select", "type:VARINT", "--known-failures", "k.yaml"]
+    done = conformance(*arguments, "--update-known-failures", "--jobs", "1", cwd=wrong)
+    assert done.returncode == 2
+    assert "k.yaml: someone changed it during the run" in text(done.stderr)
+    assert "varint/six-bytes" in text(done.stdout)
+    assert "varint" not in (wrong / "k.yaml").read_text()
 
 
 def test_a_known_failure_that_passes_is_stale_and_fails_the_run(wrong):

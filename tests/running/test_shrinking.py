@@ -18,6 +18,7 @@ from conformance.cases.model import Accepted, Case, CaseKind, Kind, Refused, Ref
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.notation import NotationError
+from conformance.files import Outputs
 from conformance.judging.judge import judge
 from conformance.running import shrinking
 from conformance.running.examiner import Examiner
@@ -83,7 +84,7 @@ def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_i
     assert sizes
     assert min(sizes) <= 2 * PLANTED[name][1]
     assert all(found.result.failed for found in record.shrunk)
-    paths = save_all([record], tmp_path)
+    paths = save_all([record], tmp_path, Outputs())
     assert len(paths) == len(record.shrunk)
     for path in paths:
         assert list(check(path)) == []
@@ -139,7 +140,7 @@ def test_a_defect_in_dealing_with_logs_shrinks_and_is_saved_as_a_vector_that_sho
     assert {case.op for case in cases} == {kind.lower()}
     sizes = [len(case.request["batches"] if case.data is None else case.data) for case in cases]
     assert min(sizes) <= 2 * smallest
-    for path in save_all([record], tmp_path):
+    for path in save_all([record], tmp_path, Outputs()):
         assert list(check(path)) == []
         (vector,) = read_vectors(path)
         (case,) = make_cases(vector, catalog.requirements)
@@ -204,7 +205,7 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     assert isinstance(case.expect, WritesAs)
     result = Result("t", case, Refused("other"), Verdict(Kind.FAIL), "must")
     assert as_vector(Shrunk(result, 1, case.id)) is None
-    assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path) == []
+    assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs()) == []
 
 
 def shrunk_failure(type, digest):
@@ -219,12 +220,12 @@ NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90
 
 @pytest.mark.parametrize("type", ["INT8", "ARRAY<COMPACT_ARRAY<INT8>>", "MESSAGE<FetchRequest,12>", NESTED])
 def test_the_name_of_a_saved_file_is_safe_whatever_the_type(type, tmp_path):
-    (path,) = save_all([TargetRun("t", shrunk=[shrunk_failure(type, "0123456789ab")])], tmp_path)
+    (path,) = save_all([TargetRun("t", shrunk=[shrunk_failure(type, "0123456789ab")])], tmp_path, Outputs())
     assert re.fullmatch(r"[A-Za-z0-9-]{1,150}-decode-0123456789ab\.yaml", path.name)
 
 
 @pytest.mark.parametrize("target", ["command:a\n- id: x/y", "command:\udcff", "command:\x1b[31m é"])
 def test_the_name_of_a_target_stays_within_the_comment_of_a_saved_file(target, tmp_path):
-    (path,) = save_all([TargetRun(target, shrunk=[shrunk_failure("INT8", "0123456789ab")])], tmp_path)
+    (path,) = save_all([TargetRun(target, shrunk=[shrunk_failure("INT8", "0123456789ab")])], tmp_path, Outputs())
     (vector,) = yaml.safe_load(path.read_text(encoding="ascii"))
     assert vector["id"] == "bytes/INT8/0123456789ab"

@@ -19,6 +19,7 @@ from rich.console import Console
 from conformance.cases.catalog import read_catalog
 from conformance.errors import FileError
 from conformance.exit_status import ExitStatus
+from conformance.files import Outputs, check_folder, check_writable
 from conformance.pipeline.audit.findings import NOTE
 from conformance.pipeline.audit.job import FINDINGS, AuditRules, AuditTables, audit, write
 from conformance.pipeline.audit.segments import Segment, find_segments
@@ -34,6 +35,7 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
     """
     segments = find_segments(options.paths)
     _check_unused(options.out)
+    _check_outputs(options)
     levels = {row.id: row.level for row in read_catalog(()).requirements.values()}
     rules = AuditRules(levels, options.split_size, options.uncompacted)
     size = sum(segment.size for segment in segments)
@@ -43,10 +45,13 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
             report = _report(_audit_and_write(spark, segments, rules, options.out))
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
+    outputs = Outputs()
     if options.summary_file is not None:
-        options.summary_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        outputs.write(options.summary_file, [json.dumps(report, indent=1) + "\n"])
     console.print(as_text(report, options.out, quiet=options.quiet), crop=False)
-    return exit_status(report, options.fail_on)
+    for problem in outputs.problems:
+        errors.print(f"conformance: {problem}", markup=False, soft_wrap=True)
+    return ExitStatus.WRONG_INPUT if outputs.problems else exit_status(report, options.fail_on)
 
 
 def _check_unused(out: str) -> None:
@@ -56,6 +61,14 @@ def _check_unused(out: str) -> None:
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or os.listdir(folder)):  # noqa: PTH208 - its names, not paths
         raise FileError(out, "there is something already; expected a new or an empty folder")
+
+
+def _check_outputs(options: ScanOptions) -> None:
+    """Try what is written at the end, but for what a URI names. Raises OSError."""
+    if "://" not in options.out:
+        check_folder(Path(options.out))
+    if options.summary_file is not None:
+        check_writable([options.summary_file])
 
 
 def _audit_and_write(spark: SparkSession, segments: Sequence[Segment], rules: AuditRules, out: str) -> AuditTables:

@@ -16,13 +16,14 @@ from conformance.cases.model import Case
 from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
 from conformance.exit_status import ExitStatus
+from conformance.files import Outputs, check_writable
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.job import JobFailed, judge_slices
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.summary import Summary
 from conformance.pipeline.options import CampaignOptions
-from conformance.reports.formats import Report, check_writable, write_files
+from conformance.reports.formats import Report, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import MOST
@@ -40,7 +41,8 @@ def run_campaign(options: CampaignOptions, console: Console, errors: Console) ->
     files = options.files or {}
     catalog = read_catalog(messages=options.messages)
     campaign = _campaign(options, catalog)
-    check_writable(files)
+    check_writable(files.values())
+    outputs = Outputs()
     store = Store(options.out.absolute())  # executors have a working folder of their own
     with store.opened(campaign):
         work = Task(campaign, store, catalog.requirements, {})
@@ -48,13 +50,17 @@ def run_campaign(options: CampaignOptions, console: Console, errors: Console) ->
         for run in runs:
             _meet(run, work, catalog)
         is_startable = not any(run.problem for run in runs)
-        is_whole = not is_startable or _fill(runs, Summary(work, catalog, options.policy), options, errors)
-    write_files(files, Report(runs, campaign.seed, requirements=catalog.requirements))
+        is_whole = not is_startable or _fill(runs, Summary(work, catalog, options.policy, outputs), options, errors)
+    write_files(files, Report(runs, campaign.seed, requirements=catalog.requirements), outputs)
     for run in runs:
         _print(run, console, catalog, quiet=options.quiet)
     if store.complete:
         console.print(f"tables and vectors: {store.folder}", markup=False, soft_wrap=True)
-    return status_of(runs) if is_whole else ExitStatus.INTERRUPTED
+    for problem in outputs.problems:
+        errors.print(f"conformance: {problem}", markup=False, soft_wrap=True)
+    if not is_whole:
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs)
 
 
 def _fill(runs: list[TargetRun], summary: Summary, options: CampaignOptions, errors: Console) -> bool:

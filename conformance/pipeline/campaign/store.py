@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import FileError
+from conformance.json_text import read_json
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.tables import merge_slices
 
@@ -76,18 +78,31 @@ class Store:
     def _check_identity(self, campaign: Campaign) -> None:
         """Write down what the campaign is, or compare it with what is written. Raises FileError."""
         wanted = campaign.identity()
-        text = self.manifest.read_text(encoding="utf-8")
+        text = self.manifest.read_text(encoding="utf-8", errors="replace")
         if not text:
-            self.manifest.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+            self._write_manifest(json.dumps(wanted, indent=1) + "\n")
             return
         try:
-            written = json.loads(text)
+            written = read_json(text.encode())
         except ValueError:
-            raise FileError(self.manifest, "not the JSON that a campaign writes") from None
+            written = None
+        if not isinstance(written, dict):
+            raise FileError(self.manifest, "not the JSON that a campaign writes")
         for name, value in wanted.items():
             if written.get(name) != value:
                 was, now = (json.dumps(entry)[:60] for entry in (written.get(name), value))
                 raise FileError(self.folder, f"another campaign was begun here: {name} was {was}, and is {now} now")
+
+    def _write_manifest(self, text: str) -> None:
+        """Write the manifest whole, or leave it empty. Raises OSError.
+
+        It is not put in the place of the old file: that is the one which is locked.
+        """
+        try:
+            self.manifest.write_text(text, encoding="utf-8")
+        except OSError:
+            os.truncate(self.manifest, 0)
+            raise
 
     def path_of(self, number: int) -> Path:
         """The file of a slice."""

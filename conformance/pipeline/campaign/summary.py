@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from conformance.cases.catalog import Catalog
+from conformance.files import Outputs
 from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.rows import Rebuilder
@@ -35,6 +36,7 @@ class Summary:
     work: Task
     catalog: Catalog
     policy: FailurePolicy
+    outputs: Outputs
 
     def of_unfinished(self, runs: Sequence[TargetRun]) -> None:
         """Give the runs what the slices that are done show; nothing is shrunk. Raises OSError."""
@@ -52,6 +54,7 @@ class Summary:
         rows = [cluster.row(target) for target, several in failures.by_target.items() for cluster in several]
         write(store.clusters, rows, CLUSTERS)
         shutil.rmtree(store.vectors, ignore_errors=True)
+        store.vectors.mkdir()
         try:
             with progress_bar(errors) as progress:
                 for run in runs:
@@ -59,7 +62,7 @@ class Summary:
         except KeyboardInterrupt:
             return False
         finally:
-            save_all(runs, store.vectors)
+            save_all(runs, store.vectors, self.outputs)
         return True
 
     def _fill(self, store: Store, runs: Sequence[TargetRun]) -> Clusters:

@@ -6,10 +6,7 @@ into place commits the slice; so a slice counts once, however often and wherever
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from conformance.files import replacing
 from conformance.pipeline.campaign.rows import Row, SliceRows
 
 _TEXT = pa.string()
@@ -79,19 +77,6 @@ def commit(rows: SliceRows, path: Path) -> None:
     table = pa.Table.from_pylist([{"counts": rows.counts(), "failures": rows.failures}], _SLICE)
     with replacing(path) as fresh:
         pq.write_table(table, fresh, compression="zstd")
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, which is renamed to `path` at the end, and removed after an error. Raises OSError."""
-    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        yield fresh
-        with fresh.open("rb") as written:
-            os.fsync(written.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 # --- of a whole campaign ------------------------------------------------------------------------------

@@ -101,6 +101,8 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
         (["logs", "--out", "logs"], "logs: there is something already"),
         (["empty", "--out", "new"], "empty: there is no segment"),
         (["logs", "--out", "new", "--conf", "x"], "--conf: expected KEY=VALUE"),
+        (["logs", "--out", "new", "--json", "nowhere/found.json"], "nowhere/found.json: No such file"),
+        (["logs", "--out", "/dev/null/new"], "/dev/null/new: Not a directory"),
     ],
 )
 def test_bad_input_gets_one_error_and_status_2_before_spark_is_started(tmp_path, monkeypatch, arguments, said):

@@ -283,6 +283,29 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.parametrize("text", ["[]", "5", "null", "{", "[" * 50_000, "\0"])
+def test_a_manifest_that_no_campaign_wrote_is_one_error(tmp_path, text):
+    (tmp_path / "campaign.json").write_text(text)
+    with pytest.raises(FileError, match="not the JSON that a campaign writes"):
+        Store(tmp_path).opened(Campaign(("t",), INTEGERS, 1)).__enter__()
+    assert (tmp_path / "campaign.json").read_text() == text
+
+
+def test_a_manifest_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    def full(path, text, encoding):
+        with path.open("w", encoding=encoding) as stream:
+            stream.write(text[:20])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    campaign = Campaign(("t",), INTEGERS, 1)
+    with pytest.raises(OSError, match="No space"):
+        Store(tmp_path).opened(campaign).__enter__()
+    monkeypatch.undo()
+    with Store(tmp_path).opened(campaign):
+        assert json.loads((tmp_path / "campaign.json").read_text())["cases"] == 1
+
+
 def test_a_second_process_is_refused_while_a_campaign_runs(tmp_path):
     campaign = Campaign(("t",), INTEGERS, 1)
     with (

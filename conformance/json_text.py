@@ -1,0 +1,49 @@
+"""JSON of strangers, read so that nothing in it can exhaust the stack or the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+import msgspec
+
+DEEPEST = 128
+"""Objects and lists within one another, at most; a message's structures go 32 deep."""
+MOST_VALUES = 2_000_000
+"""Values in one text, at most. The largest answer that a case calls for has 400,000."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+def read_json(text: bytes) -> object:
+    """What a text of JSON holds. Raises ValueError with what is wrong with it."""
+    # No value stands without a comma before it, a bracket around it or a colon between; those in strings count too.
+    brackets = text.count(b"[") + text.count(b"{")
+    if brackets + text.count(b",") > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    try:
+        given: object = _decode(text)
+    except RecursionError:
+        raise too_deep() from None
+    if brackets > DEEPEST and is_deep(given):
+        raise too_deep()
+    return given
+
+
+def too_deep() -> ValueError:
+    """The error for a text that is nested too deeply."""
+    return ValueError(f"objects and lists are nested more than {DEEPEST} deep")
+
+
+def is_deep(given: object) -> bool:
+    """Whether objects and lists stand in one another beyond what is allowed."""
+    level: list[object] = [given]
+    for _ in range(DEEPEST):
+        level = [child for child in chain.from_iterable(map(_inner, level)) if isinstance(child, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def _inner(node: object) -> Iterable[object]:
+    return node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()

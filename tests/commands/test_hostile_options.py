@@ -1,0 +1,143 @@
+"""Options and cases as an attacker, or a slip of the hand, would give them: an error of the user's, or a value."""
+
+import json
+import math
+from contextlib import suppress
+from importlib import import_module
+
+import click
+import pytest
+
+from conformance.cases.catalog import read_catalog
+from conformance.cases.model import Case
+from conformance.cli import COMMANDS
+from conformance.commands.own_case import OwnCase, own_case
+from conformance.errors import UserError
+
+NUMBERS = [
+    *(
+        "",
+        " ",
+        "-1",
+        "0",
+        "1",
+        "²",
+        "٣",
+        "½",
+        "∞",
+        "nan",
+        "-nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "1e-400",
+        "0x10",
+        "1_0",
+        "5.5",
+    ),
+    *("9" * 25, "9" * 5000, "-" + "9" * 5000, "random", "\ud800", "\0", "1\n", "[1]", "None"),
+]
+
+
+OPTIONS = [
+    pytest.param(option, id=f"{name} {option.opts[0]}")
+    for name in COMMANDS
+    for option in import_module(f"conformance.commands.{name}").command.params
+    if (isinstance(option, click.Option) and (option.name == "seed" or isinstance(option.type, click.IntRange)))
+    or isinstance(option.type, click.FloatRange)
+]
+"""Every option that takes a number."""
+
+
+def test_the_options_that_take_a_number_are_found():
+    assert {option.id for option in OPTIONS} >= {"run --seed", "run --timeout", "run --jobs", "campaign --cases"}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_takes_a_bounded_number_or_refuses_it(option, text):
+    context = click.Context(click.Command("x"))
+    try:
+        value = option.process_value(context, (text,) if option.multiple else text)
+    except (click.UsageError, UserError):
+        return
+    if isinstance(value, int | float):
+        assert math.isfinite(value)
+        assert -1 < value < 1 << 64
+
+
+# --- cases --------------------------------------------------------------------------------------------
+
+BATCH = {
+    **{"baseOffset": "0", "partitionLeaderEpoch": 0, "compression": "none", "timestampType": "CreateTime"},
+    **{"isTransactional": False, "isControlBatch": False, "producerId": "-1", "producerEpoch": -1, "baseSequence": -1},
+    "records": [{"offset": "0", "timestamp": "0", "key": None, "value": "00", "headers": []}],
+}
+WRONG = [None, 5, "x", [], {}, True, 10**30, 1.5, "9" * 25, [None], [{}], {"a": 1}]
+FETCH = {"hex": "", "isolation": "read_committed", "fetchOffset": "0", "highWatermark": "0", "aborted": []}
+SEQUENCE = {"producerId": "7", "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
+SET = {"magic": 1, "compression": "none", "value": []}
+
+
+def spoilt(whole):
+    """An object with each of its parts wrong, or missing."""
+    for name in whole:
+        yield {key: part for key, part in whole.items() if key != name}
+        yield from ({**whole, name: wrong} for wrong in WRONG)
+
+
+VALUES = [
+    *("5", "-1", "null", "true", "[]", "{}", '""', '"x"', "1.5", "1e999", "[[]]", "[null]", "[5]", "[{}]", '{"a":1}'),
+    *(
+        "",
+        "\0",
+        "²",
+        "00²",
+        "zz",
+        "0",
+        "00",
+        "@",
+        "@/",
+        "@/no such file",
+        "@" + "x" * 5000,
+        "@\0",
+        "\ud800",
+        '"\ud800"',
+    ),
+    *(
+        '"\\ud800"',
+        "9" * 5000,
+        f'"{"9" * 5000}"',
+        "[" * 100_000,
+        "[" * 900 + "]" * 900,
+        '{"a":' * 500 + "1" + "}" * 500,
+    ),
+    *(json.dumps(one) for one in spoilt(BATCH)),
+    *(json.dumps({**BATCH, "records": [one]}) for one in spoilt(BATCH["records"][0])),
+    *(json.dumps(one) for one in spoilt(FETCH)),
+    *(json.dumps({"batches": [one]}) for one in spoilt(SEQUENCE)),
+    *(json.dumps(one) for one in spoilt(SET)),
+    *(json.dumps(one) for one in spoilt({"hex": "", "magic": 2, "baseOffset": "0"})),
+    *(json.dumps([one]) for one in spoilt({"tag": 0, "data": "00"})),
+    *(json.dumps(one) for one in spoilt({"version": 0, "type": "COMMIT"})),
+    *(json.dumps({"batches": wrong}) for wrong in WRONG),
+]
+TYPES = [
+    *("INT32", "INT64", "STRING", "FLOAT64", "UUID", "TAGGED_FIELDS", "ARRAY<INT32>", "RECORDS", "CONTROL_RECORD"),
+    *("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG", "MESSAGE<FetchRequest,12>", "MESSAGE<FetchRequest,99999>"),
+    *("", "MESSAGE", "MESSAGE<x,1>", "ARRAY<>", "ARRAY<LOG>", "ARRAY<" * 33 + "INT8" + ">" * 33, "ARRAY<" * 5000),
+    *("\0", "\ud800", "²"),
+]
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return read_catalog()
+
+
+@pytest.mark.parametrize("op", ["decode", "encode", "read", "convert", "sequence"])
+@pytest.mark.parametrize("name", TYPES, ids=[ascii(name)[:40] for name in TYPES])
+def test_every_text_after_case_is_a_case_or_an_error_of_the_users(name, op, catalog):
+    for given in VALUES:
+        with suppress(UserError, OSError):
+            assert isinstance(own_case(OwnCase(f"{name}:{given}", op), catalog), Case)

@@ -1,0 +1,112 @@
+"""Files that are written: replaced as a whole or left as they are."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from conformance.files import Outputs, check_folder, check_writable, replace_text, replacing
+
+
+def names(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def write_half(path, error):
+    with replacing(path) as stream:
+        stream.write(b"half")
+        raise error
+
+
+def test_a_file_is_replaced_with_its_permissions_and_nothing_is_left_beside_it(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(0o640)
+    replace_text(path, "new ä")
+    assert path.read_text(encoding="utf-8") == "new ä"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_file_whose_writing_fails_is_as_it_was(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(OSError, match="No space"):
+        write_half(path, OSError(28, "No space left on device"))
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_an_interrupt_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        write_half(path, KeyboardInterrupt())
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_symbolic_link_stays_one(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "file").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "file")
+    replace_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "file").read_text() == "new"
+
+
+def test_what_is_not_a_file_is_written_as_it_is(tmp_path):
+    check_writable([tmp_path / "file", Path("/dev/null")])
+    replace_text(Path("/dev/null"), "gone")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert names(tmp_path) == []
+
+
+def test_what_cannot_be_written_is_found_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "no folder" / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OSError) as caught:
+            check_writable([path])
+        assert caught.value.filename == str(path)
+    with pytest.raises(OSError):
+        check_folder(tmp_path / "file")
+    assert names(tmp_path) == ["file"]
+
+
+# --- at the end of a run ------------------------------------------------------------------------------
+
+
+def test_a_file_that_someone_changed_meanwhile_is_left_and_told_of(tmp_path):
+    watched, folder = tmp_path / "known.yaml", tmp_path / "saved"
+    folder.mkdir()
+    watched.write_text("mine")
+    (folder / "a.yaml").write_text("mine")
+    outputs = Outputs([watched], folder)
+    watched.write_text("theirs")
+    (folder / "a.yaml").write_text("theirs")
+    (folder / "b.yaml").write_text("theirs")
+    assert not any(outputs.write(path, ["ours"]) for path in (watched, folder / "a.yaml", folder / "b.yaml"))
+    assert {path.read_text() for path in (watched, folder / "a.yaml", folder / "b.yaml")} == {"theirs"}
+    assert len(outputs.problems) == 3
+    assert "known.yaml: someone changed it during the run" in outputs.problems[0]
+
+
+def test_a_file_that_only_we_wrote_is_written_again(tmp_path):
+    (tmp_path / "a.yaml").write_text("before")
+    outputs = Outputs(folder=tmp_path)
+    assert outputs.write(tmp_path / "a.yaml", ["once"])
+    assert outputs.write(tmp_path / "a.yaml", ["twice"])
+    assert (tmp_path / "a.yaml").read_text() == "twice"
+
+
+def test_what_goes_wrong_with_one_file_stops_no_other(tmp_path):
+    outputs = Outputs()
+
+    def pieces():
+        yield "a piece"
+        raise OSError(28, "No space left on device")
+
+    assert not outputs.write(tmp_path / "full", pieces())
+    assert outputs.write(tmp_path / "next", ["whole"])
+    assert outputs.problems == [f"{tmp_path / 'full'}: No space left on device"]
+    assert names(tmp_path) == ["next"]
