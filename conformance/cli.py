@@ -12,7 +12,7 @@ import click
 from conformance import __version__
 from conformance.errors import ConformanceError, Defect
 from conformance.exit_status import ExitStatus
-from conformance.last_net import report_of
+from conformance.safety.last_net import report_of
 
 COMMANDS = {
     "campaign": "Judge targets on millions of generated cases, on Spark.",

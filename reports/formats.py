@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from conformance.files import Outputs
+from conformance.safety.files import Outputs
 
 if TYPE_CHECKING:
     from conformance.cases.vector_files import Requirement

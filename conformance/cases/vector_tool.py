@@ -20,7 +20,7 @@ from conformance.cases.vector_files import Vector, hex_pieces, read_requirements
 from conformance.cases.yaml_files import misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError
-from conformance.files import replace_text
+from conformance.safety.files import replace_text
 
 # --- check --------------------------------------------------------------------------------------------
 

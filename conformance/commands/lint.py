@@ -18,7 +18,7 @@ from conformance.definitions.files import DefinitionError
 from conformance.definitions.findings import Finding
 from conformance.definitions.lint import lint
 from conformance.exit_status import ExitStatus
-from conformance.files import check_writable, replace_text
+from conformance.safety.files import check_writable, replace_text
 
 
 @click.command("lint")

@@ -13,7 +13,7 @@ from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.notation import NotationError
 from conformance.commands.options import bytes_of
 from conformance.errors import UsageError
-from conformance.json_text import read_json
+from conformance.safety.json_text import read_json
 
 
 @dataclass(frozen=True, slots=True)

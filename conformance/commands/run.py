@@ -18,7 +18,6 @@ from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import UsageError, UserError
 from conformance.exit_status import ExitStatus
-from conformance.files import Outputs, check_folder, check_writable
 from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
 from conformance.reports.text import target_report, target_summary
@@ -30,6 +29,7 @@ from conformance.running.saving import save_all
 from conformance.running.selection import Selection, selected_cases
 from conformance.running.shrinking import shrink_all
 from conformance.running.status import status_of
+from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
@@ -119,7 +119,8 @@ def _options(given: dict[str, Any]) -> RunOptions:
     names = dict.fromkeys(given["targets"])
     targets = tuple(target_spec(name, given["python"], allowance, given["jobs"]) for name in names)
     # Before the known failures are read: what is then written follows from them.
-    outputs = Outputs(filter(None, [given["known_failures"]]), given["save_failures"])
+    watched, folder = [path for path in (given["known_failures"],) if path], given["save_failures"]
+    outputs = Outputs.watching(watched, folder) if watched or folder else Outputs()
     known = _known(given["known_failures"], update=given["update_known_failures"])
     return RunOptions(
         targets,
@@ -172,8 +173,11 @@ def run_targets(options: RunOptions) -> ExitStatus:
 
 def _check_outputs(options: RunOptions) -> None:
     """Try every file that is written at the end. Raises OSError."""
-    updated_file = options.known_failures if options.update_known_failures else None
-    check_writable([*options.files.values(), *filter(None, [updated_file])])
+    paths = list(options.files.values())
+    if options.update_known_failures and options.known_failures is not None:
+        paths.append(options.known_failures)
+    if paths:
+        check_writable(paths)
     if options.save_failures is not None:
         check_folder(options.save_failures)
 

@@ -22,8 +22,8 @@ from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compression import CODECS
-from conformance.files import replacing
-from conformance.json_text import read_json
+from conformance.safety.files import replacing
+from conformance.safety.json_text import read_json
 
 MANIFEST = "manifest.json"
 SUITE = "kafka-conformance"

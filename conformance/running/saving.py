@@ -25,8 +25,8 @@ from conformance.cases.operations import parts_of
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
 from conformance.errors import Defect
-from conformance.files import Outputs
 from conformance.running.results import Shrunk, TargetRun
+from conformance.safety.files import Outputs
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.visibility import VIEW
 

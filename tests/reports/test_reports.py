@@ -30,7 +30,6 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.files import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.explain import explain, reproduce
 from conformance.reports.formats import FORMATS, Report, write_files
@@ -38,6 +37,7 @@ from conformance.reports.json_file import as_json
 from conformance.reports.junit import render as as_junit
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import Result, TargetRun
+from conformance.safety.files import Outputs
 from conformance.semantics.visibility import View
 from conformance.targets.protocol import description
 

@@ -18,7 +18,6 @@ from conformance.cases.model import Accepted, Case, CaseKind, Kind, Refused, Ref
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.notation import NotationError
-from conformance.files import Outputs
 from conformance.judging.judge import judge
 from conformance.running import shrinking
 from conformance.running.examiner import Examiner
@@ -26,6 +25,7 @@ from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.running.saving import as_vector, save_all
+from conformance.safety.files import Outputs
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import generate

@@ -19,13 +19,13 @@ from rich.console import Console
 from conformance.cases.catalog import read_catalog
 from conformance.errors import FileError
 from conformance.exit_status import ExitStatus
-from conformance.files import Outputs, check_folder, check_writable
 from conformance.pipeline.audit.findings import NOTE
 from conformance.pipeline.audit.job import FINDINGS, AuditRules, AuditTables, audit, write
 from conformance.pipeline.audit.segments import Segment, find_segments
 from conformance.pipeline.audit.summary import SHOWN, SUITE, ScanReport, as_text, exit_status
 from conformance.pipeline.options import ScanOptions
 from conformance.pipeline.session import session
+from conformance.safety.files import Outputs, check_folder, check_writable
 
 
 def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitStatus:

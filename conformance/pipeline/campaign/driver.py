@@ -16,7 +16,6 @@ from conformance.cases.model import Case
 from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
 from conformance.exit_status import ExitStatus
-from conformance.files import Outputs, check_writable
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.job import JobFailed, judge_slices
 from conformance.pipeline.campaign.slices import Campaign
@@ -28,6 +27,7 @@ from conformance.reports.text import target_report, target_summary
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import MOST
 from conformance.running.status import status_of
+from conformance.safety.files import Outputs, check_writable
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
 from conformance.targets.probes import probe_case
 from conformance.targets.session import CannotStart

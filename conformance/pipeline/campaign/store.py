@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import FileError
-from conformance.json_text import read_json
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.tables import merge_slices
+from conformance.safety.json_text import read_json
 
 _SLICE_FILE = re.compile(r"(\d+)\.parquet\Z")
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from conformance.cases.catalog import Catalog
-from conformance.files import Outputs
 from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.rows import Rebuilder
@@ -25,6 +24,7 @@ from conformance.reports.console import progress_bar
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 from conformance.running.saving import save_all
+from conformance.safety.files import Outputs
 from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
 

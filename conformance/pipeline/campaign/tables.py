@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from conformance.files import replacing
 from conformance.pipeline.campaign.rows import Row, SliceRows
+from conformance.safety.files import replacing
 
 _TEXT = pa.string()
 

@@ -7,8 +7,9 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from conformance.errors import FileError
 
@@ -93,15 +94,20 @@ def _try(path: Path, fresh: Path) -> None:
             fresh.unlink(missing_ok=True)
 
 
+@dataclass(slots=True)
 class Outputs:
     """Writes the files of a run at its end: what goes wrong with one is kept in `problems`, and stops no other."""
 
-    def __init__(self, watched: Iterable[Path] = (), folder: Path | None = None) -> None:
-        """Files as they are now: one of `watched`, or in `folder`, that someone changes until then is not written."""
-        self._folder = folder
+    problems: list[str] = field(default_factory=list)
+    _folder: Path | None = None
+    _states: dict[Path, _State] = field(default_factory=dict)
+    """Of each file that nobody else may change until then."""
+
+    @classmethod
+    def watching(cls, files: Iterable[Path], folder: Path | None = None) -> Self:
+        """One of these files, or one in the folder, that someone changes from now on is not written."""
         inside = folder.iterdir() if folder is not None and folder.is_dir() else ()
-        self._states = {path: _state_of(path) for path in (*watched, *inside)}
-        self.problems: list[str] = []
+        return cls([], folder, {path: _state_of(path) for path in (*files, *inside)})
 
     def write(self, path: Path, pieces: Iterable[str]) -> bool:
         """Put the pieces of a text in the place of a file; whether it went well."""

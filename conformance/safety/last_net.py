@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conformance import __version__
 
-_OURS = Path(__file__).parent
+_OURS = Path(__file__).parent.parent
 _LONGEST = 200
 """Characters of an error's own text in the line."""
 
