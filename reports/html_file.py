@@ -116,8 +116,8 @@ class TargetPage:
         return "conforms"
 
 
-def render(report: Report) -> str:
-    """The text of the file."""
+def render(report: Report) -> Iterator[str]:
+    """The text of the file, in pieces."""
     folder = files("conformance.reports")
     script = (folder / "page.js").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -126,7 +126,7 @@ def render(report: Report) -> str:
     sections = matrix(report.runs, report.requirements)
     pages = [_target(number, run, sections) for number, run in enumerate(report.runs)]
     apart = disagreements(report.runs)
-    return environment.from_string((folder / "page.html").read_text("utf-8")).render(
+    yield from environment.from_string((folder / "page.html").read_text("utf-8")).generate(
         version=__version__,
         seed=report.seed,
         stale=report.stale,
