@@ -135,18 +135,7 @@ def reads_as(types: str, **otherwise: object) -> Lie:
 
 def entry(where: str, name: str, change: Change) -> Change:
     """Change the field of that name in every object that stands directly in one of these lists (``: the value)."""
-    places = where.split("|")
-
-    def changed(value: Value, around: str = "") -> Value:
-        if isinstance(value, list):
-            return [changed(part, around) for part in value]
-        if not isinstance(value, dict):
-            return value
-        return {
-            key: change(part) if key == name and around in places else changed(part, key) for key, part in value.items()
-        }
-
-    return changed
+    return objects(where, lambda value: {name: change(value[name])} if name in value else {})
 
 
 def objects(where: str, change: Callable[[Values], Values]) -> Change:
