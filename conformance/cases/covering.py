@@ -1,8 +1,7 @@
-"""A covering set of record batches: any two levels of any two factors that can stand in one batch meet in some row.
+"""A covering set of record batches: if one batch can have two levels of two factors, at least one batch of the set has.
 
-Built by construction: no chance, no clock, no compressor. So a version of the suite has one covering set, the same
-bytes on every machine and Python. A compressor's output changes with its release; these payloads hold their data
-stored as it is, which each of the four formats allows.
+The set needs no chance, no clock and no compressor, so it has the same bytes on every machine and Python. The output of
+a compressor changes with its release; these payloads hold their data uncompressed, as each of the four formats allows.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ Row = dict[str, str]
 Level = tuple[str, str]
 """A factor and one of its levels."""
 Pairs = dict[tuple[Level, Level], None]
-"""Levels of two factors, the factor that is listed first in front; a dict, because it keeps its order."""
+"""Pairs of levels, those of the factor that is listed first in front; a dict, because it keeps its order."""
 
 # --- factors ------------------------------------------------------------------------------------------
 
 
 def _octets(size: int, index: int) -> bytes:
-    """So many bytes, all values in turn, differing from record to record."""
+    """`size` bytes that go through all values in turn; they differ from record to record."""
     return bytes((7 * at + index) % 256 for at in range(size))
 
 
@@ -89,7 +88,7 @@ _OFFSETS: dict[str, tuple[int, Callable[[int], int], int]] = {
     "from a large base": ((1 << 62) + 1, lambda index: index, 0),
     "with gaps": (1000, lambda index: 3 * index + 1, 2),
 }
-"""baseOffset, a record's delta, and how far lastOffsetDelta lies beyond the last record's."""
+"""baseOffset, the delta of a record, and by how much lastOffsetDelta exceeds the delta of the last record."""
 
 _PRODUCERS = {
     "none": (-1, -1, -1),
@@ -119,7 +118,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Where one factor stands at a level, others are confined to some of theirs."""
+    """If one factor has a level, other factors can have only some of theirs."""
 
     when: Level
     then: dict[str, tuple[str, ...]]
@@ -148,7 +147,7 @@ CONSTRAINTS = (
         },
     ),
     Constraint(("transactional", "yes"), {"producer": ("first", "wrapping sequence", "no sequence")}),
-    # The first record's timestamp is the base, so a single one has no delta.
+    # The first record's timestamp is the base, so the only record of a batch has the delta 0.
     Constraint(("records", "one"), {"timestamps": ("equal", "-1")}),
 )
 
@@ -156,10 +155,10 @@ CONSTRAINTS = (
 
 
 def rows() -> list[Row]:
-    """Rows in which every pair of levels that can stand in one batch occurs, each row as full of new pairs as it gets.
+    """Rows in which every pair of levels occurs that one batch can have.
 
-    Greedy: a row starts from the first pair that is still to do, and takes for each factor the level that adds most; of
-    equal ones that used least, of those the first listed.
+    A row starts from the first pair that no row has yet. For each further factor it takes the level that adds most new
+    pairs; of several such levels the one that was used least, and then the one that is listed first.
     """
     covered: list[Row] = []
     todo, used = dict.fromkeys(_pairs()), Counter[Level]()
@@ -184,7 +183,7 @@ def _pairs() -> Iterator[tuple[Level, Level]]:
 
 
 def _completed(row: Row, todo: Pairs, used: Counter[Level]) -> Row | None:
-    """The row with a level for every factor; None when no batch can be like that."""
+    """The row with a level for every factor; None if no batch can have the levels of the row."""
     if not all(_compatible(one, other) for one, other in combinations(row.items(), 2)):
         return None
     rest = [factor for factor in FACTORS if factor not in row]
@@ -203,7 +202,7 @@ def _gain(new: Level, row: Row, todo: Pairs) -> int:
 
 
 def _compatible(one: Level, other: Level) -> bool:
-    """Whether no constraint keeps the two apart."""
+    """Whether the constraints allow both levels in one batch."""
     return not any(
         constraint.when == when and level not in constraint.then.get(factor, (level,))
         for constraint in CONSTRAINTS
@@ -224,13 +223,13 @@ def batch(row: Row, number: int) -> tuple[bytes, Values]:
 
 
 def _chosen(row: Row, number: int) -> Values:
-    """What a row says of its batch: all but the fields that follow from the bytes."""
+    """The fields of the batch of a row, without those that follow from the bytes."""
     base_offset, delta, beyond = _OFFSETS[row["offsets"]]
     producer, epoch, sequence = _PRODUCERS[row["producer"]]
     count = _RECORDS[row["records"]]
     stamps = [_TIMESTAMPS[row["timestamps"]](index) for index in range(count)]
     append_time = row["timestamp type"] == "LogAppendTime"
-    # The broker's time is later than every producer's, so a reader that goes on with the deltas shows another one.
+    # The broker's time is later than every producer's, so a reader that adds the deltas shows a wrong time.
     newest = max(stamps) + (5000 if append_time else 0)
     return {
         "baseOffset": base_offset,
@@ -268,6 +267,6 @@ def _attributes(row: Row) -> Values:
 
 
 def _record(row: Row, index: int) -> Values:
-    """What stands in a record beside its place in the batch."""
+    """The fields of a record that do not say where it stands in the batch."""
     headers = tuple({"key": key, "value": value} for key, value in _HEADERS[row["headers"]])
     return {"attributes": 0, "key": _KEYS[row["key"]](index), "value": _VALUES[row["value"]](index), "headers": headers}

@@ -43,7 +43,7 @@ from conformance.targets.serving import serve
 
 @dataclass(frozen=True, slots=True)
 class Catch:
-    """A result that gives a liar away: a verdict of this kind and level on this requirement (empty: on any)."""
+    """A result that exposes a liar: a verdict of this kind and level about this requirement (about any, if empty)."""
 
     kind: Kind
     requirement: str = ""
@@ -52,7 +52,7 @@ class Catch:
 
 @dataclass(frozen=True, slots=True)
 class Liar:
-    """One way of being wrong, and everything that must come of it."""
+    """One way to be wrong, and the results that must show it."""
 
     name: str
     does: str
@@ -60,13 +60,13 @@ class Liar:
     caught: tuple[Catch, ...] = ()
     """Each of these must be among its results."""
     never_passes: tuple[type, ...] = ()
-    """Kinds of expectation of which it must not pass a single case."""
+    """It must not pass any case with an expectation of these types."""
     once: bool = False
-    """Whether it is wrong at the one question only (`lies.THE_ONE`)."""
+    """Whether it is wrong at one request only (`lies.THE_ONE`)."""
     problem: str = ""
-    """What must be said of one that does not get as far as being judged."""
+    """What the run must say of a liar that cannot be judged."""
     seconds: float = 5.0
-    """How long to wait for its answers, or for its start; short for one that is to be late."""
+    """Seconds to wait for its answers and for its start; few for a liar that does not answer."""
     reads: Callable[[BinaryIO], Iterable[bytes]] = deeds.in_order
     """How it takes its requests from standard input."""
 
@@ -82,17 +82,17 @@ VALUES = (Reads, Writes, WritesAs, Measures, Converts, Sequences)
 
 
 def fails(*requirements: str, level: str = "must") -> tuple[Catch, ...]:
-    """What must be failed."""
+    """It must fail cases of these requirements."""
     return tuple(Catch(Kind.FAIL, requirement, level) for requirement in requirements)
 
 
 def skips(*requirements: str) -> tuple[Catch, ...]:
-    """What must go unjudged."""
+    """Cases of these requirements must be skipped."""
     return tuple(Catch(Kind.SKIP, requirement) for requirement in requirements)
 
 
 def once(name: str, does: str, deed: lies.Deed, kind: Kind | None, seconds: float = 5.0) -> Liar:
-    """A liar that breaks down at the one question: judged for its requirement, and where it counts for answering."""
+    """A liar that breaks down at one request: it fails the requirement of that case, and the one to answer at all."""
     robust = (Catch(kind, ROBUSTNESS),) if kind in (Kind.CRASH, Kind.TIMEOUT) else ()
     caught = (Catch(kind, "varint.examples"), *robust) if kind else ()
     return Liar(name, does, at_the_one(deed), caught, once=True, seconds=seconds)
@@ -104,7 +104,7 @@ _DECODING = (
          fails("varint.max-five-bytes", "int.out-of-range-unencodable"), never_passes=(Refuses,)),
     Liar("refuses-everything", "accepts nothing", lies.refuse,
          fails("varint.examples", "codec.lz4"), never_passes=VALUES),
-    Liar("shows-nothing", "decodes without showing what", lies.show_nothing,
+    Liar("shows-nothing", "decodes, but shows no value", lies.show_nothing,
          skips("varint.examples", "codec.lz4"), never_passes=(Reads,)),
     Liar("varint-off-by-one", "adds one to every varint", values(lambda value: int(value) + 1, *lies.VARINTS),
          fails("varint.zigzag-table")),
@@ -115,7 +115,7 @@ _DECODING = (
     Liar("empty-as-null", "takes empty for null",
          values(lambda value: value or None, *lies.STRINGS, *lies.BYTES, "ARRAY<INT32>"),
          fails("array.empty-not-null", "compact-nullable-string.null-zero")),
-    Liar("crc-unchecked", "never looks at the checksum", lies.ignore_crc,
+    Liar("crc-unchecked", "does not check checksums", lies.ignore_crc,
          fails("crc.mismatch-corrupt")),
     Liar("crc-misnamed", "calls a wrong checksum malformed", lies.call_it_malformed,
          fails("crc.mismatch-corrupt", level="should")),
@@ -123,9 +123,9 @@ _DECODING = (
          fails("int32.layout", "record.field-order")),
     Liar("reads-the-end", "reads the last bytes of the input, not the first", lies.read_the_end,
          fails("general.exact-encoding")),
-    Liar("drops-the-last-record", "leaves the last record of a batch out", batches(lies.drop_last),
+    Liar("drops-the-last-record", "leaves out the last record of a batch", batches(lies.drop_last),
          fails("batch.record-count")),
-    Liar("folds-headers", "keeps one header of a key", records(lies.last_header_wins),
+    Liar("folds-headers", "keeps only the last header of each key", records(lies.last_header_wins),
          fails("header.duplicate-keys-kept")),
     Liar("whole-seconds", "loses the milliseconds", records(lies.whole_seconds),
          fails("timestamp.record-formula")),
@@ -173,21 +173,21 @@ LOGS = (
          fails("consumer.handles-control-batches")),
     Liar("never-filters", "takes read_committed for read_uncommitted", lies.asked(isolation="read_uncommitted"),
          fails("consumer.filters-aborted")),
-    Liar("next-after-the-last-record", "goes on behind the last record it saw", lies.view(lies.next_after_the_last),
+    Liar("next-after-the-last-record", "fetches next after the last record it saw", lies.view(lies.next_after_the_last),
          fails("offset.next-formula") + fails("offset.next-formula", level="should")),
-    Liar("next-one-too-far", "leaves one offset out between fetches", lies.view(lies.one_further),
+    Liar("next-one-too-far", "skips one offset between fetches", lies.view(lies.one_further),
          fails("offset.next-formula")),
     Liar("next-one-too-low", "fetches the last offset again", lies.view(lies.one_back),
          fails("offset.next-formula")),
     Liar("stays", "never moves on", lies.view(lies.stay),
          fails("offset.next-formula")),
-    Liar("hands-out-the-past", "hands out what lies before the fetch", lies.view(lies.hand_out_the_past),
+    Liar("hands-out-the-past", "hands out records before the fetch offset", lies.view(lies.hand_out_the_past),
          fails("offset.fetch-absolute")),
-    Liar("keeps-silent", "says nothing of damage in a log", lies.keep_silent,
+    Liar("keeps-silent", "does not report damage in a log", lies.keep_silent,
          fails("batch.length-wrong-rejected")),
-    Liar("consumes-corrupt", "never looks at a checksum on a fetch", lies.asked(checkCrcs=False),
+    Liar("consumes-corrupt", "does not check checksums in a fetch", lies.asked(checkCrcs=False),
          fails("crc.mismatch-corrupt", "legacy.crc-checked", level="should")),
-    Liar("shows-no-records", "tells the next offset alone", lies.show_no_records,
+    Liar("shows-no-records", "shows the next offset and no records", lies.show_no_records,
          skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(Delivers,)),
     Liar("converts-nothing", "gives every log back as it is", lies.convert_nothing,
          (*fails("convert.down-for-old-consumers", level="should"),
@@ -196,7 +196,7 @@ LOGS = (
          fails("convert.down-for-old-consumers", level="should")),
     Liar("stores-repeats", "accepts a batch sent again", lies.fates(duplicate="accept"),
          fails("sequence.duplicate-deduplicated")),
-    Liar("stores-gaps", "accepts a batch behind a gap", lies.fates(**{"out-of-order": "accept"}),
+    Liar("stores-gaps", "accepts a batch after a gap", lies.fates(**{"out-of-order": "accept"}),
          fails("sequence.gap-out-of-order")),
     Liar("fences-nobody", "accepts an older epoch", lies.fates(fenced="accept"),
          fails("producer-epoch.fences")),
@@ -224,11 +224,11 @@ _BREAKING = (
     once("wrong-id", "answers under another id", lambda: {"id": -1}, Kind.PROTOCOL),
     once("wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, Kind.PROTOCOL),
     once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, Kind.PROTOCOL),
-    Liar("out-of-order", "answers what is waiting in reverse order", lies.nothing,
+    Liar("out-of-order", "answers the waiting requests in reverse order", lies.nothing,
          (Catch(Kind.PROTOCOL),), reads=deeds.in_reverse),
-    Liar("empty-claims", "supports nothing of what it claims", lies.claim_only,
+    Liar("empty-claims", "answers `unsupported` to all that it claims", lies.claim_only,
          (Catch(Kind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
-    Liar("dies-at-start", "does not live to describe itself", describing(lambda: os._exit(9)),
+    Liar("dies-at-start", "dies before it describes itself", describing(lambda: os._exit(9)),
          problem="exited with status 9"),
     Liar("silent-at-start", "never describes itself", describing(deeds.hang),
          problem="no answer to describe", seconds=1),

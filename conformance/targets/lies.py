@@ -1,9 +1,9 @@
-"""What deliberate liars say: wrong answers, made of honest ones.
+"""The lies of the deliberate liars: functions that make a wrong answer of an honest one.
 
-The table of `liars` says who does which, and what must come of it.
+The table in `liars` says which liar tells which lie, and which results must show it.
 """
 
-# ruff: noqa: D103 - what each does stands in the table
+# ruff: noqa: D103 - the table says what each does
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ from conformance.targets.reference import answer as honest
 Shown = dict[str, Any]
 """A batch or a record as an answer shows it."""
 Change = Callable[[Any], Any]
-"""What is shown instead of a value."""
+"""Makes of a value the one that is shown instead."""
 Lie = Callable[[Request, Answer], Answer]
-"""What a liar makes of a request and the honest answer to it."""
+"""Makes of a request and the honest answer to it the answer of a liar."""
 
 Deed = Callable[[], Answer | None]
-"""Something done when a question is asked; what it returns is put over the honest answer."""
+"""Something that a liar does when it gets a request; the fields it returns replace those of the honest answer."""
 
 THE_ONE = ("decode", "VARINT", "7e")
-"""The single question at which those that break down do so: one case of the catalogue asks it, `varint/63`."""
+"""The only request at which some liars break down; one case of the catalogue makes it, `varint/63`."""
 
 
 # --- shapes that lies share ---------------------------------------------------------------------------
 
 
 def _on(*ops: str, types: Iterable[str] = (), refused: bool = False) -> Callable[[Lie], Lie]:
-    """Lie only in these operations on these types (none named: all), where the honest answer accepts (or refuses)."""
+    """Lie only in these operations, on these types (all, if none is named), where the honest answer accepts.
+
+    With `refused`, lie where the honest answer refuses instead.
+    """
     wanted = tuple(types)
 
     def narrowed(lie: Lie) -> Lie:
@@ -48,7 +51,7 @@ def _on(*ops: str, types: Iterable[str] = (), refused: bool = False) -> Callable
 
 
 def at_the_one(deed: Deed) -> Lie:
-    """Do it when the one question is asked, then answer honestly but for what the deed returns."""
+    """Do the deed at the request `THE_ONE`, then answer honestly, but for the fields that the deed returns."""
 
     def lie(request: Request, answer: Answer) -> Answer:
         asked = (request["op"], request.get("type"), request.get("hex"))
@@ -58,44 +61,44 @@ def at_the_one(deed: Deed) -> Lie:
 
 
 def describing(deed: Deed) -> Lie:
-    """Do it when asked to describe itself."""
+    """Do the deed at the request to describe itself."""
     return lambda request, answer: {**answer, **(deed() or {})} if request["op"] == "describe" else answer
 
 
 def values(change: Change, *types: str) -> Lie:
-    """Show another value than the decoded one."""
+    """Show another value instead of the decoded one."""
     return _on("decode", types=types)(lambda _, answer: {**answer, "value": change(answer["value"])})
 
 
 def batches(change: Callable[[Shown], Shown]) -> Lie:
-    """Show other fields of a decoded batch than it has."""
+    """Show other values in some fields of a decoded batch."""
     return values(lambda batch: {**batch, **change(batch)}, "RECORD_BATCH")
 
 
 def records(change: Callable[[Shown], Shown]) -> Lie:
-    """Show other fields of each record of a batch than it has."""
+    """Show other values in some fields of each record of a decoded batch."""
     return batches(lambda batch: {"records": [{**record, **change(record)} for record in batch["records"]]})
 
 
 def written(change: Callable[[bytes], bytes], *types: str) -> Lie:
-    """Write other bytes than the right ones."""
+    """Write other bytes instead of the right ones."""
     return _on("encode", types=types)(lambda _, answer: {**answer, "hex": change(bytes.fromhex(answer["hex"])).hex()})
 
 
 def view(change: Callable[[Request, Shown], Shown]) -> Lie:
-    """Show other parts of a fetch than there are."""
+    """Show other records, another next offset or another error for a fetch."""
     return _on("read")(
         lambda request, answer: {**answer, "value": {**answer["value"], **change(request, answer["value"])}}
     )
 
 
 def asked(**otherwise: Any) -> Lie:
-    """Answer to a fetch as if it had been asked for in another way."""
+    """Answer a `read` request as if these parts of it were others."""
     return _on("read")(lambda request, _: honest({**request, **otherwise}))
 
 
 def fates(**changed: str) -> Lie:
-    """Answer otherwise on the fate of batches."""
+    """Answer a `sequence` request with other fates of batches."""
     return _on("sequence")(lambda _, answer: {**answer, "value": [changed.get(fate, fate) for fate in answer["value"]]})
 
 
@@ -229,7 +232,7 @@ def third_reading(request: Request, answer: Answer) -> Answer:
 
 @_on("decode", types=["RECORD_BATCH"], refused=True)
 def stop_at_the_count(request: Request, answer: Answer) -> Answer:
-    """Read the counted records, and do not notice what follows them."""
+    """Read as many records as recordCount says, and ignore what follows them."""
     data = bytes.fromhex(request["hex"])
     for more in (1, 2):
         count = min(BATCH_LAYOUT.peek("recordCount", data) + more, (1 << 31) - 1)
@@ -276,7 +279,7 @@ def show_markers(request: Request, seen: Shown) -> Shown:
 
 
 def next_after_the_last(request: Request, seen: Shown) -> Shown:
-    """Go on behind the last record that was seen."""
+    """Let the next fetch start after the last record that was shown."""
     last = int(seen["records"][-1]["offset"]) + 1 if seen["records"] else request["fetchOffset"]
     return {"nextOffset": str(last)}
 
@@ -299,7 +302,7 @@ def hand_out_the_past(request: Request, _: Shown) -> Shown:
 
 @_on("read")
 def keep_silent(_: Request, answer: Answer) -> Answer:
-    """Say nothing of damage."""
+    """Do not report damage."""
     return {**answer, "value": {name: part for name, part in answer["value"].items() if name != "error"}}
 
 

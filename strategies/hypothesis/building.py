@@ -150,7 +150,7 @@ LONGEST = 1 << 15
 
 @cache
 def limit_of(row: Wire) -> int | None:
-    """The largest size that a row can write, if it is one worth meeting."""
+    """The largest size that a row can write, if it is small enough for a test to reach it."""
     most = max(INT16.edges)
     try:
         row.encode(_zeros(row, most + 1))
@@ -189,7 +189,7 @@ def _characters(*, nul: bool) -> SearchStrategy[str]:
 
 
 def _fills(sizes: Sizes, edges: Sequence[int]) -> SearchStrategy[int]:
-    """Sizes up to which something is to be repeated: the least (not at all), or any, the edges often.
+    """Sizes up to which a content is repeated: the smallest (not at all), or any, often one of the edges.
 
     One number decides, so that a large size can shrink to any smaller one.
     """
@@ -204,7 +204,7 @@ def _fills(sizes: Sizes, edges: Sequence[int]) -> SearchStrategy[int]:
 
 
 def _text(high: int | None, parts: list[str], fill: int) -> str:
-    """Text cut to so many bytes at most and repeated to so many at least, with zeros where it does not fit."""
+    """Text of at most `high` bytes, repeated until it has `fill` bytes; zeros fill what is left."""
     raw = "".join(parts).encode()[:high].decode(errors="ignore")
     size = len(raw.encode())
     if size >= fill:

@@ -39,7 +39,7 @@ _MUTATED, _UNENCODABLE = 50, 8
 
 
 _OF_MESSAGES = 4
-"""A message in a version is one of hundreds: of such types a share of the generated cases is made."""
+"""A message in a version gets a quarter of the generated cases of another type: there are hundreds of such types."""
 
 
 def message_types(messages: Iterable[Message], has: Callable[[str, int], bool] = lambda *_: True) -> list[str]:
@@ -55,7 +55,7 @@ def message_types(messages: Iterable[Message], has: Callable[[str, int], bool] =
 def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]:
     """The types, with `further` ones, whose generated cases a selection may match.
 
-    It is all of them where that hangs on the cases themselves.
+    It is all of them if a pattern selects by what only a case has, such as its level.
     """
     by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
     anywhere = not patterns or any(pattern.startswith(("requirement:", "level:", "gen/", "*")) for pattern in patterns)
@@ -75,7 +75,7 @@ def type_of(name: str) -> str:
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
     """`count` generated cases for each type, in order, with the encode cases of those that are values.
 
-    Of a message in a version it is a quarter, and of a shipped message a quarter over all its versions; rounded up.
+    A message in a version gets a quarter of them, a shipped message a quarter for all its versions; rounded up.
     """
     for name in names:
         for index in range(_share(catalog.types.wire(name), count) if name.startswith("MESSAGE<") else count):
@@ -105,8 +105,8 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
     """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
 
-    Of a message also a value of another of its versions. For questions about whole logs the question, and nothing
-    where one is drawn that nobody is asked.
+    A message also gives a value of another of its versions. The name of a question about whole logs gives that question
+    alone, or nothing if the one that was drawn is not asked of any target.
     """
     choices = choices_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
@@ -144,7 +144,7 @@ def _questions(
 
 
 def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:
-    """What an encoder is asked for a message set: one wrapper or none; nothing for what the request cannot say."""
+    """The encode case of plain messages or of one wrapper; none for a message set that a request cannot describe."""
     entries = codec.decode("LOG", data).value["batches"]
     kinds = {(entry["magic"], entry["compression"]) for entry in entries}
     if len(kinds) != 1 or (len(entries) > 1 and entries[0]["compression"]):
@@ -159,7 +159,7 @@ def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog
 
 
 def _encode_cases(identity: str, wire: codec.Wire, value: Any, catalog: Catalog) -> Iterator[Case]:
-    """What an encoder is asked for a value; nothing for a batch that the request cannot say."""
+    """The encode case of a value; none for a batch that a request cannot describe."""
     if wire.name == "RECORD_BATCH":
         if not value["records"] or value["timestampType"] or value["lastOffsetDelta"] != len(value["records"]) - 1:
             return

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Choices:
-    """Choices that follow from a text. Only `getrandbits` is used: its sequence for a seed is promised to stay."""
+    """Choices that follow from a text. Only `getrandbits` is used: Python keeps its sequence for a seed."""
 
     def __init__(self, seed: str) -> None:
         self._bits = random.Random(seed).getrandbits  # noqa: S311 - repeatable on purpose
@@ -31,7 +31,7 @@ class Choices:
         return options[self.below(len(options))]
 
     def picks(self, options: Sequence[T], count: int) -> list[T]:
-        """So many picks; what `pick` would give one by one, at a third of the cost."""
+        """`count` picks, the same as `pick` gives one by one, at a third of the cost."""
         limit, bits = len(options), self._bits
         width = (limit - 1).bit_length()
         if not width:
@@ -44,9 +44,9 @@ class Choices:
         return picked
 
     def chance(self, percent: int) -> bool:
-        """True so many times in a hundred."""
+        """True `percent` times in a hundred."""
         return self.below(100) < percent
 
     def octets(self, count: int) -> bytes:
-        """So many bytes."""
+        """`count` bytes."""
         return self._bits(8 * count).to_bytes(count, "big") if count else b""

@@ -31,7 +31,7 @@ from conformance.strategies.seeded.messages import (
 )
 
 VERSION = 2
-"""Of the generator: it goes up whenever an id comes to mean other bytes."""
+"""The version of the generator. It goes up when an id begins to mean other bytes."""
 
 _LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)
 _COUNTS = (0, 1, 1, 2, 2, 3, 5)
@@ -92,7 +92,7 @@ def batch_bytes(batch: Values) -> bytes:
 
 
 def unencodable(type_: codec.Wire | str, choices: Choices) -> object:
-    """A value in the notation of a type that has no encoding, close to its range; Ellipsis where we know of none.
+    """A value, in notation, that a type cannot encode and that lies close to its range; Ellipsis where we know none.
 
     Raises codec.UnknownType.
     """
@@ -128,7 +128,7 @@ def value_of_another_version(type_: codec.Wire | str, choices: Choices) -> objec
 
 
 def _disordered(choices: Choices) -> tuple[Values, ...]:
-    """Tagged fields of which one does not come after the one before it, or has no tag that there can be."""
+    """Tagged fields of which one is out of order or has an impossible tag."""
     tags = sorted({choices.below(1 << choices.between(4, 31)) for _ in range(4)})
     at = choices.below(len(tags))
     tags[at : at + 1] = choices.pick(((tags[at], tags[at]), (tags[at] + 1, tags[at]), (tags[at], -1)))
@@ -148,7 +148,7 @@ def _number(wire: codec.Wire, choices: Choices) -> int:
 
 
 def _edge(wire: codec.Wire, choices: Choices) -> object:
-    """One of the edges of a row: all that is known of the values of a notation which no function here draws."""
+    """One of the edges of a row: for a notation that no function here draws, no other values are known."""
     return choices.pick(wire.edges)
 
 

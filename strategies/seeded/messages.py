@@ -83,8 +83,8 @@ def with_unknown_tags(value: Values, message: Message, version: int, choices: Ch
 def message_of_another_version(message: Message, version: int, choices: Choices, scalar: Scalar) -> object:
     """A value of another version of a message, near or far, to be written in this one.
 
-    What this version lacks is to be dropped or refused, what the other lacks is written at its default. Ellipsis
-    where the message has no other version.
+    A writer drops or refuses the fields that this version lacks, and writes fields that the other version lacks at
+    their default. Ellipsis where the message has no other version.
     """
     others = [other for other in message.valid if other != version]
     if not others:
@@ -95,7 +95,7 @@ def message_of_another_version(message: Message, version: int, choices: Choices,
 
 
 def writable(message: Message, version: int, value: Values, name: str = "") -> Values:
-    """The value (of a structure of the message) with what a writer of the version may not lose at its default."""
+    """The value of a structure; fields that the version lacks and that no writer may drop are at their default."""
     written: Values = {}
     for member in message.structures[name or message.name]:
         if member.name not in value:
@@ -115,7 +115,7 @@ def writable(message: Message, version: int, value: Values, name: str = "") -> V
 def unencodable_message(message: Message, version: int, choices: Choices) -> object:
     """A value of a message that this version cannot write; Ellipsis where the definition allows none.
 
-    A field is null that cannot be, or is set although the version lacks it and it may not be dropped.
+    Either a field that cannot be null is null, or a field is set that the version lacks and no writer may drop.
     """
     wrong: list[Values] = []
     for member in message.members:

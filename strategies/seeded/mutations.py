@@ -1,7 +1,7 @@
-"""Mutations: damage to valid bytes, a row each, on the spans that the reference leaves of any layout.
+"""Mutations: each row damages valid bytes at a span that the reference records, whatever the layout.
 
-After most damage the lengths around it and the checksum are made right again, through every layer, so that what is
-judged is the damage and not the checksum. What a target must make of the result is the reference's to say.
+After most damage the lengths around it and the checksum are made right again, through every layer, so that the damage
+is judged and not the checksum. The reference says what a target must make of the result.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _overlong(subject: Subject, choices: Choices) -> Damage | None:
 
 
 def _excess(subject: Subject, choices: Choices) -> Damage | None:
-    """The last byte of the longest form has bits that belong to no value."""
+    """The last byte of a varint in its longest form has bits beyond the range of the type."""
     span = _any(subject.varints(), choices)
     if span is None:
         return None
@@ -129,7 +129,7 @@ def _swapped(subject: Subject, choices: Choices) -> Damage | None:
 
 
 def _grown(subject: Subject, choices: Choices) -> Damage | None:
-    """Bytes too many at the end of a field, an element or the whole."""
+    """There are more bytes than there should be at the end of a field, an element or the whole."""
     span = _any(subject.pieces(), choices)
     return Damage(span.layer, span.stop, span.stop, choices.octets(choices.pick((1, 1, 4)))) if span else None
 
@@ -142,7 +142,7 @@ def _checksum(subject: Subject, choices: Choices) -> Damage | None:
 
 
 def _recoded(subject: Subject, choices: Choices) -> Damage | None:
-    """The attributes name another codec than that of the payload, or none that there is."""
+    """The attributes name another codec than that of the payload, or a codec that does not exist."""
     span = _any([span for span in subject.numbers() if span.layer == 0 and _ENTRY_ATTRIBUTES.match(span.path)], choices)
     if span is None or subject.name not in IN_ENTRIES:
         return None
@@ -177,7 +177,7 @@ MUTATIONS: dict[str, Row] = {
 
 
 def mutate(type_: codec.Wire | str, data: bytes, choices: Choices) -> tuple[bytes, str]:
-    """Damaged bytes and the name of the mutation; rows that have nothing to work on are passed over."""
+    """Damaged bytes and the name of the mutation; mutations that these bytes give no place for are passed over."""
     subject = lay_out(type_, data)
     for _ in range(8):
         row = choices.pick(tuple(MUTATIONS))

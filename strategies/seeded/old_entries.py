@@ -1,7 +1,7 @@
 """Entries of magic 0 and 1 from seeded choices: plain messages, and wrappers whose payload is stored.
 
-An entry is what a LOG shows of a top-level message, and how it is laid out besides: where the inner offsets of a
-wrapper of magic 1 begin, which time stands on which message. Nothing depends on anybody's compressor.
+An entry holds what a LOG shows of a top-level message, and how it is laid out: where the inner offsets of a wrapper of
+magic 1 begin, and which time each message carries. Nothing depends on a compressor.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _content(choices: Choices) -> bytes | None:
 
 
 def _laid_out(choices: Choices, messages: tuple[Values, ...], magic: int, compression: int) -> Entry:
-    """The entry of some messages; the times that a wrapper lays over its messages are theirs."""
+    """The entry of some messages; if a wrapper has a time for all of them, they are shown with that time."""
     entry: Entry = {"magic": magic, "offset": messages[-1]["offset"], "compression": compression}
     entry["messages"] = entry["underneath"] = messages
     if not compression:

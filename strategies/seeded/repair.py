@@ -1,7 +1,7 @@
-"""Damage to laid out bytes, carried outwards: through records, inner messages, payloads and entries to the whole input.
+"""Repair after damage: from the place outwards, through records, inner messages, payloads and entries to the input.
 
-On the way lengths, sizes and checksums are made right again, but for the one that the damage is about; compressed
-payloads are stored anew. Damage that is not to be sealed leaves the checksum next to it wrong, and no other.
+Lengths, sizes and checksums on this way are made right again, but for the one that the damage is about; compressed
+payloads are stored anew. If damage is not to be sealed, the checksum next to it stays wrong, and no other.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ IN_ENTRIES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 
 
 def apply(subject: Subject, damage: Damage) -> bytes:
-    """The whole input with the damage done, and sealed outwards where the damage says so."""
+    """The whole input with the damage done, and repaired outwards if the damage says so."""
     if damage.seal:
         damage = _with_record_length(subject, damage)
     layer = subject.layers[damage.layer]
@@ -90,7 +90,7 @@ def apply(subject: Subject, damage: Damage) -> bytes:
 
 
 def _in_entry(layer: bytes, damage: Damage, *, whole: bool = False) -> bytes:
-    """A layer of entries with damage done, and the entry around it sealed; whole entries more or less need no seal."""
+    """A layer of entries with the damage done and the entry around it sealed, unless whole entries came or went."""
     changed = layer[: damage.start] + damage.new + layer[damage.stop :]
     entries = [(0, len(layer))] if whole else list(extents(layer))
     added = damage.start == damage.stop
@@ -107,7 +107,7 @@ def _in_entry(layer: bytes, damage: Damage, *, whole: bool = False) -> bytes:
 
 
 def _sealed(entry: bytes, before: bytes, at: int) -> bytes:
-    """Seal an entry that began with certain bytes, but for the field in which position `at` lies."""
+    """Seal an entry, but for the field in which position `at` lies; `before` are its first bytes before the damage."""
     message = stored_magic(before) in LAYOUTS
     layout, names = (LAYOUTS[0], ("messageSize", "crc")) if message else (BATCH_LAYOUT, ("batchLength", "crc"))
     return layout.sealed(entry, [name for name in names if not _covers(layout.span(name), at)])
@@ -141,7 +141,7 @@ def _repacked(subject: Subject, damage: Damage, path: str) -> bytes:
 
 
 def _with_record_length(subject: Subject, damage: Damage) -> Damage:
-    """The damage widened to the record around it, whose length is made right; unless the length is what is damaged."""
+    """The damage, widened so that it makes the length of the record around it right, unless that length is damaged."""
     record = next((span for span in subject.spans if _holds(span, damage)), None)
     if record is None:
         return damage

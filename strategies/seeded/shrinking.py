@@ -1,7 +1,7 @@
-"""Shrinking: the smallest bytes or value that still show a failure, by questions to whoever can tell.
+"""Shrinking: the smallest bytes or value that still show a failure.
 
-Bytes shrink along the spans that the reference leaves: elements and fields dropped, shortened or zeroed, lengths and
-checksums made right again. A candidate is kept when `shows` says that the very same failure stands.
+Bytes shrink along the spans that the reference records: elements and fields are dropped, shortened or zeroed, lengths
+and checksums are made right again. A candidate is kept if `shows` says that it fails in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECONDS = 5.0
 
 
 class Budget:
-    """How many questions, and how long, may still be spent on one failure."""
+    """How many candidates may still be tried for one failure, and until when."""
 
     def __init__(self, questions: int = QUESTIONS, seconds: float = SECONDS) -> None:
         self._left = questions
@@ -47,12 +47,12 @@ def shrink_value(shown: Any, shows: Callable[[Any], bool], budget: Budget | None
 
 
 def _weight_of_bytes(data: bytes) -> tuple[int, int]:
-    """Shorter is smaller; of two as long, the one with more zeros."""
+    """Shorter is smaller; of two that are equally long, the one with more zeros."""
     return len(data), sum(map(bool, data))
 
 
 def _weight_of_value(value: object) -> tuple[int, int]:
-    """Shorter to write is smaller, false as short as 0; of two as long, the one with the smaller numbers."""
+    """Shorter to write is smaller, false counts like 0; of two that are equally long, the one with smaller numbers."""
     return len(repr(value).replace("False", "0")), _magnitude(value)
 
 
@@ -109,7 +109,7 @@ def _smaller_bytes(type_: codec.Wire | str, data: bytes) -> Iterator[bytes]:
 
 
 def _chunks_dropped(subject: Subject, layer: int) -> Iterator[bytes]:
-    """Halves, quarters and so on of the end of a layer, and of any of its stretches, left out."""
+    """The last half, quarter and so on of a layer is left out; of a short input also each single byte."""
     size = len(subject.layers[layer])
     step = size // 2
     while step >= 1:
@@ -123,7 +123,7 @@ def _chunks_dropped(subject: Subject, layer: int) -> Iterator[bytes]:
 
 
 def _emptied(subject: Subject, span: Span) -> Iterator[bytes]:
-    """A field with a length before it: its content left out, and the length made that of nothing or of one byte."""
+    """The content of a field with a length before it is left out, or cut to one byte or a half; the length says so."""
     prefix = next((other for other in subject.spans if other.path == f"{span.path}#length"), None)
     if prefix is None or prefix.layer != span.layer or not isinstance(span.value, (bytes, str)):
         return
@@ -136,7 +136,7 @@ def _emptied(subject: Subject, span: Span) -> Iterator[bytes]:
 
 
 def _safely(subject: Subject, damage: Damage) -> Iterator[bytes]:
-    """The input with damage done; nothing where a structure is too broken to carry it outwards."""
+    """The input with damage done; nothing where a structure around it is too broken to be repaired."""
     try:
         yield apply(subject, damage)
     except (ValueError, IndexError, StopIteration, codec.Unencodable):
@@ -165,7 +165,7 @@ def _smaller_values(value: Any) -> Iterator[Any]:
 
 
 def _smaller_numbers(value: int) -> Iterator[int]:
-    """Nearer to zero, by large steps and by small ones; of true, false."""
+    """Numbers nearer to zero, by large steps and by small ones; false for true."""
     if isinstance(value, bool):
         yield from (False,) if value else ()
         return
