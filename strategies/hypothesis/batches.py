@@ -36,7 +36,7 @@ from conformance.strategies.hypothesis.building import (
 
 
 def headers(*, max_size: int | None = None) -> SearchStrategy[Values]:
-    """A record's headers, one at a time: `key`, never null and without U+0000, and `value`, of so many bytes at most.
+    """Single headers of a record: `key`, never null and without U+0000, and `value`, each of a limited size in bytes.
 
     Shrinks to an empty key with null.
     """
@@ -102,7 +102,7 @@ def _from(low: int, field: str) -> SearchStrategy[int]:
 
 @cache
 def _producers() -> SearchStrategy[Values]:
-    """No producer, an idempotent or a transactional one: id, epoch and sequence that go together."""
+    """Id, epoch and sequence of no producer, of an idempotent or of a transactional one."""
     nobody: Values = {**dict.fromkeys(PRODUCER, -1), "isTransactional": False}
     known: dict[str, SearchStrategy[Any]] = {name: _from(0, name) for name in PRODUCER}
     return st.just(nobody) | st.fixed_dictionaries({**known, "isTransactional": st.booleans()})
@@ -123,7 +123,7 @@ def _origins(codec: str | None) -> SearchStrategy[Values]:
 
 
 def _timed(record: Values, origin: int) -> Values:
-    """The record with a time that its delta can tell; only the latest of all is out of reach, from -1."""
+    """The record with a timestamp whose delta is an INT64: from the base -1 the largest timestamp is too far."""
     return {**record, "timestamp": min(record["timestamp"], origin + max(VARLONG.edges))}
 
 
@@ -159,7 +159,7 @@ def record_batches(
 ) -> SearchStrategy[Values]:
     """Values of the type RECORD_BATCH: batches as they are first written, in one codec (by name) or in any.
 
-    They have min_size to max_size records, one at least, with consecutive offsets. Shrinks to one record without
+    They have min_size to max_size records, at least one, with consecutive offsets. Shrinks to one record without
     content, uncompressed, without a producer, every other number 0.
     """
     sizes = sizes_given(min_size, max_size)
@@ -197,7 +197,7 @@ def _gapped(draw: DrawFn, codec: str | None, sizes: Sizes) -> Values:
 def gapped_batches(
     *, codec: str | None = None, min_size: int = 0, max_size: int | None = None
 ) -> SearchStrategy[Values]:
-    """Batches after compaction: offsets with gaps before, between and after the records, of which there may be none.
+    """Batches after compaction: with gaps in the offsets before, between and after the records, or without any record.
 
     Values of the type RECORD_BATCH that an application cannot ask for (`codec.encode` closes the gaps, `encoded` and
     `codec.wire` keep them). Shrinks to no record, uncompressed, without a producer, every other number 0.
@@ -230,5 +230,5 @@ def control_batches() -> SearchStrategy[Values]:
 
 @cache
 def small_batches() -> SearchStrategy[Values]:
-    """Batches of every kind at offset 0, with few records; those that compaction left first, as they shrink most."""
+    """Batches of every kind at offset 0, with few records; compacted ones come first, as they shrink to the least."""
     return _gapped(None, (0, 8)) | written(None, (1, 8)) | markers()

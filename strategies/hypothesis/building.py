@@ -1,7 +1,7 @@
-"""What strategies are built of: from rows of the codec to plain strategies, arguments checked, calls shown.
+"""The parts of strategies: plain strategies made from rows of the codec, checks of arguments, readable reprs.
 
-Ranges, edges, nulls and the lengths at which an encoding changes are asked of the codec's rows. No strategy filters,
-and none needs Hypothesis' tables of characters, which it keeps in a folder of the user's.
+The codec's rows give ranges, edges, nulls and the lengths at which an encoding changes. No strategy filters, and none
+needs Hypothesis' tables of characters, which Hypothesis keeps in a folder of the user's.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def _octets(raw: bytes, fill: int) -> bytes:
 
 
 def contents_of(row: Wire, sizes: Sizes, *, nul: bool = True) -> SearchStrategy[Any]:
-    """Text or bytes of a row with sizes in bytes, those at which its length changes form among them; no null."""
+    """Text or bytes of a row, never null; sizes are in bytes, and often those at which the length takes more bytes."""
     fills = _fills(sizes, _edge_sizes(row))
     if row.notation is n.TEXT:
         return st.builds(partial(_text, sizes[1]), st.lists(_characters(nul=nul)), fills)
@@ -226,7 +226,7 @@ def contents_of(row: Wire, sizes: Sizes, *, nul: bool = True) -> SearchStrategy[
 
 
 def tuples(element: SearchStrategy[Any], sizes: Sizes, edges: Sequence[int]) -> SearchStrategy[tuple[Any, ...]]:
-    """Tuples of elements, the edges often among their sizes: then the elements come again and again."""
+    """Tuples of elements; their sizes are often edges, and then elements are repeated."""
     plain = st.lists(element, min_size=sizes[0], max_size=sizes[1])
     return _repeated(plain, element, _fills(sizes, edges))
 
@@ -246,7 +246,7 @@ SMALL = 128
 
 
 def plain_values(row: Wire, *, longest: int = LONGEST, nul: bool = True) -> SearchStrategy[Any]:
-    """Any value of a row of numbers or sized contents (of at most so many bytes), null included where it has one.
+    """Any value of a row of numbers or of sized contents (with a limit in bytes), null included where the row has it.
 
     Of another row, one of its edges.
     """
@@ -259,7 +259,7 @@ def plain_values(row: Wire, *, longest: int = LONGEST, nul: bool = True) -> Sear
 
 
 def fields_of(layout: Layout, *, longest: int = LONGEST, nul: bool = True, **given: Any) -> SearchStrategy[Values]:
-    """The fields of a layout that a writer is free in, by strategies that are given or follow from the rows."""
+    """The fields of a layout that a writer chooses, by the strategies given, or by those that the rows give."""
     rows: dict[str, SearchStrategy[Any]] = {}
     for field in layout.fields:
         if field.name in given:

@@ -84,7 +84,7 @@ class Sized(Protocol):
     """A strategy function of text or bytes."""
 
     def __call__(self, *, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[Any]:
-        """Sizes are in bytes, of text in its UTF-8 form; null, where the type has it, comes whatever the sizes."""
+        """Sizes are in bytes, those of text in UTF-8. A type that has null gives it whatever the sizes are."""
 
 
 def _sized(name: str) -> Sized:
@@ -129,7 +129,7 @@ def _log_bytes() -> SearchStrategy[bytes | None]:
 
 @strategy_of("TAGGED_FIELDS")
 def tagged_fields(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[tuple[Values, ...]]:
-    """Sections of tagged fields, all raw, tags rising and none negative for a signed reader. Shrinks to none."""
+    """Sections of raw tagged fields; tags rise and fit into a signed 32-bit number. Shrinks to none."""
     low, high = sizes_given(min_size, max_size)
     tags = integers(UNSIGNED_VARINT, 0, max(INT32.edges))
     data = contents_of(TYPES["COMPACT_BYTES"], (0, SMALL))

@@ -72,7 +72,7 @@ def _message_sets(draw: DrawFn, magics: tuple[int, ...], sizes: Sizes) -> tuple[
 def message_sets(
     *, magic: int | None = None, min_size: int = 0, max_size: int | None = None
 ) -> SearchStrategy[tuple[Values, ...]]:
-    """Values of the type MESSAGE_SET: messages of one magic, each on its own, their offsets rising. Shrinks to none."""
+    """Values of the type MESSAGE_SET: messages of one magic without wrappers, with rising offsets. Shrinks to none."""
     plain = _message_sets(_magic_given(magic), sizes_given(min_size, max_size))
     return named("message_sets", plain, magic=magic, min_size=min_size or None, max_size=max_size)
 
@@ -95,8 +95,8 @@ def wrappers(
 ) -> SearchStrategy[Values]:
     """Compressed messages of magic 0 or 1 as a LOG shows them: `magic`, `offset`, `compression`, `messages`.
 
-    Entries of a log: `codec.encode("LOG", {"batches": (wrapper,), "partial": 0})` are their bytes. They hold one
-    message at least; the offsets in it rise. Shrinks to one message of magic 0 without content, in gzip.
+    Entries of a log: `codec.encode("LOG", {"batches": (wrapper,), "partial": 0})` are their bytes. They hold at
+    least one message, and their offsets rise. Shrinks to one message of magic 0 without content, in gzip.
     """
     magics = [magic for magic in _magic_given(magic) if codec is None or codec in _CODECS[magic]]
     if not magics:
@@ -151,7 +151,7 @@ def _logs(draw: DrawFn, magics: tuple[int, ...], sizes: Sizes) -> Values:
 def logs(
     *, magics: Collection[int] = _MAGICS, min_size: int = 0, max_size: int | None = None
 ) -> SearchStrategy[Values]:
-    """Values of the type LOG: so many entries of some magics, their offsets rising, none cut off. Shrinks to none."""
+    """Values of the type LOG: min_size to max_size entries of these magics, with rising offsets, none cut off. Shrinks to none."""
     chosen, sizes = _magics_given(magics), sizes_given(min_size, max_size)
     shown = {"magics": None if chosen == _MAGICS else magics, "min_size": min_size or None, "max_size": max_size}
     return named("logs", _logs(chosen, sizes), **shown)
@@ -165,7 +165,7 @@ _PRODUCERS = 3
 
 @cache
 def _steps() -> SearchStrategy[tuple[int, bool, bool]]:
-    """Who acts (-1: somebody without an id), and whether a transaction ends, with a COMMIT or not."""
+    """Which producer acts (-1: one without an id), and whether its transaction ends, with a COMMIT or an ABORT."""
     return st.tuples(st.integers(0, _PRODUCERS).map(lambda number: number - 1), st.booleans(), st.booleans())
 
 
@@ -223,9 +223,10 @@ def _listed(aborted: Collection[Aborted]) -> tuple[Values, ...]:
 
 
 def transactions(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[Values]:
-    """Logs (`log`, a value of LOG) of transactions side by side, and those `aborted`, as brokers list them.
+    """A `log` (a value of LOG) with transactions of several producers, and the `aborted` ones as brokers list them.
 
-    So many batches and markers, and those that end what is still under way; some batches belong to no transaction.
+    It has min_size to max_size batches and markers, then markers that end the transactions still open. Some batches
+    belong to no transaction.
     Shrinks to nothing.
     """
     plain = _histories(sizes_given(min_size, max_size)).map(
@@ -261,9 +262,10 @@ def _fetches(draw: DrawFn, isolations: tuple[str, ...], sizes: Sizes) -> Values:
 def fetches(*, isolation: str | None = None, min_size: int = 1, max_size: int | None = None) -> SearchStrategy[Values]:
     """What a broker sends of `transactions`, and what an application must see of it.
 
-    `log` (a value of LOG, from the batch on that holds the offset), `isolation`, `fetchOffset`, `highWatermark` and
-    `aborted`, in any order; then `records`, as the operation `read` shows them, and `nextOffset`, where the next fetch
-    starts. Shrinks to one record without a producer, read_uncommitted.
+    The broker's part: `log` (a value of LOG that starts with the batch that holds the offset), `isolation`,
+    `fetchOffset`, `highWatermark` and `aborted`, a list in any order. The application's part: `records`, as the operation
+    `read` shows them, and `nextOffset`, where the next fetch starts. Shrinks to one record without a producer,
+    read_uncommitted.
     """
     if isolation not in (None, *ISOLATIONS):
         raise ValueError(f"isolation must be one of {', '.join(ISOLATIONS)}, or None for any, not {isolation!r}")

@@ -1,4 +1,4 @@
-"""Strategies of messages: values of a version of a definition, and of other versions than the one that is written."""
+"""Strategies of messages: values of one version, and values of other versions that are to be written in this one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _EDGE_COUNTS = steps_of(lambda count: TYPES["UNSIGNED_VARINT"].encode(count + 1)
 def from_message(message: Message, version: int, *, unknown_tags: bool = False) -> SearchStrategy[Values]:
     """Values of a message in a version: every field that it has, edges, nulls and defaults among them.
 
-    With `unknown_tags`, a flexible version has tagged fields, too, that the definition does not know, after those that
-    it does. Shrinks to numbers of 0, nothing in strings and arrays, null where a field may be, tagged fields at their
-    default. Raises TypeError, or ValueError for a version that the message does not have.
+    With `unknown_tags`, values of a flexible version also have tagged fields that the definition does not know, after
+    the known ones. Shrinks to numbers of 0, nothing in strings and arrays, null where a field may be, tagged fields at
+    their default. Raises TypeError, or ValueError for a version that the message does not have.
     """
     _given(message, version)
     plain = _structure(message, version, message.name)
@@ -39,9 +39,9 @@ def from_message(message: Message, version: int, *, unknown_tags: bool = False) 
 def version_skews(message: Message, version: int) -> SearchStrategy[tuple[Values, Values | None]]:
     """Pairs: a value with the fields of any version, and what a reader has of it after it was written in this one.
 
-    Fields that this version lacks are dropped where they are ignorable or at their default, and read at their default;
-    the other half is None where a writer has to refuse, as one is set that may not be lost, or is null that cannot be
-    (message-definitions.md, Ignorable Fields). Raises TypeError, or ValueError.
+    A writer drops fields that this version lacks if they are ignorable or at their default, and a reader has them at
+    their default. The second half is None if a writer has to refuse the value: a field is set that it may not drop, or
+    a field is null that cannot be (message-definitions.md, Ignorable Fields). Raises TypeError, or ValueError.
     """
     _given(message, version)
     others = st.sampled_from(sorted(message.valid, key=lambda other: (abs(other - version), other)))

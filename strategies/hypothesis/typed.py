@@ -1,9 +1,8 @@
 """Hypothesis strategies of the codec's types: wire values, valid by construction, and bytes near valid ones.
 
-Ranges, edges, nulls and the lengths at which an encoding changes are asked of the codec's rows, so a type that gets a
-row there needs no more than a name here. What stands in a type's place: `from_type`; value and bytes: `encoded`;
-damaged bytes: `hostile`. No strategy filters, and none needs Hypothesis' tables of characters, which it keeps in a
-folder of the user's.
+The codec's rows give ranges, edges, nulls and the lengths at which an encoding changes, so a type with a row there
+needs only a name here. `from_type` gives values of a type, `encoded` values with their bytes, `hostile` damaged bytes.
+No strategy filters, and none needs Hypothesis' tables of characters, which Hypothesis keeps in a folder of the user's.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ __all__ = [
 
 
 def from_type(type_: Wire | str) -> SearchStrategy[Any]:
-    """The strategy of a type, or of the built-in one of a name (`ARRAY<INT32>`); its repr shows which it is.
+    """The strategy of a type, given itself or by its name (`ARRAY<INT32>`); the repr of the strategy shows it.
 
     Arrays of anything but numbers and sized contents are kept short. A message in a version is a type of
     `codec.Types(…)`. Raises UnknownType, a ValueError.
@@ -125,7 +124,7 @@ def from_type(type_: Wire | str) -> SearchStrategy[Any]:
 
 
 def encoded(type_: Wire | str, *, values: SearchStrategy[T] | None = None) -> SearchStrategy[tuple[T, bytes]]:
-    """Values of a type (or of a strategy for it) beside their bytes, gaps kept. They shrink as the values do."""
+    """Pairs of a value of a type (or from a strategy for it) and its bytes, gaps kept. Shrinks as the values do."""
     row, given = row_given(type_), from_type(type_) if values is None else strategy_given("values", values)
     return named("encoded", given.map(lambda value: (value, row.encode(value))), row.name, values=values)
 
@@ -154,8 +153,8 @@ def _damaged(draw: DrawFn, pairs: SearchStrategy[tuple[Any, bytes]], row: Wire) 
 def hostile(type_: Wire | str, *, values: SearchStrategy[Any] | None = None) -> SearchStrategy[bytes]:
     """Bytes near valid ones of a type: one or two mutations of `conformance.strategies.seeded.mutations`.
 
-    Overlong varints, lengths and counts that lie, nulls where there are none, cuts, doubles, flipped bits, with the
-    lengths and checksums around them made right or not. Some of them are valid still, or open: the reference says.
+    They have overlong varints, wrong lengths and counts, nulls that the type lacks, cut or doubled parts, flipped bits;
+    the lengths and checksums around these are made right, or not. Some are still valid, or open: the reference tells.
     """
     row = row_given(type_)
     return named("hostile", _damaged(encoded(row, values=values), row), row.name, values=values)
