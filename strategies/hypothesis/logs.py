@@ -151,7 +151,7 @@ def _logs(draw: DrawFn, magics: tuple[int, ...], sizes: Sizes) -> Values:
 def logs(
     *, magics: Collection[int] = _MAGICS, min_size: int = 0, max_size: int | None = None
 ) -> SearchStrategy[Values]:
-    """Values of the type LOG: min_size to max_size entries of these magics, with rising offsets, none cut off. Shrinks to none."""
+    """Values of the type LOG: entries of these magics with rising offsets, none cut off. Shrinks to none."""
     chosen, sizes = _magics_given(magics), sizes_given(min_size, max_size)
     shown = {"magics": None if chosen == _MAGICS else magics, "min_size": min_size or None, "max_size": max_size}
     return named("logs", _logs(chosen, sizes), **shown)
@@ -263,9 +263,9 @@ def fetches(*, isolation: str | None = None, min_size: int = 1, max_size: int | 
     """What a broker sends of `transactions`, and what an application must see of it.
 
     The broker's part: `log` (a value of LOG that starts with the batch that holds the offset), `isolation`,
-    `fetchOffset`, `highWatermark` and `aborted`, a list in any order. The application's part: `records`, as the operation
-    `read` shows them, and `nextOffset`, where the next fetch starts. Shrinks to one record without a producer,
-    read_uncommitted.
+    `fetchOffset`, `highWatermark` and `aborted`, a list in any order. The application's part: `records`, as the
+    operation `read` shows them, and `nextOffset`, where the next fetch starts. Shrinks to one record without a
+    producer, read_uncommitted.
     """
     if isolation not in (None, *ISOLATIONS):
         raise ValueError(f"isolation must be one of {', '.join(ISOLATIONS)}, or None for any, not {isolation!r}")
