@@ -207,6 +207,8 @@ class Broke:
     detail: str
     flaky: bool = False
     """It did not happen again when the question was put alone."""
+    unprovoked: bool = False
+    """It used up its memory over a small request."""
 
 
 Outcome = Accepted | Refused | Unsupported | Broke

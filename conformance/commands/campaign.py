@@ -11,6 +11,7 @@ from conformance.commands import options as shared
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.options import CampaignOptions, SparkOptions
 from conformance.reports.console import open_console
+from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import read_known
 from conformance.running.policy import FailurePolicy
 from conformance.targets.session import Allowance
@@ -61,7 +62,7 @@ def command(**given: Any) -> ExitStatus:
     """
     from conformance.pipeline.campaign.driver import run_campaign
 
-    shared.interrupt_on_sigterm()
+    interrupt_on_signals()
     return run_campaign(_options(given), open_console(), open_console(err=True))
 
 

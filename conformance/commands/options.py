@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import secrets
-import signal
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -149,11 +148,6 @@ def on_spark(command: Callable[P, R]) -> Callable[P, R]:
         return command(*args, **kwargs)
 
     return wrapped
-
-
-def interrupt_on_sigterm() -> None:
-    """Let a `timeout` or a CI job that ends the command interrupt it: it ends its targets and reports."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def read_messages(path: Path | None) -> tuple[Message, ...]:

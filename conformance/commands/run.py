@@ -22,6 +22,7 @@ from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
 from conformance.reports.text import target_report, target_summary
 from conformance.running.executor import judge_target
+from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import Known, known_text, read_known, stale, updated
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
@@ -108,7 +109,7 @@ def command(**given: Any) -> ExitStatus:
     TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py or command:COMMAND LINE.
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
-    shared.interrupt_on_sigterm()
+    interrupt_on_signals()
     return run_targets(_options(given))
 
 

@@ -10,6 +10,7 @@ from conformance.commands import options as shared
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.options import ScanOptions, SparkOptions
 from conformance.reports.console import open_console
+from conformance.running.interrupts import interrupt_on_signals
 
 
 @click.command("scan")
@@ -44,6 +45,6 @@ def command(**given: Any) -> ExitStatus:
     """
     from conformance.pipeline.audit.driver import run_scan
 
-    shared.interrupt_on_sigterm()
+    interrupt_on_signals()
     spark = SparkOptions(given.pop("master"), given.pop("conf"))
     return run_scan(ScanOptions(spark=spark, **given), open_console(), open_console(err=True))

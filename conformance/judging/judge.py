@@ -14,6 +14,7 @@ from conformance.cases.encoding import FREE_FIELDS
 from conformance.cases.from_vectors import STRUCTURED
 from conformance.cases.model import (
     PASSED,
+    ROBUSTNESS,
     Accepted,
     Answer,
     AnyOf,
@@ -60,6 +61,8 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
 
 
 def _broken(case: Case, broke: Broke) -> Verdict:
+    if broke.unprovoked and "crash" not in case.disputed:
+        return Verdict(Kind.FAIL, broke.detail, requirement=ROBUSTNESS, level="must", flaky=broke.flaky)
     if broke.how in ("memory", "slow"):
         rule = _memory_rule(case)
         return Verdict(Kind.FAIL, broke.detail, requirement=rule, level="should", flaky=broke.flaky)

@@ -16,6 +16,7 @@ from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target
 from conformance.reports.text import printable
+from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import stale
 from conformance.running.results import Result
 from conformance.targets.resolve import target_spec
@@ -36,6 +37,8 @@ class SessionHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Read all files, and check that the targets start, before anything is collected. Raises pytest.UsageError."""
+        if not self._worker:
+            interrupt_on_signals()  # workers are ended by the session that started them
         try:
             self._selected = SelectedCases(self._config)
             self._targets = _targets(self._config, self._selected)

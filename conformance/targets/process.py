@@ -1,16 +1,18 @@
-"""One process of a target: in a session of its own, watched for memory, talked to without blocking, ended whole.
+"""A target that runs: kept apart by its keeper, watched for memory, talked to without blocking, ended whole.
 
-POSIX only: sessions, process groups and non-blocking pipes.
+POSIX only: sessions, signals and non-blocking pipes.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import os
 import selectors
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from conformance.targets import keeper
 from conformance.targets.protocol import LONGEST_ANSWER, Breakdown
 
 _SAMPLE = 0.01
@@ -33,6 +36,8 @@ _LAST_LOOKS = 64
 _CHUNK = 1 << 16
 _FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
+_ENDING = 10.0
+"""Seconds its keeper has to end all its processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,12 @@ class Launch:
 class Gone(Breakdown):
     """The target ended, closed its output, or was killed for its memory; the message says which."""
 
-    def __init__(self, detail: str, *, memory: bool = False) -> None:
+    def __init__(self, detail: str, *, memory: bool = False, lingers: bool = False) -> None:
         super().__init__(detail)
         self.detail = detail
         self.memory = memory
+        self.lingers = lingers
+        """It closed its output and went on, so that its end was waited for in vain."""
 
 
 class Silent(Breakdown):
@@ -70,16 +77,9 @@ class TargetProcess:
         self._token = uuid.uuid4().hex
         self._memory_limit = memory
         self._over = 0
-        self._popen = subprocess.Popen(  # noqa: S603 - running targets is what we do
-            launch.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=launch.cwd,
-            env={**os.environ, **launch.env, _TOKEN: self._token},
-            start_new_session=True,
-        )
+        self._told = b""
+        self._family: list[psutil.Process] = []
+        self._keep(launch)
         _running.add(self)
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr  # noqa: PT018 - for the type checker
         self._in, self._out, self._err = (
@@ -97,7 +97,45 @@ class TargetProcess:
         self._errors: deque[bytes] = deque(maxlen=_ERRORS_KEPT // 64)
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
-        self._watcher.start()
+        try:
+            self._await_start()
+            self._watcher.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _keep(self, launch: Launch) -> None:
+        """Start the keeper, which starts the target. Raises OSError."""
+        self._report, reporting = os.pipe()
+        script = (sys.executable, "-I", "-S", keeper.__file__, str(reporting), str(os.getpid()))
+        try:
+            self._popen = subprocess.Popen(  # noqa: S603 - running targets is what we do
+                (*script, *launch.command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd=launch.cwd,
+                env={**os.environ, **launch.env, _TOKEN: self._token},
+                start_new_session=True,
+                pass_fds=(reporting,),
+            )
+        except BaseException:
+            os.close(self._report)
+            raise
+        finally:
+            os.close(reporting)
+
+    def _await_start(self) -> None:
+        """Wait until the target runs. Raises OSError where it cannot."""
+        while b"\n" not in self._told:
+            chunk = os.read(self._report, 4096)
+            if not chunk:
+                raise OSError(errno.ECHILD, "its keeper did not start")
+            self._told += chunk
+        word, _, problem = self._told.decode().strip().partition(" ")
+        if word == "failed":
+            raise OSError(int(problem), os.strerror(int(problem)))
 
     # --- talking ------------------------------------------------------------------------------------
 
@@ -185,14 +223,19 @@ class TargetProcess:
             used, limit = self._over >> 20, self._memory_limit >> 20
             return Gone(f"used {used} MiB of memory, {limit} MiB are allowed", memory=True)
         try:
-            status = self._popen.wait(_FAREWELL)
+            self._popen.wait(_FAREWELL)
         except subprocess.TimeoutExpired:
-            return Gone("closed its output and went on")
+            return Gone("closed its output and went on", lingers=True)
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
-        how = f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
-        return Gone(f"{how}{self._last_words()}")
+        return Gone(f"{self._end_in_words()}{self._last_words()}")
+
+    def _end_in_words(self) -> str:
+        status = self._status()
+        if status is None:
+            return "ended the process that keeps it"
+        return f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
 
     def _last_words(self) -> str:
         text = b"".join(self._errors).decode("utf-8", "replace").strip()
@@ -204,6 +247,14 @@ class TargetProcess:
         """Whether the process runs."""
         return self._popen.poll() is None
 
+    def _status(self) -> int | None:
+        """The status that its keeper told, once that has ended; None where it told none."""
+        with contextlib.suppress(OSError):
+            while chunk := os.read(self._report, 4096):
+                self._told += chunk
+        word, _, status = self._told.decode().strip().rpartition("\n")[2].partition(" ")
+        return int(status) if word == "ended" and status != "None" else None
+
     @property
     def errors(self) -> str:
         """The end of what it wrote to standard error."""
@@ -212,19 +263,18 @@ class TargetProcess:
     # --- memory -------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Sample the resident memory of the process and its children, and end them when it is too much."""
+        """Sample the resident memory of all that its keeper keeps, and end it when it is too much."""
         try:
-            main = psutil.Process(self._popen.pid)
+            kept_by = psutil.Process(self._popen.pid)
         except psutil.NoSuchProcess:
             return
-        family: list[psutil.Process] = [main]
         looked = 0.0
         while not self._ended.wait(_SAMPLE):
-            if time.monotonic() - looked > _FAMILY:
+            if not self._family or time.monotonic() - looked > _FAMILY:
                 with contextlib.suppress(psutil.Error):
-                    family = [main, *main.children(recursive=True)]
+                    self._family = kept_by.children(recursive=True)
                 looked = time.monotonic()
-            used = sum(map(_resident, family))
+            used = sum(map(_resident, self._family))
             if used > self._memory_limit:
                 self._over = used
                 self.kill()
@@ -233,12 +283,13 @@ class TargetProcess:
     # --- the end ------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """End its session at once."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        """Tell its keeper to end it at once."""
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            with contextlib.suppress(ProcessLookupError):
+                self._popen.send_signal(number)
 
     def close(self, *, kindly: bool = False) -> int | None:
-        """End the target and every process it started; `kindly`, its input ends first, and it may exit by itself.
+        """End the target and every process that came of it; `kindly`, its input ends first, and it may exit by itself.
 
         Returns the status with which it exited by itself, None when it had to be killed.
         """
@@ -249,23 +300,40 @@ class TargetProcess:
         if kindly:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(_FAREWELL)
-        status = self._popen.poll()
-        self.kill()
-        self._sweep()
-        self._popen.wait()
+        by_itself = not self.alive
+        self._end_family()
         self._selector.close()
         for pipe in (self._popen.stdout, self._popen.stderr):
             assert pipe is not None
             pipe.close()
-        self._watcher.join()
+        if self._watcher.ident is not None:
+            self._watcher.join()
         _running.discard(self)
+        status = self._status() if by_itself else None
+        os.close(self._report)
         return status
 
+    def _end_family(self) -> None:
+        """Let its keeper end everything; where the target has stopped or killed that, do it from here."""
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_ENDING)
+        if self.alive:
+            keeper.end_below(self._popen.pid, _ENDING)
+            self._popen.kill()
+            self._popen.wait()
+        elif keeper.CAN_ADOPT and self._status() is not None:
+            return
+        group = keeper.group_of(self._popen.pid)
+        keeper.kill_group(group)
+        self._sweep()
+        keeper.remove_group(group)
+
     def _sweep(self) -> None:
-        """Kill the processes that left the session: all that carry our token in their environment."""
-        for process in psutil.process_iter():
+        """Kill the processes that were seen last, and all that carry our token in their environment."""
+        for process in (*self._family, *psutil.process_iter()):
             with contextlib.suppress(psutil.Error, OSError):
-                if process.pid != os.getpid() and process.environ().get(_TOKEN) == self._token:
+                if process in self._family or process.environ().get(_TOKEN) == self._token:
                     process.kill()
 
 
@@ -283,5 +351,4 @@ _running: set[TargetProcess] = set()
 def _end_all() -> None:
     """No target outlives this process, even where an interrupt came while it was being started or ended."""
     for process in list(_running):
-        process.kill()
-        process._sweep()  # noqa: SLF001 - the class is ours
+        process._end_family()  # noqa: SLF001 - the class is ours

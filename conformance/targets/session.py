@@ -27,8 +27,13 @@ WINDOW_BYTES = 48_000
 _STARTS = 3
 _SLOW, _SLOW_BYTES = 1.0, 1_000_000
 """An answer may take so many seconds, and one more for each so many bytes of the request."""
-_PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10}
+_PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10, "closed output": 4}
 """How many faults of a kind end the conversation: a target that is broken throughout must not cost hours."""
+_PATIENCE_WITH_THE_MUTE = {"timeout": 3, "protocol": 3, "crash": 40, "memory": 5}
+"""The same for a target that has not answered a single request."""
+_IN_PROPORTION = 1000
+"""A target may use up its memory over a request from one of so many bytes on that memory has: no codec but a bomb makes
+more of a byte (gzip at its best makes 1032)."""
 
 
 class CannotStart(TargetError):
@@ -54,6 +59,8 @@ class Session:
     _description: Description | None = None
     _number: int = 0
     _faults: Counter[str] = field(default_factory=Counter)
+    _mute: bool = True
+    """It has not answered a request since faults are counted."""
     _aborted: bool = False
     gave_up: str = ""
     """Why no further request is sent; empty while requests are sent."""
@@ -87,6 +94,7 @@ class Session:
     def forget_faults(self) -> None:
         """Start counting faults anew, and ask on where the target was given up."""
         self._faults.clear()
+        self._mute = True
         self.gave_up = ""
 
     def finish(self) -> int | None:
@@ -171,6 +179,7 @@ class Session:
             line = process.line(asked + self.allowance.timeout)
             took = time.monotonic() - asked
             outcome = protocol.outcome(protocol.fields(line, numbers.popleft()))
+            self._mute = False
             request = window.pop(0)
             in_flight -= len(request)
             yield self._if_slow(request, took) or outcome
@@ -205,10 +214,10 @@ class Session:
                 repeated |= self._process is None
         except CannotStart:
             # It does not start again: only the requests in flight when it broke down can be blamed.
-            yield from outcomes or [self._blame(fault)]
+            yield from outcomes or [self._blame(fault, window[0])]
             raise
         if not repeated:
-            outcomes[-1] = self._blame(fault, last=True, again=self._replay(window))
+            outcomes[-1] = self._blame(fault, window[-1], last=True, again=self._replay(window))
         yield from outcomes
 
     def _alone(self, request: bytes) -> Outcome:
@@ -216,7 +225,7 @@ class Session:
             return next(self._pipeline(deque([request]), []))
         except Breakdown as fault:
             self._end()
-            return self._blame(fault)
+            return self._blame(fault, request)
 
     def _replay(self, window: list[bytes]) -> bool:
         """Whether the window brings a fresh process down again."""
@@ -229,11 +238,13 @@ class Session:
             return True
         return False
 
-    def _blame(self, fault: Exception, *, last: bool = False, again: bool = True) -> Broke:
-        broke = _as_outcome(fault, self.allowance)
-        self._faults[broke.how] += 1
-        if self._faults[broke.how] >= _PATIENCE[broke.how]:
-            self.gave_up = f"not asked: the target was given up after {self._faults[broke.how]} faults ({broke.how})"
+    def _blame(self, fault: Exception, request: bytes, *, last: bool = False, again: bool = True) -> Broke:
+        broke = _as_outcome(fault, request, self.allowance)
+        kind = "closed output" if isinstance(fault, Gone) and fault.lingers else broke.how
+        self._faults[kind] += 1
+        patience = (_PATIENCE_WITH_THE_MUTE if self._mute else _PATIENCE).get(kind, _PATIENCE[kind])
+        if self._faults[kind] >= patience:
+            self.gave_up = f"not asked: the target was given up after {self._faults[kind]} faults ({kind})"
         if not last:
             return broke
         remark = " (no question does this alone: blamed on the last one sent"
@@ -241,10 +252,13 @@ class Session:
         return replace(broke, detail=broke.detail + remark, flaky=not again)
 
 
-def _as_outcome(fault: Exception, allowance: Allowance) -> Broke:
+def _as_outcome(fault: Exception, request: bytes, allowance: Allowance) -> Broke:
     match fault:
-        case Gone(detail=detail, memory=memory):
-            return Broke("memory" if memory else "crash", detail)
+        case Gone(detail=detail, memory=True):
+            small = len(request) * _IN_PROPORTION <= allowance.memory
+            return Broke("memory", f"{detail}, for a request of {len(request)} bytes", unprovoked=small)
+        case Gone(detail=detail):
+            return Broke("crash", detail)
         case Silent():
             return Broke("timeout", f"no answer within {allowance.timeout:g} s")
         case _:

@@ -1,0 +1,300 @@
+"""Keeps a target: starts it, adopts whatever comes of it, and ends all of that with the target, or with the suite.
+
+Run as a script, `python keeper.py REPORT SUITE COMMAND…`, it stands between the suite and a target. REPORT is a pipe to
+the suite, SUITE the suite's process id. It writes `started` or `failed ERRNO`, and at the end `ended STATUS`, with the
+status as `subprocess` has it. SIGTERM tells it to end the target. It also ends the target when the suite is gone,
+whatever ended that: it looks now and then whether its parent is the same, as a parent-death signal would come with the
+end of the thread that started it.
+
+On Linux it is a subreaper: a process that loses its parent becomes its child, whatever session and environment it has.
+So its descendants are the target's processes, and nobody else's. Where a control group can be made, they have one of
+their own. On other systems it ends the session of the target and what still descends from it.
+
+It imports only what loads in a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+
+CAN_ADOPT = sys.platform == "linux"
+"""Whether every descendant stays a descendant."""
+_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
+_LOOK = 0.25
+"""Seconds between two looks whether the suite is there."""
+_LONGEST = 60.0
+"""Seconds that ending everything may take; what then still runs cannot be killed."""
+_LAST = 2.0
+"""Seconds that processes which were killed may take to go."""
+_ROUNDS = 20
+"""How often more processes are looked for to be stopped, before those that are stopped are killed."""
+_TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_PASSED_OVER = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE, signal.SIGTSTP)
+"""Signals with which a target could disturb its keeper."""
+
+
+def main(report: int, suite: int, command: list[str]) -> None:
+    """Start the command, wait for its end, for a signal or for the end of the suite, and leave nothing."""
+    os.set_inheritable(report, False)  # noqa: FBT003 - it takes no keyword
+    woken = _handle_signals()
+    if CAN_ADOPT:
+        _prctl(_SET_CHILD_SUBREAPER, 1)
+    group = make_group(os.getpid())
+    keeper = _Keeper(group)
+    problem = keeper.start(command)
+    _tell(report, f"failed {problem}" if problem else "started")
+    if not problem:
+        keeper.wait(suite, woken)
+        keeper.end()
+        _tell(report, f"ended {keeper.status}")
+    remove_group(group)
+
+
+class _Keeper:
+    """The target's first process, and those that were adopted since."""
+
+    def __init__(self, group: str | None) -> None:
+        self._group = group
+        self._main = 0
+        self.status: int | None = None
+        """The status of the first process; None while it runs."""
+
+    def start(self, command: list[str]) -> int:
+        """Start the first process in a session of its own; the error number where it cannot be run, else 0."""
+        failed, failing = os.pipe()
+        keeper = os.getpid()
+        self._main = os.fork()
+        if self._main == 0:
+            _become(command, keeper, self._group, failing)
+        os.close(failing)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        # The pipe ends without a word when the program runs.
+        return int(os.read(failed, 16) or 0)
+
+    def wait(self, suite: int, woken: int) -> None:
+        """Come back when the first process has ended, a signal says so, or the suite is gone."""
+        while self.reap() and self.status is None and os.getppid() == suite:
+            select.select([woken], [], [], _LOOK)
+            with contextlib.suppress(BlockingIOError):
+                if set(os.read(woken, 4096)) & set(_TOLD):
+                    return
+
+    def reap(self) -> bool:
+        """Take the status of every child that has ended; whether there are children left, of any kind."""
+        while True:
+            try:
+                child, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if child == 0:
+                return True
+            if child == self._main:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def end(self) -> None:
+        """Kill until no child is left: on Linux that is every process that came of the target."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._main, signal.SIGKILL)
+        until = time.monotonic() + _LONGEST
+        while self.reap() and time.monotonic() < until:
+            kill_group(self._group)
+            # Those adopted last first: a process that forks and dies at once is seen only if we look faster than it.
+            for _ in range(_ROUNDS):
+                for child in _children():
+                    _signal(child, signal.SIGKILL)
+                if not self.reap():
+                    return
+            end_below(os.getpid(), seconds=0.1)
+
+
+def _become(command: list[str], keeper: int, group: str | None, failing: int) -> None:
+    """Turn this new process into the target; it dies with its keeper."""
+    try:
+        os.setsid()
+        if CAN_ADOPT:
+            _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(ignored, signal.SIG_DFL)
+        if group is not None:
+            with contextlib.suppress(OSError):
+                _write(f"{group}/cgroup.procs", "0")
+        if os.getppid() == keeper:
+            os.execvp(command[0], command)  # noqa: S606 - running targets is what we do
+    except OSError as error:
+        os.write(failing, str(error.errno).encode())
+    finally:
+        os._exit(127)
+
+
+def _handle_signals() -> int:
+    """Make no signal end this process; returns a pipe that holds the number of each that came."""
+    woken, waking = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(waking, False)
+    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, *_TOLD, *_PASSED_OVER):
+        signal.signal(number, lambda *_: None)
+    return woken
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _tell(report: int, text: str) -> None:
+    with contextlib.suppress(OSError):  # the suite may be gone
+        os.write(report, f"{text}\n".encode())
+
+
+# --- processes ----------------------------------------------------------------------------------------
+
+
+def end_below(root: int, seconds: float) -> None:
+    """Kill the descendants of a process until none is left or the time is over; they are stopped first."""
+    until = time.monotonic() + seconds
+    while True:
+        stopped: dict[int, str] = {}
+        for _ in range(_ROUNDS):
+            fresh = {pid: began for pid, began in _below(root).items() if stopped.get(pid) != began}
+            for pid, began in fresh.items():
+                _signal(pid, signal.SIGSTOP, began)
+            stopped |= fresh
+            if not fresh:
+                break
+        for pid, began in stopped.items():
+            _signal(pid, signal.SIGKILL, began)
+        if not stopped or time.monotonic() > until:
+            return
+        time.sleep(0.005)
+
+
+def _below(root: int) -> dict[int, str]:
+    """The descendants of a process that run, with the time each began."""
+    table = _processes()
+    members = {root}
+    while more := {pid for pid, (parent, *_) in table.items() if parent in members} - members:
+        members |= more
+    return {pid: table[pid][1] for pid in members - {root} if not table[pid][2]}
+
+
+def _processes() -> dict[int, tuple[int, str, bool]]:
+    """Parent, time of start, and whether it has ended, of each process."""
+    if not CAN_ADOPT:
+        return _processes_by_ps()
+    table = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (about := _stat(int(name))):
+            table[int(name)] = about
+    return table
+
+
+def _stat(pid: int) -> tuple[int, str, bool] | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return None
+    # A first thread that ended leaves a process that looks ended while its other threads run.
+    return int(fields[1]), fields[19], fields[0] in "ZX" and int(fields[17]) <= 1
+
+
+def _processes_by_ps() -> dict[int, tuple[int, str, bool]]:
+    import subprocess
+
+    command = ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    rows = (line.split(None, 3) for line in done.stdout.splitlines())
+    return {int(pid): (int(parent), began, state[0] == "Z") for pid, parent, state, began in rows}
+
+
+def _children() -> list[int]:
+    """This process's children, read at once; none where the system does not list them."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return []
+
+
+def _signal(pid: int, number: signal.Signals, began: str = "") -> None:
+    """Send a signal; where `began` is given, only to the process that began then: its id may be another's by now."""
+    with contextlib.suppress(OSError):
+        if not began or not CAN_ADOPT:
+            os.kill(pid, number)
+            return
+        descriptor = os.pidfd_open(pid)
+        try:
+            about = _stat(pid)
+            if about is not None and about[1] == began:
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
+
+
+# --- control groups -----------------------------------------------------------------------------------
+
+
+def group_of(keeper: int) -> str | None:
+    """Where the control group of a keeper's target is, if one could be made; None where there is no cgroup v2."""
+    try:
+        own = next(line[3:].rstrip("/") for line in _lines("/proc/self/cgroup") if line.startswith("0::"))
+        mounts = [line.split(" ") for line in _lines("/proc/self/mountinfo")]
+    except (OSError, StopIteration):
+        return None
+    points = [fields[4] for fields in mounts if fields[fields.index("-") + 1] == "cgroup2" and fields[3] == "/"]
+    return f"{points[0]}{own}/conformance-{keeper}" if points else None
+
+
+def make_group(keeper: int) -> str | None:
+    """A control group for the processes of a target; None where none can be made that can be killed as a whole."""
+    group = group_of(keeper)
+    if group is None or not os.access(f"{os.path.dirname(group)}/cgroup.procs", os.W_OK):
+        return None
+    try:
+        os.mkdir(group)
+    except OSError:
+        return None
+    if os.path.exists(f"{group}/cgroup.kill"):
+        return group
+    remove_group(group)
+    return None
+
+
+def kill_group(group: str | None) -> None:
+    """Kill every process of a control group at once."""
+    if group is not None:
+        with contextlib.suppress(OSError):
+            _write(f"{group}/cgroup.kill", "1")
+
+
+def remove_group(group: str | None) -> None:
+    """Remove a control group, and those in it, once its processes are gone, for which it waits a moment."""
+    until = time.monotonic() + _LAST
+    while group is not None and os.path.exists(group) and time.monotonic() < until:
+        for folder, *_ in os.walk(group, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+                continue
+            time.sleep(0.01)
+
+
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read().splitlines()
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
