@@ -45,7 +45,9 @@ def _status(run: TargetRun) -> str:
         return "not started"
     if run.problem:
         return "stopped early"
-    return "judged" if run.judged else "not judged"
+    if not run.judged:
+        return "not judged"
+    return "judged" if run.answered else "answered nothing"
 
 
 def summary(numbers: Tally) -> dict[str, int]:

@@ -22,7 +22,7 @@ def render(report: Report) -> Iterator[str]:
             by_type.setdefault(result.case.type, []).append(_case(result))
         for name, cases in by_type.items():
             xml.add_testsuite(_suite(f"{run.name}: {name}", cases))
-        if run.problem or not run.judged:
+        if run.problem or not run.judged or not run.answered:
             xml.add_testsuite(_suite(f"{run.name}: target", [_not_judged(run)]))
     if report.stale:
         xml.add_testsuite(_suite("known failures", [_stale(name, reason) for name, reason in report.stale]))
@@ -37,9 +37,10 @@ def _suite(name: str, cases: Sequence[TestCase]) -> TestSuite:
 
 
 def _not_judged(run: TargetRun) -> TestCase:
-    """The error of a target that did not start, was not judged to the end, or was judged on no case."""
+    """The error of a target that did not start, was not judged to the end or on no case, or answered nothing."""
     case = TestCase("start", clean(run.name))
-    case.result = [Error(clean(run.problem or "judged on no case"), "target")]
+    why = "answered none of its requests" if run.judged else "judged on no case"
+    case.result = [Error(clean(run.problem or why), "target")]
     return case
 
 

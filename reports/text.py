@@ -187,6 +187,8 @@ def target_summary(run: TargetRun) -> RenderableType:
     if numbers.unobserved:
         hidden = f"{numbers.unobserved} cases passed by the fields that the target shows; it does not show all of them"
         parts.append(Text(hidden, style="dim"))
+    if run.judged and not run.answered:
+        parts.append(Text("It does not conform: it answered none of its requests.", style="bold red"))
     if run.problem:
         # One line, however long: it names a command, and people search logs for it.
         parts.append(Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore"))

@@ -1,4 +1,4 @@
-"""Signals that end a program, taken as the interrupt of Ctrl-C: targets are ended, and what was gathered is reported."""
+"""Signals that end a program, taken as an interrupt: targets are ended, and what was gathered is reported."""
 
 from __future__ import annotations
 

@@ -109,6 +109,8 @@ class TargetRun:
     shrunk: list[Shrunk] = field(default_factory=list)
     counted: Tally | None = None
     """The numbers of all results where `results` holds only some of them, as in a campaign."""
+    answered: bool = True
+    """Whether it answered anything, be it a case or the probe of a claim."""
 
     @property
     def numbers(self) -> Tally:

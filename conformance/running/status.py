@@ -15,6 +15,7 @@ def status_of(runs: Sequence[TargetRun], *, stale_entries: bool = False) -> Exit
     for run in runs:
         if run.problem or not run.judged or any(result.verdict.kind is Kind.PROTOCOL for result in run.results):
             reasons.append(ExitStatus.NOT_JUDGED)
-        if any(result.is_unexpected for result in run.results):
+        # Whatever excuses each failure, a target that does not answer at all does not conform.
+        if not run.answered or any(result.is_unexpected for result in run.results):
             reasons.append(ExitStatus.FAILED)
     return overall(reasons)

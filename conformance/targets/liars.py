@@ -213,7 +213,7 @@ _BREAKING = (
     once("segfaults", "dies of a signal", deeds.segfault, Kind.CRASH),
     once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, Kind.CRASH),
     Liar("allocates", "allocates without end", at_the_one(deeds.allocate),
-         fails("memory.message-size-limit", level="should"), once=True),
+         fails(ROBUSTNESS), once=True),
     once("leaves-a-child", "leaves a child behind, and answers as it should", deeds.leave_child, None),
     once("leaves-a-session", "leaves a child in a session of its own", deeds.leave_session, None),
     once("dies-with-a-child", "dies while a child holds its output open", deeds.leave_child_and_die, Kind.CRASH),

@@ -180,6 +180,21 @@ def test_memory_out_of_proportion_fails_the_memory_considerations_at_should(type
     assert catalog.requirements[rule].level == "should"
 
 
+def test_memory_used_up_over_a_small_request_fails_robustness_at_must(catalog):
+    hog = Broke("memory", "1024 MiB", unprovoked=True)
+    for requirement in ("batch.crc", "memory.array-count-bounded"):
+        verdict = judge(case(READS, type="RECORD_BATCH", requirement=requirement, level="should"), hog)
+        assert told(verdict) == ("fail", "must", "robustness.answers")
+    assert catalog.requirements["robustness.answers"].disputed("decode") == frozenset()
+
+
+def test_memory_used_up_where_apache_kafka_runs_out_of_it_stays_disputed(catalog):
+    hard = catalog.cases["compression/gzip-record-length-max"]
+    assert "crash" in hard.disputed
+    verdict = judge(hard, Broke("memory", "1024 MiB", unprovoked=True))
+    assert told(verdict) == ("fail", "should", "memory.message-size-limit")
+
+
 # --- batches ------------------------------------------------------------------------------------------
 
 

@@ -191,6 +191,7 @@ def test_every_expectation_has_a_form_in_json(expect, shown):
         (TargetRun("t"), "not started"),
         (run(PASS), "judged"),
         (run(PASS, problem="it died"), "stopped early"),
+        (replace(run(CRASH), answered=False), "answered nothing"),
         (run(SKIP), "not judged"),
         (run(FAULT, SKIP), "not judged"),
     ],

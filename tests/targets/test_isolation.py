@@ -18,8 +18,8 @@ from conformance.targets.liars import LIARS
 SUITE = (sys.executable, "-m", "conformance", "run")
 SELECT = "requirement:varint.[ces]*"
 ONCE = [liar for liar in LIARS.values() if liar.once]
-STATUS = {"pass": 0, "fail": 0, "crash": 1, "timeout": 1, "protocol": 3}
-"""Exit status by the one bad verdict; the only `fail` among them is of a requirement at level should."""
+STATUS = {"pass": 0, "fail": 1, "crash": 1, "timeout": 1, "protocol": 3}
+"""Exit status by the one bad verdict."""
 
 
 class Suite:
@@ -128,6 +128,52 @@ for request in requests():
     result = suite.report["results"][0]
     assert (result["verdict"], result["level"], result["requirement"]) == ("fail", "must", "robustness.answers")
     assert "200 MiB are allowed" in result["detail"]
+
+
+HOARDS = """
+for request in requests():
+    kept = []
+    while True:
+        kept.append(b"x" * (32 << 20)); time.sleep(0.02)
+"""
+
+
+def test_a_target_that_uses_up_its_memory_at_every_case_does_not_conform(suite, said):
+    ended = suite.run(said(HOARDS), "--select", SELECT, "--memory", "200", "--jobs", "1")
+    assert ended.returncode == 1
+    assert set(suite.verdicts.values()) == {"fail", "skip"}
+    assert suite.report["summary"][said(HOARDS)]["disputed"] == 0
+    assert suite.report["targets"][0]["status"] == "answered nothing"
+    assert "It does not conform: it answered none of its requests." in ended.stdout
+
+
+def test_a_target_that_answers_nothing_does_not_conform_whatever_is_known(suite, said, tmp_path):
+    (tmp_path / "known.yaml").write_text("- {id: '*', reason: all of them}\n")
+    known = ("--known-failures", str(tmp_path / "known.yaml"), "--junit", str(tmp_path / "junit.xml"))
+    assert suite.run(said("for request in requests(): os._exit(1)\n"), "--select", "varint/63", *known).returncode == 1
+    assert [row["known"] for row in suite.report["results"]] == [True]
+    assert "answered none of its requests" in (tmp_path / "junit.xml").read_text()
+
+
+def test_a_plain_target_beside_a_hostile_one_gets_the_results_of_a_run_alone(suite, said):
+    plain = liar("varint-off-by-one")
+    options = ("--select", "type:*VAR*", "--jobs", "2")
+    suite.run(plain, *options)
+    alone = [row for row in suite.report["results"] if row["target"] == plain]
+    assert {row["verdict"] for row in alone} >= {"pass", "fail"}
+    hostile = """
+for request in requests():
+    for _ in range(3):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                hoard = [b"x" * (8 << 20) for _ in range(8)]
+                while True: pass
+            os._exit(0)
+    os.close(1); time.sleep(3600)
+"""
+    suite.run(said(hostile), plain, *options)
+    assert [row for row in suite.report["results"] if row["target"] == plain] == alone
 
 
 # --- pipes --------------------------------------------------------------------------------------------

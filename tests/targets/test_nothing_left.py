@@ -1,11 +1,8 @@
-"""Whatever a target does, and whatever becomes of the suite, no process of the target is left; nobody else's is ended."""
+"""Whatever a target does, and whatever becomes of the suite, no process of it is left; nobody else's is ended."""
 
 from __future__ import annotations
 
 import os
-import shlex
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,7 +12,7 @@ import pytest
 
 from conformance.cases.model import Broke
 from conformance.targets import keeper, protocol
-from conformance.targets.process import Launch, TargetProcess
+from conformance.targets.process import Launch
 from conformance.targets.session import Allowance, Session
 
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})

@@ -16,7 +16,7 @@ from conformance.targets import protocol
 from conformance.targets.process import Launch, Silent, TargetProcess
 from conformance.targets.protocol import ProtocolError
 from conformance.targets.session import _PATIENCE as PATIENCE
-from conformance.targets.session import WINDOW, Allowance, CannotStart, Session
+from conformance.targets.session import _PATIENCE_WITH_THE_MUTE, WINDOW, Allowance, CannotStart, Session
 
 
 def question(number):
@@ -239,6 +239,21 @@ def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch
     assert honest(outcomes) == [2, 3]
 
 
+HOARDS = """
+for request in requests():
+    kept = []
+    while True:
+        kept.append(b"x" * (8 << 20)); time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize(("size", "small"), [(1, True), (30_000, True), (40_000, False)])
+def test_memory_used_up_is_unprovoked_where_the_memory_is_a_thousand_times_the_request(size, small, session):
+    (outcome,) = session(HOARDS, memory=64 << 20).ask([protocol.body({"op": "decode", "hex": "00" * size})])
+    assert (outcome.how, outcome.unprovoked) == ("memory", small)
+    assert re.fullmatch(r"used \d+ MiB of memory, 64 MiB are allowed, for a request of \d+ bytes", outcome.detail)
+
+
 # --- giving up ----------------------------------------------------------------------------------------
 
 
@@ -261,6 +276,34 @@ def test_faults_are_counted_over_all_questions_of_a_session(session, monkeypatch
     outcomes = [outcome for number in range(30) for outcome in running.ask([question(number)])]
     assert list(broken(outcomes)) == [5, 15]
     assert honest(outcomes) == [*range(5), *range(6, 15)]
+
+
+def test_closing_the_output_is_forgiven_a_few_times_as_each_costs_a_second(session, tmp_path):
+    outcomes = list(session(LOGS + "    if number > 9: os.close(1); time.sleep(3600)\n" + ANSWERS).ask(questions(40)))
+    assert list(broken(outcomes)) == [10, 11, 12, 13]
+    assert {outcome.detail for outcome in broken(outcomes).values()} == {"closed its output and went on"}
+    assert honest(outcomes) == list(range(10))
+    assert set(outcomes[14:]) == {Unsupported("not asked: the target was given up after 4 faults (closed output)")}
+    assert asked(tmp_path).total() == 10 + 1 + 4
+
+
+@pytest.mark.parametrize(
+    ("deed", "how", "faults"),
+    [("os._exit(1)", "crash", 6), ("time.sleep(3600)", "timeout", 3), ("print(flush=True)", "protocol", 3)],
+)
+def test_a_target_that_never_answers_is_given_up_sooner(deed, how, faults, session, monkeypatch):
+    monkeypatch.setitem(_PATIENCE_WITH_THE_MUTE, "crash", 6)
+    outcomes = list(session(f"for request in requests(): {deed}\n", timeout=0.5).ask(questions(60)))
+    assert list(broken(outcomes)) == list(range(faults))
+    assert set(outcomes[faults:]) == {Unsupported(f"not asked: the target was given up after {faults} faults ({how})")}
+
+
+def test_a_target_that_answered_before_its_faults_were_forgotten_is_mute_again(session, monkeypatch):
+    monkeypatch.setitem(_PATIENCE_WITH_THE_MUTE, "crash", 6)
+    running = session(LOGS + "    if number > 9: os._exit(1)\n" + ANSWERS)
+    assert honest(list(running.ask(questions(10)))) == list(range(10))
+    running.forget_faults()
+    assert len(broken(list(running.ask([question(10)] * 20)))) == 6
 
 
 # --- starting and ending ------------------------------------------------------------------------------

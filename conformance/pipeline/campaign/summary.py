@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from conformance.cases.catalog import Catalog
+from conformance.cases.model import Kind
 from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.rows import Rebuilder
@@ -72,6 +73,7 @@ class Summary:
         rebuilder = Rebuilder(self.work.campaign, self.catalog, self.policy)
         for run in runs:
             run.counted = _with_claims(numbers.get(run.name, Tally()), run.results)
+            run.answered |= any(kind in (Kind.PASS, Kind.EITHER, Kind.FAIL) for _, kind in run.counted.verdicts)
             known = {level: count for (target, level), count in failures.known.items() if target == run.name}
             run.counted.known = Counter(known)
             ids = [cluster.smallest.id for cluster in failures.of(run.name)]
