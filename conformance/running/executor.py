@@ -40,4 +40,5 @@ def judge_target(
     except CannotStart as error:
         run.problem = str(error)
     finally:
+        run.answered = examiner.target.has_answered
         examiner.target.close()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from conformance import codec
-from conformance.cases.model import Case, Kind, Outcome, Unsupported, Verdict
+from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Unsupported, Verdict
 from conformance.targets.probes import Claim, claim_of, claim_verdict, probes_for
 from conformance.targets.protocol import Description
 from conformance.targets.target import Target
@@ -32,6 +32,8 @@ class ClaimedTarget:
         self._description: Description | None = None
         self.disproved: set[Claim] = set()
         """Claims that do not hold; no case that rests on one is put to the target."""
+        self.has_answered = False
+        """Whether it has accepted or refused anything."""
 
     def describe(self) -> Description:
         """What the target says of itself, asked once. Raises CannotStart."""
@@ -44,10 +46,10 @@ class ClaimedTarget:
         probes = [self._as_put(probe) for probe in probes_for(self.describe(), cases)]
         false = []
         for probe, outcome in zip(probes, self._target.ask(probes), strict=True):
-            verdict = claim_verdict(probe, outcome)
+            answer, verdict = self._answer(probe, outcome), claim_verdict(probe, outcome)
             if verdict.kind is Kind.PROTOCOL:
                 self.disproved.add(claim_of(probe))
-                false.append((self._answer(probe, outcome), verdict))
+                false.append((answer, verdict))
         return false
 
     def ask(self, cases: Sequence[Case]) -> Iterator[Answer]:
@@ -82,5 +84,6 @@ class ClaimedTarget:
         return self.describe().lacks(case)
 
     def _answer(self, case: Case, outcome: Outcome) -> Answer:
+        self.has_answered |= isinstance(outcome, Accepted | Refused)
         door = self.describe().door(case.op, case.type)
         return Answer(case, outcome, "" if door is None else str(door))

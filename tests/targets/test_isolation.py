@@ -168,7 +168,7 @@ for request in requests():
             os.setsid()
             if os.fork() == 0:
                 hoard = [b"x" * (8 << 20) for _ in range(8)]
-                while True: pass
+                time.sleep(3600)
             os._exit(0)
     os.close(1); time.sleep(3600)
 """

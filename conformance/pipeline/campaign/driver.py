@@ -125,6 +125,7 @@ def _meet(run: TargetRun, work: Task, catalog: Catalog) -> None:
     except CannotStart as error:
         run.problem = str(error)
     finally:
+        run.answered = examiner.target.has_answered
         examiner.target.close()
 
 
