@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -134,8 +135,24 @@ def read_vectors(path: Path, types: codec.Types = codec.BUILT_IN) -> Iterator[Ve
         document = document.get("vectors")
     if not isinstance(document, list):
         raise FileError(path, "expected a list of vectors, or a mapping with `vectors:`")
+    _check_total(path, document)
     for row in document:
         yield _vector(path, row, common, types)
+
+
+_MOST_BYTES = 32 * 2**20
+"""Bytes in the `hex` of one file, repeats included. The bundled files have 3 MiB at most."""
+
+
+def _check_total(path: Path, rows: list[object]) -> None:
+    """Bound what comes of repeats before any is carried out. Raises FileError."""
+    total = 0
+    for row in rows:
+        if isinstance(row, Row):
+            with suppress(ValueError):  # told of where the vector is read
+                total += sum(times * len(digits) // 2 for times, digits in hex_pieces(row.get("hex", [])))
+            if total > _MOST_BYTES:
+                raise FileError(path, f"the vectors hold more than {_MOST_BYTES >> 20} MiB in `hex`", row.line)
 
 
 def _vector(path: Path, row: object, common: Row, types: codec.Types) -> Vector:

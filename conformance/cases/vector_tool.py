@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from conformance import codec
@@ -17,7 +18,7 @@ from conformance.cases.catalog import VECTORS
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value, Writes
 from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
-from conformance.cases.yaml_files import misread
+from conformance.cases.yaml_files import content_of, in_file, misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError
 from conformance.safety.files import replace_text
@@ -121,10 +122,14 @@ def fix(path: Path) -> bool:
 
     Comments and the order of things stay. Raises FileError for what cannot be mended by machine.
     """
-    before = path.read_text(encoding="utf-8")
+    before = content_of(path).decode("utf-8-sig")  # libyaml found it readable
     path_text = _quoted(path, before)
-    document = _round_trip().load(path_text)
-    for row in document["vectors"] if isinstance(document, CommentedMap) else document:
+    try:
+        document = _round_trip().load(path_text)
+    except (YAMLError, ValueError) as error:
+        raise FileError(path, "not YAML: " + " ".join(str(error).split())[:200]) from None
+    rows = document.get("vectors") if isinstance(document, CommentedMap) else document
+    for row in rows if isinstance(rows, CommentedSeq) else ():
         _fix_row(path, row)
     stream = io.StringIO()
     _round_trip().dump(document, stream)
@@ -152,9 +157,8 @@ def _quoted(path: Path, text: str) -> str:
     """The text with every unquoted scalar that YAML would misread put in quotes."""
     try:
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        raise FileError(path, str(error.problem), mark.line + 1 if mark else 0) from None
+    except yaml.YAMLError as error:
+        raise in_file(path, error) from None
     marks = sorted((node.start_mark.index, node.end_mark.index) for node in _plain_scalars(root))
     for start, stop in reversed(marks):
         text = f'{text[:start]}"{text[start:stop]}"{text[stop:]}'

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from conformance.errors import FileError
+from conformance.safety.yaml_text import LARGEST, check_yaml
 
 
 class Row(dict[str, Any]):
@@ -46,9 +47,12 @@ def _scalar(loader: Any, node: yaml.ScalarNode) -> Any:
     if misread(node.tag, node.value):
         kind = node.tag.rpartition(":")[2]
         raise _Misread(
-            problem=f"unquoted {node.value!r} is read as a {kind}: put it in quotes", problem_mark=node.start_mark
+            problem=f"unquoted {node.value!r:.60} is read as a {kind}: put it in quotes", problem_mark=node.start_mark
         )
-    return yaml.constructor.SafeConstructor.yaml_constructors[node.tag](loader, node)
+    try:
+        return yaml.constructor.SafeConstructor.yaml_constructors[node.tag](loader, node)
+    except ValueError:
+        raise _Misread(problem=f"{node.value:.40} is not a number", problem_mark=node.start_mark) from None
 
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> Row:
@@ -57,9 +61,9 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Row:
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node)
         if not isinstance(key, str):
-            raise _Misread(problem=f"the key {key!r} is not a string", problem_mark=key_node.start_mark)
+            raise _Misread(problem=f"the key {key!r:.60} is not a string", problem_mark=key_node.start_mark)
         if key in row:
-            raise _Misread(problem=f"the key {key!r} is given twice", problem_mark=key_node.start_mark)
+            raise _Misread(problem=f"the key {key!r:.60} is given twice", problem_mark=key_node.start_mark)
         row[key] = loader.construct_object(value_node, deep=True)
     return row
 
@@ -71,14 +75,32 @@ for _tag in ("int", "bool", "null", "float", "timestamp"):
 
 def load(path: Path) -> Any:
     """The document in a file: lists, Rows, strings, ints, bools, None. Raises FileError with the line."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise FileError(path, error.strerror or str(error)) from None
+    text = content_of(path)
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise FileError(path, error.problem or str(error), mark.line + 1 if mark else 0) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise FileError(path, f"not YAML: {error}") from None
+    except yaml.YAMLError as error:
+        raise in_file(path, error) from None
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file of YAML that is within bounds. Raises FileError with the line."""
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(LARGEST + 1)
+        check_yaml(text)
+    except OSError as error:
+        raise FileError(path, error.strerror or str(error)) from None
+    except yaml.YAMLError as error:
+        raise in_file(path, error) from None
+    return text
+
+
+def in_file(path: Path, error: yaml.YAMLError) -> FileError:
+    """What is wrong with the YAML of a file, and on which line."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None) or f"not YAML: {error}"
+    return FileError(path, " ".join(problem.split())[:_LONGEST], mark.line + 1 if mark else 0)
+
+
+_LONGEST = 300
+"""Characters of a problem that are told."""

@@ -13,6 +13,7 @@ from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outco
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import TargetError
+from conformance.safety.json_text import DEEPEST, MOST_VALUES, read_json
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -63,15 +64,17 @@ def fields(line: bytes, number: int) -> Answer:
 
 
 def _json(line: bytes) -> object:
-    """What a line of JSON holds. Raises msgspec.DecodeError, ValueError or RecursionError."""
+    """What a line of JSON holds. Raises ValueError or RecursionError."""
     try:
-        return _decode(line)
+        if len(line) <= MOST_VALUES and line.count(b"[") + line.count(b"{") <= DEEPEST:
+            return _decode(line)  # too small to be out of bounds
+        return read_json(line)
     except msgspec.DecodeError:
         if not _SURROGATE.search(line):
             raise
     # JSON's grammar lets half a surrogate pair be escaped, as json.dumps and JSON.stringify do; msgspec refuses it.
     text = json.dumps(json.loads(line), ensure_ascii=False)
-    return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
+    return read_json(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode())
 
 
 def outcome(answer: Answer) -> Outcome:

@@ -9,6 +9,7 @@ import msgspec
 
 from conformance.cases.model import Answer, Request
 from conformance.codec import BUILT_IN, Types
+from conformance.safety.json_text import read_json
 from conformance.targets.reference import answer
 
 
@@ -31,7 +32,7 @@ def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[Request], A
 def _request(line: bytes) -> Request:
     """The request of a line; a line that is not a request becomes one that no target supports."""
     try:
-        request = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        request = read_json(line)
+    except ValueError as error:
         return {"op": f"of a line that is not JSON ({error})"}
     return request if isinstance(request, dict) else {"op": "of a line that is not an object"}
