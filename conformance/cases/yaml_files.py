@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
+from conformance.cases.yaml_bounds import LARGEST, check_yaml
 from conformance.errors import FileError
-from conformance.safety.yaml_text import LARGEST, check_yaml
 
 
 class Row(dict[str, Any]):

@@ -10,6 +10,8 @@ import pytest
 
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import fix
+from conformance.cases.yaml_bounds import DEEPEST as DEEPEST_YAML
+from conformance.cases.yaml_bounds import LARGEST, MOST_NODES, check_yaml
 from conformance.cases.yaml_files import load
 from conformance.definitions.files import DefinitionError, read_definitions
 from conformance.errors import FileError
@@ -17,8 +19,6 @@ from conformance.reports.comparison import read_report
 from conformance.running.fixtures import write_fixtures
 from conformance.running.known_failures import read_known
 from conformance.safety.json_text import DEEPEST, MOST_VALUES, read_json
-from conformance.safety.yaml_text import DEEPEST as DEEPEST_YAML
-from conformance.safety.yaml_text import LARGEST, MOST_NODES, check_yaml
 
 
 def laughs(levels, width=10):
