@@ -10,6 +10,7 @@ from conformance import codec
 from conformance.cases.model import AnyOf, NotAsked, Question, Refuses, Request, Value, Writes, WritesAs
 from conformance.codec.batch_building import ENCODE_FIELDS, RECORD_ENCODE_FIELDS
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.message_definition import type_name
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
 
 LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
@@ -54,7 +55,8 @@ def refusal(wire: codec.Wire, value: Value) -> Refuses | AnyOf:
     """What must come of a value without an encoding.
 
     It is refused, or a value that comes of it by the format's own rules is written: tagged fields in ascending order,
-    one of each tag, and 0 as the attributes of a record (decisions#how-we-judge-with-this-page, rule 8).
+    one of each tag, 0 as the attributes of a record, and no topics for null in MetadataRequest 0, where that asks for
+    all of them (decisions#how-we-judge-with-this-page, rule 8).
     """
     refused = Refuses(None, "invalid-value")
     written = []
@@ -72,7 +74,13 @@ def _mended(wire: codec.Wire, value: Value) -> Iterable[Value]:
         for entry in value:
             by_tag.setdefault(entry["tag"], []).append(entry)
         return product(*(by_tag[tag] for tag in sorted(by_tag)))
+    if wire.name == _ALL_TOPICS:
+        return ({**value, "Topics": ()},) if value.get("Topics", ()) is None else ()
     return ({**value, "attributes": 0},) if wire.name == "RECORD" and value.get("attributes") else ()
+
+
+_ALL_TOPICS = type_name("MetadataRequest", 0)
+"""Null stands for all topics from version 1 on, an empty array in this one."""
 
 
 def is_free(wire: codec.Wire) -> bool:

@@ -34,6 +34,7 @@ from conformance.codec.log import last_offset
 from conformance.codec.notation import UNSHOWN
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.judging.differences import STEP, part_at, way_of
+from conformance.judging.open_places import explaining, open_places
 from conformance.semantics.conversion import flattened
 from conformance.semantics.visibility import VIEW, View
 
@@ -124,7 +125,7 @@ def _first_mark(case: Case) -> codec.Violation | None:
     if isinstance(case.expect, Delivers):
         view = case.expect.view
         return next(iter([*([view.damage] if view.damage else []), *view.remarks]), None)
-    if case.op == "encode" and isinstance(case.expect, Refuses):
+    if case.op == "encode" and isinstance(case.expect, Refuses | AnyOf):
         return _unencodable(case)
     if case.data is None or case.op not in ("decode", "convert"):
         return None
@@ -209,6 +210,8 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
             return Cause("wrong size", _field(case.type, "value"))
         case Delivers():
             return _delivered(case, case.expect, answer, verdict)
+    if case.op == "encode" and isinstance(case.expect, AnyOf) and (mark := _unencodable(case)):
+        return Cause(_ACCEPTED, _broken(case, mark, rule))
     if verdict.path == "consumed":
         return Cause("wrong number of bytes consumed", _field(case.type, "value"))
     if verdict.path.startswith("@"):
@@ -247,9 +250,9 @@ def _unreadable(case: Case, written: bytes, rule: str) -> Cause:
 
 def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
-    mark = _first_mark(case) if isinstance(case.expect, AnyOf) else None
-    if mark is not None:
-        return Cause(_MISREAD, _broken(case, mark, case.requirement))
+    place = explaining(open_places(case), verdict.path) if isinstance(case.expect, AnyOf) else None
+    if place is not None:
+        return Cause(_MISREAD, _broken(case, place, case.requirement))
     name = case.expect.type if isinstance(case.expect, WritesAs) else ""
     name = "RECORD" if case.op == "convert" else name or case.type
     expected, actual = _both(case, answer, verdict.path)
@@ -265,7 +268,7 @@ _MISREAD = "another reading"
 def _both(case: Case, answer: dict[str, Value], path: str) -> tuple[Value, Value]:
     """What was expected at a path and what came there; UNSHOWN for what is not there."""
     match case.expect:
-        case Reads(value):
+        case Reads(value) | AnyOf((*_, Reads(value))):
             return part_at(value, path), part_at(case.wire.notation.parse(answer["value"]), path)
         case Writes(data):
             return part_at(codec.decode(case.wire, data).value, path), part_at(_read_back(case, answer, ""), path)
@@ -295,10 +298,9 @@ def _delivered(case: Case, expect: Delivers, answer: dict[str, Value], verdict: 
         return Cause(_ACCEPTED, _broken(case, view.damage, verdict.requirement))
     if shown.get("error") is not None and (path == "error" or count < len(view.records)):
         return Cause("refused", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
-    if "]." in path and not view.remarks:
-        return _misdelivered(view, path, records)
     if "]." in path:
-        return Cause(_MISREAD, _broken(case, view.remarks[0], case.requirement))
+        place = explaining(view.remarks, path)
+        return Cause(_MISREAD, _broken(case, place, "")) if place else _misdelivered(view, path, records)
     if verdict.requirement:
         return Cause("delivered", verdict.requirement)
     return Cause("records missing" if count < len(view.records) else "too many records", _kind(view, count))

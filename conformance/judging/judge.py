@@ -41,6 +41,7 @@ from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.codec.observation import Comparison, compare
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.logs import judge_converted, judge_read, judge_sequence
+from conformance.judging.open_places import explaining, open_places
 from conformance.semantics.visibility import View
 
 
@@ -242,7 +243,22 @@ def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: A
     none = "accepted, but none of the readings that the documents allow gives this value"
     if len(wrong) != 1:
         return Verdict(Kind.FAIL, none)
-    return Verdict(Kind.FAIL, f"{none}: {wrong[0].detail}", path=wrong[0].path)
+    differs = wrong[0]
+    return Verdict(Kind.FAIL, f"{none}: {differs.detail}", path=differs.path, requirement=_misread(case, differs))
+
+
+def _misread(case: Case, differs: Verdict) -> str:
+    """The requirement of the open place that a target misread, or of a field that no open place of the bytes reaches.
+
+    Empty for the requirement of the case.
+    """
+    places = open_places(case)
+    if not places or differs.path == "consumed":
+        return ""
+    place = explaining(places, differs.path)
+    if place is None:
+        return differs.requirement
+    return place.requirement if case.requirement == places[0].requirement else ""
 
 
 def _short(case: Case, value: Value) -> str:

@@ -9,6 +9,7 @@ from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.judging.open_places import explaining
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.sequences import ANSWERS
 from conformance.semantics.visibility import SEEN, VIEW, View
@@ -98,7 +99,9 @@ def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) 
     at, _, field = path.removeprefix("records[").partition("].")
     if not field:
         return _failed(f"{len(shown)} records are delivered instead of {len(due)}", path)
-    return _failed(f"{path} differs", path, _rule_of(field.partition("[")[0], due[int(at)], view))
+    place = explaining(view.remarks, path)
+    rule = place.requirement if place else _rule_of(field.partition("[")[0], due[int(at)], view)
+    return _failed(f"{path} differs", path, rule)
 
 
 def _rule_of(field: str, record: Value, view: View) -> str:

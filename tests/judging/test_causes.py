@@ -94,6 +94,20 @@ def test_accepting_what_must_be_refused_is_known_by_the_rule_that_the_bytes_brea
     assert cause(("STRING", "fffe"), accepted) != cause(("STRING", "ffff"), accepted)
 
 
+@pytest.mark.parametrize(
+    ("case", "written", "rule"),
+    [
+        ("metadata/v0-null-topics", "ffffffff", "definitions.null-in-non-nullable"),
+        ("record/attributes-one-unwritable", "10010000026b027600", "record.attributes-zero"),
+        ("message/null-in-non-nullable-bytes", "0000", "definitions.null-in-non-nullable"),
+    ],
+)
+def test_a_value_written_that_has_no_encoding_is_known_by_the_rule_whatever_may_be_written_for_it(
+    case, written, rule, cause
+):
+    assert cause(case, Accepted({"hex": written})) == f"accepted what must be refused: {rule}"
+
+
 def test_a_varint_that_a_record_misreads_says_nothing_of_the_type_varint(cause):
     accepted = Accepted({"ok": True})
     alone = cause(("VARINT", "808080808000"), accepted)

@@ -22,6 +22,7 @@ from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, genera
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, generate, unencodable, value
 from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.strategies.seeded.messages import draw_message
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
 
 DIGEST = "84bfce0f313562b0"
@@ -105,6 +106,14 @@ def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog
     assert any(value["Hint"] for value in held)
     lost = next(case for case in cases if isinstance(case.expect, Refuses))
     assert lost.requirement == "definitions.non-ignorable-non-default-error"
+
+
+@pytest.mark.parametrize(("version", "error"), [(0, 35), (1, 0), (3, 0)])
+def test_an_unsupported_version_is_answered_in_version_0_alone(version, error, catalog):
+    message = catalog.types.messages["ApiVersionsResponse"]
+    always = {"INT8": 1, "INT16": 35, "INT32": 35, "INT64": 35, "BOOLEAN": True}
+    drawn = draw_message(message, version, Choices("any"), lambda name, _: always.get(name, "x"))
+    assert drawn["ErrorCode"] == error
 
 
 def test_values_without_an_encoding_are_asked_for_of_every_kind_of_type(catalog):

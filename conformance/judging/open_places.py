@@ -1,0 +1,30 @@
+"""Which open place of some bytes explains that a field has another value than is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance import codec
+from conformance.cases.model import Case
+from conformance.judging.differences import STEP
+
+_ABOUT_OFFSETS = ("batch.base-offset", "record.offset-delta")
+"""Open places that leave open what the offsets are, and nothing else."""
+
+_OFFSETS = ("baseOffset", "lastOffsetDelta", "offset", "offsetDelta")
+
+
+def open_places(case: Case) -> tuple[codec.Violation, ...]:
+    """The open places of the bytes of a case, each with the path of its field."""
+    return codec.decode(case.wire, case.data or b"", trail=True).remarks
+
+
+def explaining(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:
+    """The open place that explains another value at a path: one in that field, else the first that may reach it."""
+    field = _last_name(path)
+    reaching = [place for place in places if field in _OFFSETS or place.requirement not in _ABOUT_OFFSETS]
+    return next((place for place in reaching if place.path == path), next(iter(reaching), None))
+
+
+def _last_name(path: str) -> str:
+    return next((name for name, _ in reversed(STEP.findall(path)) if name), "")

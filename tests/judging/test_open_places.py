@@ -1,0 +1,81 @@
+"""A wrong field is charged to the open place that explains it, and to its own requirement where none does."""
+
+import pytest
+
+from conformance import codec
+from conformance.cases.from_reference import ad_hoc_case, log_case
+from conformance.cases.model import Accepted, Kind
+from conformance.judging.causes import cause_of
+from conformance.judging.judge import judge
+from conformance.targets import reference
+
+LOWEST_BASE_OFFSET = (
+    "8000000000000000000000380000000002d3f8b32e00000000000000000e235a4d228100000e235a4d2281"
+    "0000000000000000000000000000000000010c000000000000"
+)
+"""A batch of one record with the timestamp 15545001648769; its baseOffset of -2^63 is open."""
+SIZE_BELOW_NULL = "0000000000000001000000174a4ef2a7012800ffffffffffffffffffffffff00000000"
+"""A message of magic 1 with attribute bits that mean nothing, and behind them a value length of -256; both are open."""
+EXCESS_BITS = (
+    "00000000000000000000003effffffff02c5a23da500000000000000000000000003e800000000000003e8"
+    "ffffffffffffffffffffffffffff000000011800008080808010026b027600"
+)
+"""A batch of one record whose offsetDelta is 8080808010: 0 if the excess bit is dropped, 2147483648 if it is kept."""
+
+
+def decoded(name, digits, catalog):
+    return ad_hoc_case("decode", codec.wire(name), {"hex": digits}, catalog)
+
+
+def judged(case, change):
+    """Verdict and cause of the reference's answer, changed."""
+    outcome = Accepted(change(reference.answer(case.request)))
+    verdict = judge(case, outcome)
+    assert verdict.kind is Kind.FAIL
+    return verdict.requirement or case.requirement, cause_of(case, outcome, verdict).text
+
+
+def on_seconds(answer):
+    [record] = answer["value"]["records"]
+    record["timestamp"] = str(int(record["timestamp"]) // 1000 * 1000)
+    return answer
+
+
+def test_an_open_offset_does_not_explain_a_wrong_timestamp(catalog):
+    case = decoded("RECORD_BATCH", LOWEST_BASE_OFFSET, catalog)
+    assert case.requirement == "batch.base-offset"
+    assert judged(case, on_seconds) == ("timestamp.record-formula", "cut to whole seconds: RECORD.timestamp")
+
+
+def test_an_open_offset_explains_another_offset(catalog):
+    case = decoded("RECORD_BATCH", LOWEST_BASE_OFFSET, catalog)
+
+    def other(answer):
+        return {**answer, "value": {**answer["value"], "baseOffset": "0"}}
+
+    assert judged(case, other) == ("batch.base-offset", "another reading: batch.base-offset")
+
+
+def test_of_two_open_places_the_one_in_the_wrong_field_explains_it(catalog):
+    case = decoded("MESSAGE_SET", SIZE_BELOW_NULL, catalog)
+    assert case.requirement == "legacy.attributes-high-bits-zero"
+
+    def empty(answer):
+        return {**answer, "value": [{**answer["value"][0], "value": ""}]}
+
+    assert judged(case, empty) == ("legacy.value-nullable", "another reading: legacy.value-nullable")
+
+
+@pytest.mark.parametrize("question", ["decode", "read"])
+def test_a_fetch_is_judged_at_an_open_place_as_a_batch_is(question, catalog):
+    case = decoded("RECORD_BATCH", EXCESS_BITS, catalog)
+    if question == "read":
+        asked = {"hex": EXCESS_BITS, "isolation": "read_committed", "fetchOffset": "0", "highWatermark": "9"}
+        case = log_case("gen/x", "read", {**asked, "aborted": []}, catalog)
+
+    def kept(answer):
+        answer["value"]["records"][0]["offset"] = "2147483648"
+        return answer
+
+    rule = "varint.fifth-byte-excess-bits"
+    assert judged(case, kept) == (rule, f"another reading: {rule} in RECORD")
