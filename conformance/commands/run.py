@@ -158,6 +158,7 @@ def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
 
 def run_targets(options: RunOptions) -> ExitStatus:
     """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
+    _check_outputs(options)  # before what takes seconds
     catalog = read_catalog(options.vectors, options.selection.messages)
     runs: list[TargetRun] = []
     try:
@@ -222,10 +223,9 @@ def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
 def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool:
     """Judge target by target into `runs`; whether it was interrupted.
 
-    Raises UsageError, UnknownType or OSError before anything runs.
+    Raises UsageError or UnknownType before anything runs.
     """
     cases = _cases(options, catalog)
-    _check_outputs(options)
     try:
         with progress_bar(open_console(err=True)) as progress:
             for target in options.targets:
