@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from conformance.targets import keeper
-from conformance.targets.protocol import LONGEST_ANSWER, Breakdown
+from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
@@ -48,25 +48,6 @@ class Launch:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
-
-
-class Gone(Breakdown):
-    """The target ended, closed its output, or was killed for its memory; the message says which."""
-
-    def __init__(self, detail: str, *, memory: bool = False, lingers: bool = False) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.memory = memory
-        self.lingers = lingers
-        """It closed its output and went on, so that its end was waited for in vain."""
-
-
-class Silent(Breakdown):
-    """No answer came in time."""
-
-
-class Flood(Breakdown):
-    """The target writes a line that is longer than any answer may be."""
 
 
 class TargetProcess:

@@ -17,8 +17,8 @@ from typing import Self
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import TargetError
 from conformance.targets import protocol
-from conformance.targets.process import Flood, Gone, Launch, Silent, TargetProcess
-from conformance.targets.protocol import Breakdown, Description, ProtocolError
+from conformance.targets.process import Launch, TargetProcess
+from conformance.targets.protocol import Breakdown, Description, Flood, Gone, ProtocolError, Silent
 
 WINDOW = 64
 """Requests in flight at most."""

@@ -13,8 +13,8 @@ import pytest
 
 from conformance.cases.model import Accepted, Broke, Refused, Unsupported
 from conformance.targets import protocol
-from conformance.targets.process import Launch, Silent, TargetProcess
-from conformance.targets.protocol import ProtocolError
+from conformance.targets.process import Launch, TargetProcess
+from conformance.targets.protocol import ProtocolError, Silent
 from conformance.targets.session import _PATIENCE as PATIENCE
 from conformance.targets.session import _PATIENCE_WITH_THE_MUTE, WINDOW, Allowance, CannotStart, Session
 
