@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 _WIDTH = 140
-"""Columns where the output is not a terminal."""
+"""Columns where the output is not a terminal and COLUMNS does not say."""
 
 
 class PatientConsole(Console):
@@ -23,7 +23,7 @@ class PatientConsole(Console):
 def open_console(*, err: bool = False) -> Console:
     """The console on standard output, or on standard error."""
     console = PatientConsole(stderr=err, highlight=False, soft_wrap=False)
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
     return console
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -15,11 +15,12 @@ from jinja2 import Environment, StrictUndefined
 
 from conformance import __version__
 from conformance.cases.model import LEVELS, Broke, Kind
+from conformance.cases.vector_files import Requirement
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
-from conformance.reports.matrix import Row, State, disagreements, matrix, state_of
+from conformance.reports.matrix import State, disagreements, matrix, met, state_of, verdict_on
 from conformance.reports.text import number_of_cases, printable, rest, stands_for
 from conformance.running.results import TargetRun
 
@@ -88,6 +89,7 @@ class TargetPage:
     failures: tuple[Failure, ...]
     met: Mapping[str, tuple[int, int]]
     """By level: how many requirements it meets in all its cases, of how many that were judged."""
+    verdict: str
 
     @property
     def parts(self) -> Iterator[tuple[str, list[Failure]]]:
@@ -106,15 +108,6 @@ class TargetPage:
                 by_requirement.setdefault(name, []).append(failure)
         return by_requirement
 
-    @property
-    def verdict(self) -> str:
-        """The verdict on the target in a word or two."""
-        if self.run.problem or not self.run.judged:
-            return "not judged"
-        if any(result.is_unexpected for result in self.run.results):
-            return "does not conform"
-        return "conforms"
-
 
 def render(report: Report) -> Iterator[str]:
     """The text of the file, in pieces."""
@@ -124,7 +117,7 @@ def render(report: Report) -> Iterator[str]:
     environment.filters |= {"printable": printable, "wide": _wide, "stands_for": stands_for, "rest": rest}
     environment.filters["number_of_cases"] = number_of_cases
     sections = matrix(report.runs, report.requirements)
-    pages = [_target(number, run, sections) for number, run in enumerate(report.runs)]
+    pages = [_target(number, run, report.requirements) for number, run in enumerate(report.runs)]
     apart = disagreements(report.runs)
     yield from environment.from_string((folder / "page.html").read_text("utf-8")).generate(
         version=__version__,
@@ -146,21 +139,12 @@ def render(report: Report) -> Iterator[str]:
     )
 
 
-def _target(number: int, run: TargetRun, sections: Mapping[str, Sequence[Row]]) -> TargetPage:
+def _target(number: int, run: TargetRun, requirements: Mapping[str, Requirement]) -> TargetPage:
     failures = tuple(
         Failure(f"t{number}-{index}", group, example, explain(example.result, example.origin))
         for index, (group, example) in enumerate((g, e) for g in grouped(run) for e in g.examples)
     )
-    rows = [row for section in sections.values() for row in section]
-    met = {level: _met([row for row in rows if row.requirement.level == level], number) for level in LEVELS}
-    return TargetPage(number, run, failures, {level: count for level, count in met.items() if count[1]})
-
-
-def _met(rows: Sequence[Row], number: int) -> tuple[int, int]:
-    """How many requirements a target meets, of how many that were judged."""
-    judged = [row.cells[number] for row in rows if row.cells[number].state not in (State.SKIPPED, State.UNOBSERVED)]
-    met = [cell for cell in judged if cell.state in (State.PASSES, State.OPEN)]
-    return len(met), len(judged)
+    return TargetPage(number, run, failures, met(run, requirements), verdict_on(run))
 
 
 def _wide(line: Line) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from conformance.cases.model import Kind
+from conformance.cases.model import LEVELS, Kind
 from conformance.cases.vector_files import Requirement
 from conformance.running.results import Result, TargetRun
 
@@ -125,3 +125,22 @@ def disagreements(runs: Sequence[TargetRun]) -> list[Disagreement]:
             groups.setdefault((named[case], tuple(states)), []).append(case)
     found = [Disagreement(requirement, states, tuple(cases)) for (requirement, states), cases in groups.items()]
     return sorted(found, key=lambda one: -len(one.cases))
+
+
+def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tuple[int, int]]:
+    """By level: how many requirements a target meets in all its cases, of how many that were judged."""
+    counts: dict[str, tuple[int, int]] = {}
+    for rows in matrix([run], requirements).values():
+        for row in rows:
+            state = row.cells[0].state
+            if state not in (State.SKIPPED, State.UNOBSERVED):
+                ours, judged = counts.get(row.requirement.level, (0, 0))
+                counts[row.requirement.level] = ours + (state in (State.PASSES, State.OPEN)), judged + 1
+    return {level: counts[level] for level in LEVELS if level in counts}
+
+
+def verdict_on(run: TargetRun) -> str:
+    """The verdict on a target in a word or two."""
+    if run.problem or not run.judged:
+        return "not judged"
+    return "does not conform" if any(result.is_unexpected for result in run.results) else "conforms"

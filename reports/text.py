@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -17,12 +17,12 @@ from conformance.codec import Violation
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
-from conformance.running.results import TargetRun
+from conformance.running.results import Result, TargetRun
 
 _LONGEST = 8192
 """Characters of a line at most. The longest that the suite itself makes is a command with a kilobyte of hex."""
 
-_STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
+STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
 
 def printable(text: str) -> str:
@@ -31,15 +31,20 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def target_report(run: TargetRun, requirements: dict[str, Requirement]) -> RenderableType:
-    """Everything about one target: failures by cause, disputed ones, faults of the adapter, then the table."""
+def target_report(
+    run: TargetRun, requirements: Mapping[str, Requirement], *, every_case: bool = False
+) -> RenderableType:
+    """Everything about one target: failures by cause, disputed ones, faults of the adapter, then the table.
+
+    With `every_case`, each failing case has a line.
+    """
     groups = [group for group in grouped(run) if group.examples]
-    parts: list[RenderableType] = [Rule(Text(_title(run)), align="left")]
+    parts: list[RenderableType] = [Rule(Text(title(run)), align="left")]
     for section in (Section.FAILURES, Section.DISPUTED, Section.FAULTS):
         members = [group for group in groups if group.section is section]
         if members and section in _HEADLINES:
             parts.append(_HEADLINES[section])
-        parts += [part for group in members for part in _group(group, requirements)]
+        parts += [part for group in members for part in _group(group, requirements, every_case=every_case)]
     parts.append(target_summary(run))
     return Group(*parts)
 
@@ -50,7 +55,8 @@ _HEADLINES = {
 }
 
 
-def _title(run: TargetRun) -> str:
+def title(run: TargetRun) -> str:
+    """The name of a target, with the version and the language it tells."""
     described = run.description
     if described is None:
         return printable(run.name)
@@ -59,21 +65,32 @@ def _title(run: TargetRun) -> str:
     )
 
 
-def _group(group: FailureGroup, requirements: dict[str, Requirement]) -> Iterator[RenderableType]:
+def _group(
+    group: FailureGroup, requirements: Mapping[str, Requirement], *, every_case: bool
+) -> Iterator[RenderableType]:
     """What a group has in common, its smallest example in full, and how to see the rest."""
     if group.cause is None:
         yield from map(_example, group.examples)
         return
     yield Text.assemble(
-        (printable(group.cause.text), "bold"), "  ", (group.level, _STYLES[group.level]), f"  {number_of_cases(group)}"
+        (printable(group.cause.text), "bold"), "  ", (group.level, STYLES[group.level]), f"  {number_of_cases(group)}"
     )
     for name in group.requirements[:_SHOWN]:
         yield _indented(_heading(name, requirements.get(name)))
     if len(group.requirements) > _SHOWN:
         yield _indented(Text("and " + ", ".join(group.requirements[_SHOWN:]), style="dim"))
     yield from map(_example, group.examples)
-    if group.others:
+    if group.others and every_case:
+        yield from map(_failing_case, group.others)
+        yield Text("")
+    elif group.others:
         yield Padding(Text(rest(group), style="dim"), (0, 0, 1, 2), expand=False)
+
+
+def _failing_case(result: Result) -> Text:
+    """A failing case in a line."""
+    said = f"{result.verdict.kind}  {result.requirement}  {printable(result.verdict.detail)}"
+    return Text(f"  {result.case.id}  {said}", no_wrap=True, overflow="ignore")
 
 
 _SHOWN = 3
@@ -170,12 +187,11 @@ def _mark(mark: Violation) -> Text:
 
 def target_summary(run: TargetRun) -> RenderableType:
     """The table of verdicts by level, what was skipped and why, and why the target was not judged to the end, if so."""
-    table = Table(title=None, box=None, padding=(0, 2), header_style="dim")
-    table.add_column("level")
-    for kind in Kind:
-        table.add_column(str(kind), justify="right")
-    for name in ("known", "disputed"):
-        table.add_column(name, justify="right")
+    # Ten columns that stand in 80, however large the numbers of a run are.
+    table = Table(title=None, box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("level", no_wrap=True)
+    for name in (*Kind, "known", "disputed"):
+        table.add_column(str(name), justify="right", no_wrap=True)
     numbers = run.numbers
     for level in LEVELS:
         counts = [numbers.verdicts[level, kind] for kind in Kind]
@@ -183,7 +199,7 @@ def target_summary(run: TargetRun) -> RenderableType:
             shown = [*counts, numbers.known[level], numbers.disputed[level]]
             table.add_row(level, *(str(number or "") for number in shown))
     parts: list[RenderableType] = [table]
-    parts += _skips(numbers.skipped)
+    parts += skips(numbers.skipped)
     if numbers.unobserved:
         hidden = f"{numbers.unobserved} cases passed by the fields that the target shows; it does not show all of them"
         parts.append(Text(hidden, style="dim"))
@@ -195,7 +211,8 @@ def target_summary(run: TargetRun) -> RenderableType:
     return Group(*parts, Text(""))
 
 
-def _skips(details: Counter[str]) -> list[RenderableType]:
+def skips(details: Counter[str]) -> list[RenderableType]:
+    """Why cases were skipped, the most frequent reasons, in a line; nothing where none was."""
     reasons: Counter[str] = Counter()
     for detail, count in details.items():
         reasons[_short_reason(detail)] += count

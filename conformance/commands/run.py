@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import RenderableType
 
 from conformance.cases.catalog import Catalog, of_bases, read_catalog
 from conformance.cases.model import Case
@@ -20,6 +21,7 @@ from conformance.errors import UsageError, UserError
 from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
+from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
 from conformance.running.executor import judge_target
 from conformance.running.interrupts import interrupt_on_signals
@@ -54,6 +56,8 @@ class RunOptions:
     outputs: Outputs
     """Writes all files at the end; it knows those that nobody else may change until then."""
     quiet: bool
+    verbosity: int
+    """0: one screen for a target; 1: an example of every cause; 2: every failing case."""
 
 
 @click.command("run")
@@ -103,6 +107,7 @@ class RunOptions:
 @shared.strict
 @shared.report_files
 @shared.quiet
+@click.option("--verbose", "-v", count=True, help="An example of every cause; twice: every failing case.")
 def command(**given: Any) -> ExitStatus:
     """Judge one or several targets.
 
@@ -141,6 +146,7 @@ def _options(given: dict[str, Any]) -> RunOptions:
         given["files"],
         outputs,
         given["quiet"],
+        given["verbose"],
     )
 
 
@@ -198,7 +204,7 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     told = [(entry.id, why) for entry, why in old]
     write_files(options.files, Report(runs, options.selection.seed, told, catalog.requirements), outputs)
     for run in runs:
-        console.print(target_summary(run) if options.quiet else target_report(run, catalog.requirements), crop=False)
+        console.print(_shown(run, options, catalog), crop=False)
     if is_updated:
         console.print(f"{options.known_failures}: updated", markup=False, soft_wrap=True)
     for entry, why in old:
@@ -239,6 +245,15 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool
     except KeyboardInterrupt:
         return True
     return False
+
+
+def _shown(run: TargetRun, options: RunOptions, catalog: Catalog) -> RenderableType:
+    """A target as --quiet and -v want it."""
+    if options.quiet:
+        return target_summary(run)
+    if options.verbosity:
+        return target_report(run, catalog.requirements, every_case=options.verbosity > 1)
+    return TargetScreen(run, catalog.requirements)
 
 
 def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> bool:

@@ -1,0 +1,169 @@
+"""One target on one screen: the verdict in a line, the causes that explain most in full, a line for each other.
+
+Widths are those of the console; 80 columns are enough. `reports/text.py` shows the same in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.rule import Rule
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from conformance.cases.model import LEVELS, Kind
+from conformance.cases.vector_files import Requirement
+from conformance.reports.explain import explain
+from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.reports.matrix import met, verdict_on
+from conformance.reports.text import STYLES, dump, number_of_cases, printable, skips, title
+from conformance.running.results import TargetRun
+
+LINES = 60
+"""Lines that a target takes at most."""
+_IN_FULL = 5
+"""Causes that are shown with an example in full."""
+_AT_LEAST = 5
+"""Further causes that get a line each before an example in full takes their place."""
+_ORDER = (Section.FAULTS, Section.FAILURES, Section.DISPUTED)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetScreen:
+    """A target as a renderable of at most LINES lines."""
+
+    run: TargetRun
+    requirements: Mapping[str, Requirement]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        head = [Rule(Text(title(self.run)), align="left"), *_verdict(self.run, self.requirements)]
+        yield from head
+        causes = _causes(self.run)
+        left = LINES - 2 - _height(console, options, head)
+        shown = 0
+        for group, example in causes[:_IN_FULL]:
+            full = list(_in_full(group, example, self.requirements))
+            height = _height(console, options, full)
+            if shown and height > left - min(_AT_LEAST, len(causes) - shown - 1):
+                break
+            yield from full
+            left -= height
+            shown += 1
+        others = causes[shown:]
+        for group, example in others[:left]:
+            yield _in_a_line(group, example)
+        if causes:
+            yield Text(_how_to_see_more(len(others[left:])), style="dim", no_wrap=True, overflow="ellipsis")
+        yield Text("")
+
+
+def _causes(run: TargetRun) -> list[tuple[FailureGroup, Example]]:
+    """What is wrong, with its example: all faults of the adapter as one, failures by cause, then disputed ones."""
+    groups = sorted((group for group in grouped(run) if group.examples), key=lambda one: _ORDER.index(one.section))
+    return [(group, group.examples[0]) for group in groups]
+
+
+def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterator[RenderableType]:
+    """The verdict, the requirements that are met of those judged by level, and the numbers of cases."""
+    counts = met(run, requirements)
+    shares = ", ".join(f"{level} {ours}/{judged}" for level, (ours, judged) in counts.items())
+    verdict = verdict_on(run)
+    yield Text.assemble(
+        (verdict, "bold green" if verdict == "conforms" else "bold red"),
+        f": meets requirements {shares}" * bool(shares),
+    )
+    if run.problem:
+        # One line, however long: it names a command, and people search logs for it.
+        yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
+    numbers = run.numbers
+    cases = [(sum(numbers.verdicts[level, kind] for level in LEVELS), str(kind)) for kind in Kind]
+    cases += [(numbers.known.total(), "known"), (numbers.disputed.total(), "disputed")]
+    yield Text("cases: " + (", ".join(f"{count} {name}" for count, name in cases if count) or "none"))
+    yield from (_cut(line, 2) for line in skips(numbers.skipped))
+
+
+def _in_full(
+    group: FailureGroup, example: Example, requirements: Mapping[str, Requirement]
+) -> Iterator[RenderableType]:
+    """A cause and its smallest example: what it breaks, where, what is due, the bytes, and the command."""
+    result, shown = example.result, explain(example.result, example.origin)
+    requirement = requirements.get(result.requirement)
+    level = group.level or result.level
+    basis = f", {result.basis}" * bool(result.basis)
+    yield _line(
+        (_title(group, example), "bold"), ("  " + level + basis, STYLES[level]), (f"  {number_of_cases(group)}", "dim")
+    )
+    says = f"{result.requirement}: {requirement.statement}" if requirement else result.requirement
+    yield _line("  ", (says, "italic"))
+    flaky, via = "  [flaky]" * example.flaky, f"  via {printable(shown.via)}" if shown.via else ""
+    yield _line("  ", (result.case.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
+    yield _cut(_sides(printable(shown.expected), printable(shown.actual)), 2)
+    near = slice(max(0, shown.place - 1), max(0, shown.place) + 2)
+    yield _cut(dump(shown.lines[near], shown.place - near.start if shown.place >= 0 else -1), 4)
+    # The whole command, whatever the width: people copy it.
+    yield Text("  " + printable(shown.reproduce), style="green", no_wrap=True, overflow="ignore")
+
+
+def _sides(expected: str, actual: str) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold", ratio=1)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold", ratio=1)
+    table.expand = True
+    table.add_row("  expected", Text(expected), "actual", Text(actual))
+    return table
+
+
+def _in_a_line(group: FailureGroup, example: Example) -> Text:
+    """A cause with its level, the number of its cases, and the id of its smallest example."""
+    level = group.level or example.result.level
+    disputed = "disputed " * (group.section is Section.DISPUTED)
+    return _line(
+        (f"{disputed}{level}", STYLES[level]),
+        f"{group.count:>5} × ",
+        _title(group, example),
+        ("  " + example.result.case.id, "dim"),
+    )
+
+
+def _title(group: FailureGroup, example: Example) -> str:
+    """What the failures have in common; what the adapter did wrong."""
+    return printable(group.cause.text if group.cause else f"adapter: {example.result.verdict.detail}")
+
+
+def _how_to_see_more(left: int) -> str:
+    more = f"{left} more causes; " if left else ""
+    return f"{more}-v: an example of each cause, -vv: every case, --html FILE: a page"
+
+
+# --- lines --------------------------------------------------------------------------------------------
+
+
+def _line(*parts: str | tuple[str, str]) -> Text:
+    """One line, cut where the console ends."""
+    line = Text.assemble(*parts)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class _cut:  # noqa: N801 - it reads as the function it is
+    """The first lines of a renderable."""
+
+    inner: RenderableType
+    lines: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in islice(console.render_lines(self.inner, options, pad=False), self.lines):
+            yield from line
+            yield Segment.line()
+
+
+def _height(console: Console, options: ConsoleOptions, parts: Iterable[RenderableType]) -> int:
+    """How many lines they take."""
+    return sum(len(console.render_lines(part, options, pad=False)) for part in parts)
