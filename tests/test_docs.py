@@ -1,5 +1,6 @@
 """What the README and the docs show works as shown."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,7 +17,8 @@ ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 
 def conformance(*arguments, cwd):
     command = [sys.executable, "-m", "conformance", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    env = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def example(text, name):

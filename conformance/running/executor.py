@@ -27,16 +27,19 @@ def judge_target(
 ) -> None:
     """Judge a target; whatever comes of it is in `run` at once, so that an interrupt loses nothing.
 
-    `progress` is told now and then how many cases are `completed`. A target that cannot start is the run's problem.
+    `progress` is told now and then how many cases are `completed`, and how many `failures` count. A target that cannot
+    start is the run's problem.
     """
     examiner = Examiner(spec, requirements, policy)
     try:
         run.description = examiner.target.describe()
         run.results += examiner.disprove_claims(cases)
+        failures = 0
         for count, result in enumerate(examiner.results(cases)):
             run.results.append(result)
+            failures += result.is_unexpected
             if count % _PROGRESS == 0:
-                progress(completed=count)
+                progress(completed=count, failures=failures)
     except CannotStart as error:
         run.problem = str(error)
     finally:
