@@ -143,7 +143,7 @@ _SIGNS: dict[type[ast.AST], str] = {
     **{ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not", ast.And: "and", ast.Or: "or"},
     **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**"},
     **{ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"},
-    **{ast.USub: "-", ast.Not: "not"},
+    **{ast.USub: "-", ast.Not: "not", ast.Invert: "~"},
 }
 _TWINS = {
     **{"big": "little", "little": "big", "utf-8": "latin-1"},
