@@ -102,6 +102,7 @@ def describe() -> dict[str, object]:
         },
         "codecs": list(CODECS),
         "magics": [0, 1, 2],
+        "surrogates": True,
         "messages": messages.VERSIONS,
     }
 

@@ -102,6 +102,7 @@ def describe() -> dict[str, object]:
         "language": "python",
         "supports": {"decode": types, "encode": types, "size": []},
         "codecs": ["none"],
+        "surrogates": True,
         "messages": messages.VERSIONS,
         "via": _via(),
     }

@@ -11,6 +11,7 @@ from conformance.cases.model import AnyOf, NotAsked, Question, Refuses, Request,
 from conformance.codec.batch_building import ENCODE_FIELDS, RECORD_ENCODE_FIELDS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_definition import type_name
+from conformance.codec.notation import LONE
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
 
 LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
@@ -55,14 +56,18 @@ def refusal(wire: codec.Wire, value: Value) -> Refuses | AnyOf:
     """What must come of a value without an encoding.
 
     It is refused, or a value that comes of it by the format's own rules is written: tagged fields in ascending order,
-    one of each tag, 0 as the attributes of a record, and no topics for null in MetadataRequest 0, where that asks for
-    all of them (decisions#how-we-judge-with-this-page, rule 8).
+    one of each tag, 0 as the attributes of a record, no topics for null in MetadataRequest 0, where that asks for all
+    of them (decisions#how-we-judge-with-this-page, rule 8), and text without the lone surrogates in it
+    (decisions#strings-bytes-arrays).
     """
     refused = Refuses(None, "invalid-value")
+    ignoring = LEADER_EPOCH if wire.name == "RECORD_BATCH" else (0, 0)
     written = []
     for mended in _mended(wire, value):
         with suppress(codec.Unencodable):
-            written.append(Writes(codec.encode(wire, mended)))
+            written.append(Writes(codec.encode(wire, mended), ignoring))
+    if written and (is_free(wire) or (wire.name == "RECORD_BATCH" and value.get("compression"))):
+        return AnyOf()
     return AnyOf((refused, *written)) if written else refused
 
 
@@ -74,9 +79,24 @@ def _mended(wire: codec.Wire, value: Value) -> Iterable[Value]:
         for entry in value:
             by_tag.setdefault(entry["tag"], []).append(entry)
         return product(*(by_tag[tag] for tag in sorted(by_tag)))
-    if wire.name == _ALL_TOPICS:
-        return ({**value, "Topics": ()},) if value.get("Topics", ()) is None else ()
-    return ({**value, "attributes": 0},) if wire.name == "RECORD" and value.get("attributes") else ()
+    if wire.name == _ALL_TOPICS and value.get("Topics", ()) is None:
+        return ({**value, "Topics": ()},)
+    if wire.name == "RECORD" and value.get("attributes"):
+        return ({**value, "attributes": 0},)
+    return [text for by in _REPLACEMENTS if (text := _as_text(value, by)) != value]
+
+
+_REPLACEMENTS = ("?", "\ufffd", "")
+"""What stands for a lone surrogate where a writer replaces it: Java's, that of most others, and nothing."""
+
+
+def _as_text(value: Value, by: str) -> Value:
+    """The value with each lone surrogate of its strings replaced."""
+    if isinstance(value, str):
+        return LONE.sub(by, value)
+    if isinstance(value, dict):
+        return {name: _as_text(entry, by) for name, entry in value.items()}
+    return tuple(_as_text(entry, by) for entry in value) if isinstance(value, tuple) else value
 
 
 _ALL_TOPICS = type_name("MetadataRequest", 0)

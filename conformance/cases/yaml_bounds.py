@@ -6,6 +6,8 @@ from typing import cast
 
 import yaml
 
+JSON_TAG = "!json"
+"""Stands before a value that is written as JSON text: libyaml refuses a lone surrogate, JSON's escapes hold it."""
 DEEPEST = 100
 """Lists and mappings within one another, at most."""
 MOST_NODES = 300_000
@@ -72,8 +74,8 @@ class _Bounds:
             if any(name == anchor for name, _ in self._open):
                 raise ValueError(f"the alias {anchor[:40]!r} stands in what it names")
             return self._weights.get(anchor, 0) + _OF_NODE
-        if tag is not None:
-            raise ValueError(f"the tag {tag[:40]!r}: no tag is used here")
+        if tag not in (None, JSON_TAG):
+            raise ValueError(f"the tag {tag[:40]!r}: no tag but {JSON_TAG} is used here")
         return _OF_NODE + len(getattr(event, "value", ""))
 
     def _remember(self, anchor: str | None, before: int) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import yaml
 
-from conformance.cases.yaml_bounds import LARGEST, check_yaml
+from conformance.cases.yaml_bounds import JSON_TAG, LARGEST, check_yaml
 from conformance.errors import FileError
+from conformance.safety.json_text import read_json
 
 
 class Row(dict[str, Any]):
@@ -68,6 +69,15 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Row:
     return row
 
 
+def _json(loader: Any, node: yaml.Node) -> Any:
+    """A value written as JSON text."""
+    try:
+        return read_json(loader.construct_scalar(node).encode())
+    except ValueError as error:
+        raise _Misread(problem=f"not JSON text: {error}", problem_mark=node.start_mark) from None
+
+
+_Loader.add_constructor(JSON_TAG, _json)
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 for _tag in ("int", "bool", "null", "float", "timestamp"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _scalar)

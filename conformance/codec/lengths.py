@@ -84,13 +84,14 @@ def _note_ill_formed(cursor: Cursor, raw: bytes, text: str) -> None:
         cursor.remark("utf8.invalid-implementation-defined", "ill-formed UTF-8", at=at, openness=Openness.ANY_VALUE)
 
 
-def _write_text(value: Any) -> bytes:
+def write_text(value: Any, rule: str = "utf8.encoded-valid") -> bytes:
+    """Text in UTF-8. Raises Unencodable for anything else, breaking `rule`."""
     if not isinstance(value, str):
-        raise Unencodable("utf8.encoded-valid", f"{value!r:.60} is not a string")
+        raise Unencodable(rule, f"{value!r:.60} is not a string")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:
-        raise Unencodable("utf8.encoded-valid", "a lone surrogate has no UTF-8 form") from None
+        raise Unencodable(rule, "a lone surrogate has no UTF-8 form") from None
 
 
 def _same_bytes(_: Cursor, raw: bytes) -> bytes:
@@ -104,7 +105,7 @@ def write_bytes(value: Any) -> bytes:
     return value
 
 
-CHARACTERS = Content(n.TEXT, _read_text, _write_text)
+CHARACTERS = Content(n.TEXT, _read_text, write_text)
 OCTETS = Content(n.HEX, _same_bytes, write_bytes)
 
 
@@ -130,7 +131,7 @@ def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
         return prefix.write(len(raw)) + raw
 
     smallest = prefix.wire.smallest
-    empty: Any = "" if content is CHARACTERS else b""
+    empty: Any = "" if content.notation is n.TEXT else b""
     return Wire(name, decode, encode, content.notation, smallest, (empty, None) if prefix.nullable else (empty,))
 
 

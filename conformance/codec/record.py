@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conformance.codec.cursor import Cursor, Unencodable
 from conformance.codec.derivations import ByteLength
-from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized
+from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized, write_text
 from conformance.codec.primitives import INT8, VARINT, VARLONG
 from conformance.codec.structure import Field, Layout, wire_of
 from conformance.codec.wire import Wire
@@ -16,7 +18,7 @@ from conformance.codec.wire import Wire
 _HEADER_KEY = sized(
     "header key",
     Prefix(VARINT, null_rule="header.key-not-nullable", negative_rule="header.key-not-nullable"),
-    CHARACTERS,
+    replace(CHARACTERS, write=partial(write_text, rule="header.key-surrogate-unwritable")),
     "header.key-length",
 )
 

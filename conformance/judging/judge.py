@@ -224,7 +224,7 @@ def _among_bytes(case: Case, readings: tuple[Reads | Refuses | Writes, ...], wri
     verdicts = [_compare_bytes(case, reading, written) for reading in readings if isinstance(reading, Writes)]
     if any(verdict.kind is Kind.PASS for verdict in verdicts):
         return Verdict(Kind.EITHER, f"written as {written.hex():.60}")
-    return replace(verdicts[0], detail=f"the value has no encoding: {verdicts[0].detail}")
+    return replace(verdicts[0], detail=f"the value has no encoding: {verdicts[0].detail}", requirement="")
 
 
 def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: Answer) -> Verdict:

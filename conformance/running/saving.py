@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,16 +23,31 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.operations import parts_of
+from conformance.cases.yaml_bounds import JSON_TAG
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
 from conformance.errors import Defect
 from conformance.running.results import Shrunk, TargetRun
 from conformance.safety.files import Outputs
+from conformance.safety.json_text import is_text
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.visibility import VIEW
 
 _LONGEST_TYPE = 100
 """Characters of a type in the name of a file; a type of arrays of arrays can be of any length."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes strings that YAML cannot hold as JSON text."""
+
+
+def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    if is_text(text):
+        return dumper.represent_str(text)
+    return dumper.represent_scalar(JSON_TAG, json.dumps(text), style="'")
+
+
+_Dumper.add_representer(str, _write_text)
 
 
 def save_all(runs: Sequence[TargetRun], folder: Path, outputs: Outputs) -> list[Path]:
@@ -60,7 +76,7 @@ def _text(vector: dict[str, object], shrunk: Shrunk, target: str) -> str:
     """The text of a file. The name of a target may hold anything, and stays within the comment."""
     name = ascii(target)[1:-1]
     comment = f"# {shrunk.count} generated cases fail like this for {name}; from {shrunk.origin}\n"
-    return comment + yaml.safe_dump([vector], sort_keys=False, allow_unicode=False, width=1000, default_style=None)
+    return comment + yaml.dump([vector], Dumper=_Dumper, sort_keys=False, allow_unicode=False, width=1000)
 
 
 def as_vector(shrunk: Shrunk) -> dict[str, object] | None:
@@ -88,7 +104,7 @@ def _identity(case: Case) -> str:
 def _encoded(case: Case) -> dict[str, object]:
     """The value to encode and the bytes expected; empty where a compressor decides on the bytes."""
     value = {"value": case.request["value"]}
-    if isinstance(case.expect, Refuses):
+    if isinstance(case.expect, Refuses) or (isinstance(case.expect, AnyOf) and case.expect.readings):
         return {**value, "reject": "invalid-value"}
     if isinstance(case.expect, Writes):
         return {**value, "hex": case.expect.data.hex()}

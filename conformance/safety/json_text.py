@@ -1,7 +1,12 @@
-"""JSON of strangers, read so that nothing in it can exhaust the stack or the memory."""
+"""JSON of strangers, read so that nothing in it can exhaust the stack or the memory.
+
+Strings may hold lone surrogates: as escapes they are within JSON's grammar, but msgspec refuses them.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from itertools import chain
 
@@ -12,7 +17,10 @@ DEEPEST = 128
 MOST_VALUES = 2_000_000
 """Values in one text, at most. The largest answer that a case calls for has 400,000."""
 
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""The escape of one half of a surrogate pair."""
 
 
 def read_json(text: bytes) -> object:
@@ -22,12 +30,39 @@ def read_json(text: bytes) -> object:
     if brackets + text.count(b",") > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES:,} values")
     try:
-        given: object = _decode(text)
+        given = _value(text)
     except RecursionError:
         raise too_deep() from None
     if brackets > DEEPEST and is_deep(given):
         raise too_deep()
     return given
+
+
+def _value(text: bytes) -> object:
+    try:
+        value: object = _decode(text)
+    except msgspec.DecodeError:
+        if not SURROGATE.search(text):
+            raise
+        value = json.loads(text)
+    return value
+
+
+def write_json(value: object) -> bytes:
+    """The text of a value, in UTF-8. Raises TypeError for what JSON cannot hold."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def is_text(value: object) -> bool:
+    """Whether every string in a value has a form in UTF-8."""
+    try:
+        _encode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def too_deep() -> ValueError:

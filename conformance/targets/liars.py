@@ -164,6 +164,8 @@ _ENCODING = (
          fails("size.batch-calculation"), never_passes=(Measures,)),
     Liar("characters-for-bytes", "writes the length of a string in characters", lies.count_characters,
          fails("string.length-in-bytes")),
+    Liar("halves-of-characters", "writes half of a surrogate pair as three bytes", lies.write_halves,
+         fails("utf8.encoded-valid")),
     Liar("never-compresses", "writes every batch uncompressed", lies.write_uncompressed,
          fails("attributes.compression-bits")),
 )

@@ -7,6 +7,8 @@ The table in `liars` says which liar tells which lie, and which results must sho
 
 from __future__ import annotations
 
+import json
+import re
 import struct
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from conformance.cases.model import Answer, Request
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.safety.json_text import is_text
 from conformance.targets.reference import answer as honest
 
 Shown = dict[str, Any]
@@ -258,6 +261,16 @@ def forget_a_byte(_: Request, answer: Answer) -> Answer:
 @_on("encode", types=["STRING"])
 def count_characters(request: Request, answer: Answer) -> Answer:
     return {**answer, "hex": len(request["value"]).to_bytes(2).hex() + answer["hex"][4:]}
+
+
+def write_halves(request: Request, answer: Answer) -> Answer:
+    """Write a lone surrogate as the three bytes that it would have, were it a character."""
+    if request["op"] != "encode" or is_text(request):
+        return answer
+    lone = re.compile(r"\\ud[89a-f]..")
+    written = honest(json.loads(lone.sub(r"\\ufffd", json.dumps(request))))
+    data = bytes.fromhex(written["hex"]).replace(b"\xef\xbf\xbd", b"\xed\xa0\x80")
+    return {**written, "hex": (sealed(data) if request["type"] == "RECORD_BATCH" else data).hex()}
 
 
 @_on("encode", types=["RECORD_BATCH"])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
 
-from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
+from conformance.cases.model import ERRORS, Accepted, Answer, AnyOf, Broke, Case, Outcome, Refused, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import TargetError
-from conformance.safety.json_text import DEEPEST, MOST_VALUES, read_json
+from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, is_text, read_json, write_json
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -22,7 +23,6 @@ LONGEST_ANSWER = 32 * 2**20
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Breakdown(TargetError):
@@ -54,7 +54,7 @@ class ProtocolError(Breakdown):
 
 def body(request: Request) -> bytes:
     """A request without its id, ready for `with_id`."""
-    return _encode(request)
+    return write_json(request)
 
 
 def with_id(number: int, request: bytes) -> bytes:
@@ -83,17 +83,16 @@ def fields(line: bytes, number: int) -> Answer:
 
 
 def _json(line: bytes) -> object:
-    """What a line of JSON holds. Raises ValueError or RecursionError."""
-    try:
-        if len(line) <= MOST_VALUES and line.count(b"[") + line.count(b"{") <= DEEPEST:
+    """What a line of JSON holds, lone surrogates in it as U+FFFD. Raises ValueError or RecursionError."""
+    if len(line) <= MOST_VALUES and line.count(b"[") + line.count(b"{") <= DEEPEST:
+        with suppress(msgspec.DecodeError):
             return _decode(line)  # too small to be out of bounds
-        return read_json(line)
-    except msgspec.DecodeError:
-        if not _SURROGATE.search(line):
-            raise
-    # JSON's grammar lets half a surrogate pair be escaped, as json.dumps and JSON.stringify do; msgspec refuses it.
-    text = json.dumps(json.loads(line), ensure_ascii=False)
-    return read_json(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode())
+    answer = read_json(line)
+    if not SURROGATE.search(line):
+        return answer
+    # Half a surrogate pair may be escaped, as json.dumps and JSON.stringify do.
+    text = json.dumps(answer, ensure_ascii=False)
+    return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
 def outcome(answer: Answer) -> Outcome:
@@ -145,6 +144,8 @@ class Description:
     magics: frozenset[int] | None = None
     messages: dict[str, Versions] | None = None
     """The messages that it has, with their versions; None for a codec that takes any definition."""
+    surrogates: bool = False
+    """Whether its reader of JSON takes a lone surrogate, which is escaped, in a string to be encoded."""
     doors: Doors = field(default_factory=dict)
     """What `via` says."""
     raw: Answer = field(default_factory=dict)
@@ -200,6 +201,8 @@ class Description:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
         if self.magics is not None and not case.magics <= self.magics:
             return "magic not claimed: " + ", ".join(map(str, sorted(case.magics - self.magics)))
+        if not self.surrogates and isinstance(case.expect, AnyOf) and not is_text(case.request):
+            return "lone surrogates in strings are not claimed"
         return ""
 
 
@@ -226,6 +229,7 @@ def description(answer: Answer) -> Description:
         codecs=_names(answer["codecs"], "codecs") if "codecs" in answer else None,
         magics=None if magics is None else frozenset(magics),
         messages=_messages(answer["messages"]) if "messages" in answer else None,
+        surrogates=answer.get("surrogates") is True,
         doors=_doors(answer["via"]) if "via" in answer else {},
         raw={name: entry for name, entry in answer.items() if name not in ("id", "ok")},
     )

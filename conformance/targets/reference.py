@@ -35,6 +35,7 @@ def describe() -> Answer:
         "supports": {**typed, **dict.fromkeys(WHOLE_LOG, True)},
         "codecs": list(CODEC_NAMES),
         "magics": [0, 1, 2],
+        "surrogates": True,
     }
 
 

@@ -18,10 +18,12 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derivations import Values
 from conformance.codec.message_definition import Message, type_name
 from conformance.codec.primitives import ARRAYS
+from conformance.strategies.seeded import rare
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.strategies.seeded.mutations import mutate
+from conformance.strategies.seeded.rare import LARGE, SURROGATES
 
 _ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
 TYPES = (
@@ -31,8 +33,10 @@ TYPES = (
     "ARRAY<NULLABLE_STRING>",
     "ARRAY<ARRAY<INT32>>",
     *QUESTIONS,
+    *LARGE,
+    *SURROGATES,
 )
-"""Types that cases are generated for, and questions about whole logs, which are cases of the type LOG."""
+"""Types that cases are generated for; questions about whole logs, which are cases of the type LOG; and rare values."""
 
 _MUTATED, _UNENCODABLE = 50, 8
 """How many generated cases in a hundred are damaged, and how many ask to encode what has no encoding."""
@@ -40,6 +44,8 @@ _MUTATED, _UNENCODABLE = 50, 8
 
 _OF_MESSAGES = 4
 """A message in a version gets a quarter of the generated cases of another type: there are hundreds of such types."""
+_OF_RARE = 10
+"""Large values are slow: at so many indexes there is one."""
 
 
 def message_types(messages: Iterable[Message], has: Callable[[str, int], bool] = lambda *_: True) -> list[str]:
@@ -69,22 +75,25 @@ def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]
 
 def type_of(name: str) -> str:
     """The type of the cases that are generated under a name."""
-    return "LOG" if name in QUESTIONS else name
+    return "LOG" if name in QUESTIONS else rare.type_of(name)
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
     """`count` generated cases for each type, in order, with the encode cases of those that are values.
 
     A message in a version gets a quarter of them, a shipped message a quarter for all its versions; rounded up.
+    Of a rare value there is one at every tenth index.
     """
     for name in names:
-        for index in range(_share(catalog.types.wire(name), count) if name.startswith("MESSAGE<") else count):
+        for index in range(_share(name, count, catalog)):
             yield from cases_at(name, seed, index, catalog)
 
 
-def _share(wire: codec.Wire, count: int) -> int:
-    """How many of `count` cases are made of a message in a version."""
-    assert isinstance(wire, codec.MessageWire)
+def _share(name: str, count: int, catalog: Catalog) -> int:
+    """How many of `count` cases are made under a name."""
+    wire = catalog.types.wire(name) if name.startswith("MESSAGE<") else None
+    if not isinstance(wire, codec.MessageWire):
+        return count
     versions = len(list(wire.message.valid)) if wire.message.is_shipped else 1
     return -(-count // (_OF_MESSAGES * versions))
 
@@ -106,12 +115,16 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
 
     A message also gives a value of another of its versions. The name of a question about whole logs gives that question
-    alone, or nothing if the one that was drawn is not asked of any target.
+    alone, or nothing if the one that was drawn is not asked of any target. A rare value stands at every tenth index.
     """
     choices = choices_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
     if name in QUESTIONS:
         yield from _questions(identity, *QUESTIONS[name], choices, catalog)
+        return
+    if name in LARGE or name in SURROGATES:
+        if index % _OF_RARE == 0:
+            yield from _rare_cases(identity, name, choices, catalog)
         return
     wire = catalog.types.wire(name)
     generated = generate(wire, choices)
@@ -133,6 +146,17 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
         shown = wire.notation.render(other)
         asked = encode_case(f"{identity}:skewed", wire, shown, catalog)
         yield replace(asked, note="a value of another version")
+
+
+def _rare_cases(identity: str, name: str, choices: Choices, catalog: Catalog) -> Iterator[Case]:
+    """A large value to decode and to encode, or one with a lone surrogate to encode."""
+    wire = codec.wire(type_of(name))
+    if name in SURROGATES:
+        yield encode_case(f"{identity}:encode", wire, SURROGATES[name](choices), catalog)
+        return
+    large = LARGE[name](choices)
+    yield decode_case(identity, wire, large.data, catalog)
+    yield from _encode_cases(f"{identity}:encode", wire, large.value, catalog)
 
 
 def _questions(

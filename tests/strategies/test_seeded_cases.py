@@ -12,19 +12,25 @@ import pytest
 
 from conformance import codec
 from conformance.cases.from_reference import decode_case, expectation
-from conformance.cases.model import CaseKind, Delivers, Refuses, Writes
+from conformance.cases.model import CaseKind, Delivers, Kind, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.notation import NUMBER, Notation
 from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import sealed
+from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, generated_cases, types_for
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, generate, unencodable, value
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.strategies.seeded.messages import draw_message
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
+from conformance.strategies.seeded.rare import LARGE, SURROGATES, type_of
+from conformance.targets.protocol import outcome
+from conformance.targets.reference import answer
 
+PLAIN = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
+"""The types among the names that cases are generated for."""
 DIGEST = "84bfce0f313562b0"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
@@ -36,14 +42,25 @@ def steady(expect):
 
 
 def test_the_same_seed_makes_the_same_cases_on_every_machine_and_python(catalog):
-    made = generated_cases(TYPES, 25, 0, catalog)
+    made = generated_cases([*PLAIN, *QUESTIONS], 25, 0, catalog)
     cases = [(case.id, case.request, case.data, steady(case.expect)) for case in made]
     assert VERSION == 2
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST
 
 
 def test_a_case_is_rebuilt_from_its_id_alone(catalog):
-    names = ("RECORD_BATCH", "ARRAY<STRING>", "VARINT", "MESSAGE_SET", "LOG", "READ", "CONVERT", "SEQUENCE")
+    names = (
+        *LARGE,
+        *SURROGATES,
+        "RECORD_BATCH",
+        "ARRAY<STRING>",
+        "VARINT",
+        "MESSAGE_SET",
+        "LOG",
+        "READ",
+        "CONVERT",
+        "SEQUENCE",
+    )
     for case in generated_cases(names, 20, 7, catalog):
         assert case_of(case.id, catalog) == [case]
 
@@ -58,14 +75,56 @@ def test_another_seed_makes_other_cases(catalog):
     assert one != other
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if name not in QUESTIONS])
+# --- rare values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_values_reach_over_the_limits_that_implementers_set_and_stay_within_a_bound(name):
+    sizes = [len(LARGE[name](Choices(f"{name}/{index}")).data) for index in range(150)]
+    assert max(sizes) > (1 << 15 if name != "LARGE_STRING" else 32767)
+    assert max(sizes) < 5 << 20
+    assert sum(sizes) / len(sizes) < 100_000
+
+
+def test_large_counts_and_lengths_lie_on_both_sides_of_each_limit():
+    near = {len(LARGE["LARGE_BYTES"](Choices(f"near/{index}")).value) for index in range(3000)}
+    assert {limit + side for limit in (1 << 15, 1 << 16, 1 << 17) for side in (-1, 0, 1)} <= near
+    assert max(near) in ((1 << 20) - 1, 1 << 20, (1 << 20) + 1)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_reference_reads_large_values_and_passes_their_cases(name, catalog):
+    for case in generated_cases([name], 100, 0, catalog):
+        assert case.type == type_of(name)
+        assert judge(case, outcome(answer(case.request))).kind is Kind.PASS, case.id
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_text_with_a_lone_surrogate_is_to_be_refused_or_written_without_it(name, catalog):
+    cases = list(generated_cases([name], 100, 0, catalog))
+    assert len(cases) == 10
+    for case in cases:
+        assert (case.op, case.type) == ("encode", type_of(name))
+        assert case.requirement in ("utf8.encoded-valid", "header.key-surrogate-unwritable")
+        assert [type(reading) for reading in case.expect.readings] == [Refuses, Writes, Writes, Writes]
+
+
+def test_rare_values_stand_at_every_tenth_index(catalog):
+    ids = {case.id.removesuffix(":encode") for case in generated_cases(["LARGE_BYTES"], 31, 0, catalog)}
+    assert ids == {f"gen/2/LARGE_BYTES/0/{index}" for index in (0, 10, 20, 30)}
+
+
+# --- values -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLAIN)
 def test_an_undamaged_value_is_accepted_by_the_reference(name):
     for index in range(40):
         read = codec.decode(name, generate(name, Choices(f"{name}/{index}")).data)
         assert read.ok, (index, read.violations)
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if name not in QUESTIONS])
+@pytest.mark.parametrize("name", PLAIN)
 def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_reference(name):
     for index in range(40):
         wrong = unencodable(name, Choices(f"{name}/{index}"))

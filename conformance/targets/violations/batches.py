@@ -276,6 +276,7 @@ BATCHES: dict[str, Lie] = {
     "header.key-length": of_header("key", lambda key: key[:63]),
     "header.key-not-nullable": accepts("header.key-not-nullable"),
     "header.key-bytes": of_header("key", lambda key: key.encode().decode("latin-1")),
+    "header.key-surrogate-unwritable": lies.write_halves,
     "header.key-valid-utf8": writes("RECORD", lambda data: data.replace(b"\xf0", b"\xf8")),
     "header.duplicate-keys-permitted": writes_as("RECORD", lambda value: {**value, **lies.last_header_wins(value)}),
     "header.duplicate-keys-kept": record(

@@ -6,7 +6,7 @@ import unicodedata
 
 from conformance.cases.model import Answer, Request, Value
 from conformance.targets import lies
-from conformance.targets.lies import Lie
+from conformance.targets.lies import Lie, write_halves
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations.families import (
     ONE_MORE,
@@ -186,7 +186,7 @@ PRIMITIVES: dict[str, Lie] = {
     ),
     "compact-nullable-string.null-zero": shows("COMPACT_NULLABLE_STRING", null_as("")),
     "compact-string.truncated-rejected": accepts("compact-string.truncated-rejected"),
-    "utf8.encoded-valid": writes("STRING", lambda data: data.replace(b"\0", b"\xc0\x80")),
+    "utf8.encoded-valid": both(writes("STRING", lambda data: data.replace(b"\0", b"\xc0\x80")), write_halves),
     "utf8.accepted-and-preserved": shows(_STRINGS, lambda text: unicodedata.normalize("NFD", text or "")),
     "utf8.invalid-implementation-defined": crashes(_STRINGS, _not_utf8),
     # bytes and records

@@ -154,6 +154,7 @@ public final class Adapter {
         answer.put("via", via);
         answer.put("codecs", List.of("none", "gzip", "snappy", "lz4", "zstd"));
         answer.put("magics", List.of(0, 1, 2));
+        answer.put("surrogates", true);
         answer.put("messages", versions);
     }
 
