@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -51,10 +51,13 @@ def session(options: SparkOptions, app: str) -> Iterator[SparkSession]:
         log = folder / "java.log"
         with _environment({} if is_submitted else _variables(master)):
             context = _context(conf, log)
+        identity = ""
         try:
-            yield _ready(context, folder, log)
+            spark = _ready(context, folder, log)
+            identity = str(context.applicationId)
+            yield spark
         finally:
-            _stop(context)
+            _stop(context, identity)
 
 
 def _is_local(master: str | None) -> bool:
@@ -129,15 +132,20 @@ def _why(error: Exception, log: Path) -> str:
     return f"Spark did not start: {reason.strip()}"
 
 
-def _stop(context: SparkContext) -> None:
-    """End the session, and its Java where this process started it."""
-    gateway, identity, master = SparkContext._gateway, str(context.applicationId), str(context.master)  # noqa: SLF001
+def _stop(context: SparkContext, identity: str) -> None:
+    """End the session of the application with this identity, and its Java where this process started it."""
+    gateway, master = SparkContext._gateway, str(context.master)  # noqa: SLF001
     with suppress(Py4JError, OSError):  # its Java may have ended already
         context.stop()
-    if master.startswith("local-cluster"):
+    if identity and master.startswith("local-cluster"):
         # Its workers unpack archives in the folder where Spark is installed, and leave them there.
         shutil.rmtree(Path(pyspark.__file__).parent / "work" / identity, ignore_errors=True)
     _end(gateway)
+
+
+def has_ended(error: Exception) -> bool:
+    """Whether an error says that there is no Java any more to answer."""
+    return isinstance(error, (ConnectionError, Py4JNetworkError)) or "str() failed" in str(error)
 
 
 def _end(gateway: object) -> None:

@@ -110,7 +110,8 @@ class _Reader(DataSourceReader):
             segments = find_segments([self.path])
         except NoSegments as error:
             raise ValueError(f"kafka-log: {error}") from None
-        return [_PartOfSegment(part) for segment in segments for part in parts_of(segment, self.size)]
+        readable = (segment for segment in segments if not segment.problem)
+        return [_PartOfSegment(part) for segment in readable for part in parts_of(segment, self.size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _PartOfSegment)

@@ -75,7 +75,9 @@ def test_what_is_written_is_read_again(every, seed):
     found = value(type_, choices)
     data = codec.encode(type_, found)
     again = codec.decode(type_, data, trail=True)
-    assert (again.ok, again.consumed, again.remarks) == (True, len(data), ())
+    assert (again.ok, again.consumed) == (True, len(data))
+    # Elements are drawn one by one: two of them may have the same key.
+    assert {mark.requirement for mark in again.remarks} <= {"definitions.map-key-makes-set"}
     assert type_.notation.same(found, again.value)
     assert all(0 <= span.start <= span.stop <= len(data) for span in again.spans)
 

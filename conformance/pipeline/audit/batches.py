@@ -47,6 +47,9 @@ class PartAudit:
 
     def findings(self) -> Iterator[AuditFinding]:
         """The findings, in order. A file that cannot be read is one too."""
+        if self._segment.problem:
+            yield self._unread(self._segment.problem)
+            return
         try:
             self._open_index()
             if self._part.start == 0:
@@ -57,9 +60,11 @@ class PartAudit:
             finally:
                 window.close()
         except (OSError, pa.ArrowException) as error:
-            self.rules.damaged()
-            problem = " ".join(str(error).split())
-            yield AuditFinding(self._segment.path, self._part.start, None, "", UNREAD, problem)
+            yield self._unread(" ".join(str(error).split()))
+
+    def _unread(self, problem: str) -> AuditFinding:
+        self.rules.damaged()
+        return AuditFinding(self._segment.path, self._part.start, None, "", UNREAD, problem)
 
     def _open_index(self) -> None:
         index = pointers(self._segment)

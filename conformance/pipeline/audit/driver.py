@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,14 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 from conformance.cases.catalog import read_catalog
-from conformance.errors import FileError
+from conformance.errors import ConformanceError, FileError, MachineError
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.audit.findings import NOTE
-from conformance.pipeline.audit.job import FINDINGS, AuditRules, AuditTables, audit, write
+from conformance.pipeline.audit.job import FINDINGS, TABLES, AuditRules, AuditTables, audit, write
 from conformance.pipeline.audit.segments import Segment, find_segments
 from conformance.pipeline.audit.summary import SHOWN, SUITE, ScanReport, as_text, exit_status
 from conformance.pipeline.options import ScanOptions
-from conformance.pipeline.session import session
+from conformance.pipeline.session import has_ended, session
 from conformance.safety.files import Outputs, check_folder, check_writable
 
 
@@ -42,7 +43,10 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
     errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
     try:
         with session(options.spark, "conformance scan") as spark:
-            report = _report(_audit_and_write(spark, segments, rules, options.out))
+            try:
+                report = _report(_audit_and_write(spark, segments, rules, options.out))
+            except (PySparkException, Py4JError, ConnectionError) as error:
+                raise _stopped(error, options.out) from None
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     outputs = Outputs()
@@ -72,14 +76,21 @@ def _check_outputs(options: ScanOptions) -> None:
 
 
 def _audit_and_write(spark: SparkSession, segments: Sequence[Segment], rules: AuditRules, out: str) -> AuditTables:
-    """The tables of an audit, written below `out`. Raises FileError where Spark cannot."""
+    """The tables of an audit, written below `out`."""
     tables = audit(spark, segments, rules)
-    try:
-        write(tables, out)
-    except (PySparkException, Py4JError) as error:
-        # The text of such an error comes from Java, so it must be asked for while Java is there.
-        raise FileError(out, _reason(str(error))) from None
+    write(tables, out)
     return tables
+
+
+def _stopped(error: Exception, out: str) -> ConformanceError:
+    """Why there is no report. What was written is removed where it can be, so that the same command begins again."""
+    if "://" not in out:
+        for table in TABLES:
+            shutil.rmtree(Path(out) / table, ignore_errors=True)
+    if has_ended(error):
+        return MachineError("Spark stopped: its Java has ended (the same command begins again)")
+    # The text of such an error comes from Java, so it must be asked for while Java is there.
+    return FileError(out, _reason(str(error)))
 
 
 def _reason(text: str) -> str:

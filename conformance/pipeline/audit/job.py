@@ -42,6 +42,7 @@ _DDL: dict[pa.DataType, str] = {
 }
 _PLACE: dict[str, pa.DataType] = {"topic": _TEXT, "partition": pa.int32(), "directory": _TEXT, "path": _TEXT}
 _SEGMENT: dict[str, pa.DataType] = {**_PLACE, "base_offset": _LONG, "size": _LONG, "is_last": pa.bool_()}
+_SEGMENT["problem"] = _TEXT
 _SEGMENTS = pa.schema(_SEGMENT)
 _PARTS = pa.schema({**_SEGMENT, "start": _LONG, "stop": _LONG})
 _FINDING: dict[str, pa.DataType] = {
@@ -58,6 +59,9 @@ _TOTALS = pa.schema({**_PLACE, **dict.fromkeys(_COUNTED, _LONG)})
 
 FINDINGS = ("topic", "partition", "path", "position", "base_offset", "requirement", "level", "detail")
 """The columns of the findings."""
+
+TABLES = ("findings", "partitions", "summary")
+"""What is written of AuditTables, a folder each."""
 
 _FINDINGS_AT_ONCE = 4096
 """Findings handed to Spark at a time."""
@@ -194,6 +198,5 @@ def _totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def write(tables: AuditTables, out: str) -> None:
     """Write findings, partitions and summary as Parquet below a folder or URI, where none of them is yet."""
     base = out if "://" in out else Path(out).resolve().as_uri()
-    tables.findings.write.parquet(f"{base}/findings")
-    tables.partitions.write.parquet(f"{base}/partitions")
-    tables.summary.write.parquet(f"{base}/summary")
+    for name in TABLES:
+        getattr(tables, name).write.parquet(f"{base}/{name}")

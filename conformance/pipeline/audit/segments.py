@@ -1,13 +1,15 @@
 """Which segment files of Kafka logs there are under paths, on any file system that pyarrow reaches. Needs pyarrow.
 
 A folder named topic-partition holds files named for the first offset they may hold (20 digits, .log), with indexes of
-the same name beside them.
+the same name beside them. What bears such a name and cannot be read is a segment too, with the reason.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ _SEGMENT = re.compile(r"(\d{20})\.log\Z")
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(\.[0-9a-f]{32}-future)?\Z")
 _REMOVED = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)\Z")
 """Folders that a broker is about to remove."""
+_LARGEST_OFFSET, _LARGEST_PARTITION = (1 << 63) - 1, (1 << 31) - 1
 
 
 class NoSegments(FileError):
@@ -40,6 +43,8 @@ class Segment:
     """Bytes."""
     is_last: bool
     """Whether no later segment of its folder is known: a broker may be writing to it."""
+    problem: str = ""
+    """Why it cannot be read; empty where nothing is known to hinder it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +91,47 @@ def _segments_under(path: str) -> list[Segment]:
         if info.type is fs.FileType.NotFound:
             raise NoSegments(path, "no such file or folder")
         if info.type is fs.FileType.File:
-            return [_segment(info, _around(path, inner))]
+            return [_segment(inner, info.size or 0, "", _around(path, inner))]
+        if "://" not in path:
+            return list(_segments_in(inner))
         below = system.get_file_info(fs.FileSelector(inner, recursive=True))
     except (OSError, ValueError, pa.ArrowException) as error:
         raise NoSegments(path, " ".join(str(error).split())) from None
-    return [_segment(file, _around(path, inner)) for file in below if _is_live_segment(file)]
+    around = _around(path, inner)
+    kinds = ((file, "" if file.is_file else _OF_FOLDER) for file in below if _is_live(file.path))
+    return [_segment(file.path, file.size or 0, problem, around) for file, problem in kinds]
+
+
+_OF_FOLDER = "a folder, expected a file"
+
+
+def _segments_in(folder: str) -> Iterator[Segment]:
+    """The segments below a folder of this machine; a folder that cannot be listed is a segment with a problem."""
+    unlisted: list[OSError] = []
+    been: set[tuple[int, int]] = set()
+    for here, folders, files in os.walk(folder, onerror=unlisted.append, followlinks=True):
+        place = os.stat(here)  # noqa: PTH116 - as os.walk names it
+        if (place.st_dev, place.st_ino) in been:
+            folders.clear()  # a link leads back
+            continue
+        been.add((place.st_dev, place.st_ino))
+        for name in sorted((*folders, *files)):
+            path = os.path.join(here, name)  # noqa: PTH118 - a Path costs more than the look at the file
+            if _is_live(path):
+                yield _local_segment(path)
+    for error in unlisted:
+        yield _segment(os.fsdecode(error.filename), 0, f"the folder cannot be listed: {error.strerror}", ("", ""))
+
+
+def _local_segment(path: str) -> Segment:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - see above
+    except OSError as error:
+        is_link = os.path.islink(path)  # noqa: PTH114
+        problem = "a link that leads nowhere" if is_link else error.strerror or str(error)
+        return _segment(path, 0, problem, ("", ""))
+    problem = "" if stat.S_ISREG(found.st_mode) else _OF_FOLDER if stat.S_ISDIR(found.st_mode) else "not a file"
+    return _segment(path, found.st_size if not problem else 0, problem, ("", ""))
 
 
 def _around(path: str, inner: str) -> tuple[str, str]:
@@ -101,21 +142,32 @@ def _around(path: str, inner: str) -> tuple[str, str]:
     return before.removesuffix("/") if inner.startswith("/") else before, after.strip("/")
 
 
-def _is_live_segment(info: fs.FileInfo) -> bool:
-    folder = info.path.rpartition("/")[0]
-    return info.is_file and bool(_SEGMENT.match(info.base_name)) and not _REMOVED.match(folder)
+def _is_live(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return bool(_SEGMENT.match(name)) and not _REMOVED.match(folder)
 
 
-def _segment(info: fs.FileInfo, around: tuple[str, str]) -> Segment:
+def _segment(path: str, size: int, problem: str, around: tuple[str, str]) -> Segment:
+    """The segment at a path; one whose name says what no segment can be named for has a problem."""
     before, after = around
-    folder = info.path.rpartition("/")[0]
-    file_name, folder_name = _SEGMENT.match(info.base_name), _FOLDER.match(folder.rpartition("/")[2])
+    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+    if shown != path:
+        problem = problem or "its path is not UTF-8"
+    folder, _, name = shown.rpartition("/")
+    file_name, folder_name = _SEGMENT.match(name), _FOLDER.match(folder.rpartition("/")[2])
+    base_offset = int(file_name[1]) if file_name else None
+    partition = int(folder_name["partition"]) if folder_name else None
+    if base_offset is not None and base_offset > _LARGEST_OFFSET:
+        base_offset, problem = None, problem or f"it is named for an offset above {_LARGEST_OFFSET}"
+    if partition is not None and partition > _LARGEST_PARTITION:
+        partition, problem = None, problem or f"its folder is named for a partition above {_LARGEST_PARTITION}"
     return Segment(
-        path=before + info.path + after,
+        path=before + shown + after,
         directory=before + folder + after,
         topic=folder_name["topic"] if folder_name else None,
-        partition=int(folder_name["partition"]) if folder_name else None,
-        base_offset=int(file_name[1]) if file_name else None,
-        size=info.size or 0,
+        partition=partition,
+        base_offset=base_offset,
+        size=size,
         is_last=True,
+        problem=problem,
     )

@@ -13,7 +13,7 @@ from rich.console import Console
 from conformance.errors import MachineError
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.options import SparkOptions
-from conformance.pipeline.session import session
+from conformance.pipeline.session import has_ended, session
 from conformance.reports.console import progress_bar
 
 _MOST_SLICES = 50
@@ -29,6 +29,9 @@ def judge_slices(work: Task, options: SparkOptions, errors: Console) -> bool:
 
     Raises JobFailed, NoJava, NoSpark or OSError.
     """
+    if damaged := work.store.remove_damaged():
+        names = ", ".join(map(str, damaged[:10])) + (", …" if len(damaged) > 10 else "")
+        errors.print(f"damaged and judged again: slice {names}", markup=False)
     done = work.store.done()
     pending = [number for number in range(work.campaign.slices) if number not in done]
     if not pending:
@@ -80,8 +83,8 @@ def _watch(job: threading.Thread, work: Task, errors: Console) -> None:
 def _reason(error: Exception) -> str:
     """Why Spark gave up, in one line."""
     text = str(error)
-    if "str() failed" in text:  # its Java has ended, and the message with it
-        text = "Spark stopped"
+    if has_ended(error):
+        text = "Spark stopped: its Java has ended"
     reasons = re.findall(r"^\S*(?:CannotStart|UnknownTarget): (.+)$", text, re.MULTILINE)
     reasons += re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", text, re.MULTILINE)
     return f"{(reasons or text.splitlines() or ['Spark stopped'])[0]} (the same command continues from here)"

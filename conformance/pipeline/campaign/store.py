@@ -14,10 +14,10 @@ from pathlib import Path
 
 from conformance.errors import FileError
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.pipeline.campaign.tables import merge_slices
+from conformance.pipeline.campaign.tables import is_sound, merge_slices
 from conformance.safety.json_text import read_json
 
-_SLICE_FILE = re.compile(r"(\d+)\.parquet\Z")
+_SLICE_FILE = re.compile(r"(\d{8})\.parquet\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,14 @@ class Store:
         """The numbers of the slices that are done, as long as the tables are not made."""
         names = (_SLICE_FILE.match(path.name) for path in self.slices.iterdir())
         return {int(name[1]) for name in names if name}
+
+    def remove_damaged(self) -> list[int]:
+        """Remove the files of slices that cannot be read, so that these are judged again; returns their numbers."""
+        damaged = [number for number in sorted(self.done()) if not is_sound(self.path_of(number))]
+        for number in damaged:
+            path = self.path_of(number)
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        return damaged
 
     @property
     def complete(self) -> bool:

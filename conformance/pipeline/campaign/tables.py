@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from conformance.errors import FileError
 from conformance.pipeline.campaign.rows import Row, SliceRows
 from conformance.safety.files import replacing
 
@@ -79,6 +80,22 @@ def commit(rows: SliceRows, path: Path) -> None:
         pq.write_table(table, fresh, compression="zstd")
 
 
+def is_sound(path: Path) -> bool:
+    """Whether the file of a slice can be read as one: a full disk or a failing one leaves other files too."""
+    try:
+        _slice_tables(path)
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        return False
+    return True
+
+
+def _slice_tables(path: Path) -> tuple[pa.Table, pa.Table]:
+    """The counts and the failures in the file of a slice."""
+    with pq.ParquetFile(path) as file:
+        row = file.read()
+    return _flat(row, "counts", COUNTS), _flat(row, "failures", FAILURES)
+
+
 # --- of a whole campaign ------------------------------------------------------------------------------
 
 
@@ -88,10 +105,9 @@ def merge_slices(slices: Iterable[Path], counts: Path, failures: Path) -> None:
     with replacing(failures) as fresh, pq.ParquetWriter(fresh, FAILURES, compression="zstd") as out:
         waiting: list[pa.Table] = []
         for path in slices:
-            with pq.ParquetFile(path) as file:
-                row = file.read()
-            summed.append(_flat(row, "counts", COUNTS))
-            waiting.append(_flat(row, "failures", FAILURES))
+            counted, failed = _slice_tables(path)
+            summed.append(counted)
+            waiting.append(failed)
             if _rows(summed) > _ROWS_AT_ONCE:
                 summed = [_summed(summed)]
             if _rows(waiting) > _ROWS_AT_ONCE:
@@ -129,10 +145,14 @@ def write(path: Path, rows: Sequence[Mapping[str, object]], schema: pa.Schema) -
 
 
 def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[Row]:
-    """The rows of a table, a few thousand in memory at a time. Raises OSError."""
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE // 4, columns=columns):
-            yield from batch.to_pylist()
+    """The rows of a table, a few thousand in memory at a time. Raises FileError or OSError."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE // 4, columns=columns):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, KeyError) as error:
+        problem = " ".join(str(error).split())
+        raise FileError(path, f"damaged: {problem}; remove the folder to begin again") from None
 
 
 def failures_of(path: Path, target: str, ids: Sequence[str]) -> list[Row]:

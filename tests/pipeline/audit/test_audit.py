@@ -1,7 +1,10 @@
 """Audits of stored segments: what is planted is found where it is, and nothing else is."""
 
+import os
 import re
+import shutil
 import struct
+from dataclasses import asdict
 from io import StringIO
 from itertools import chain
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="audits need the extra spark")
 
+import pyarrow as pa
 from log_bytes import COMMIT, batch, marker, message, part, record, wrapper
 from rich.console import Console
 from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
@@ -19,6 +23,7 @@ from conformance.codec.record_batch import sealed
 from conformance.pipeline.audit import boundaries
 from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.indexes import INDEXES
+from conformance.pipeline.audit.job import _SEGMENTS
 from conformance.pipeline.audit.segments import NoSegments, find_segments
 from conformance.pipeline.audit.summary import SUITE, as_text, exit_status
 from conformance.strategies.seeded.generator import choices_of, generate
@@ -397,6 +402,51 @@ def test_a_file_of_any_name_is_a_segment_of_no_topic(tmp_path):
     (segment,) = find_segments([str(path)])
     assert (segment.topic, segment.partition, segment.base_offset) == (None, None, None)
     assert audit(path) == []
+
+
+def test_what_bears_the_name_of_a_segment_and_cannot_be_read_is_unread_and_the_others_are_audited(tmp_path):
+    place = written(tmp_path, LOG[:1], "topic-0")
+    odd = {
+        f"{10**19}.log": "it is named for an offset above 9223372036854775807",
+        f"{100:020}.log": "a link that leads nowhere",
+        f"{200:020}.log": "not a file",
+        f"{300:020}.log": "a folder, expected a file",
+    }
+    nowhere, pipe, folder = [place / name for name in list(odd)[1:]]
+    (place / f"{10**19}.log").write_bytes(b"".join(LOG[0]))
+    nowhere.symlink_to(place / "gone")
+    os.mkfifo(pipe)
+    folder.mkdir()
+    (tmp_path / "back").symlink_to(tmp_path)
+    beyond = written(tmp_path, LOG[:1], "topic-2147483648") / f"{0:020}.log"
+    ill_formed = tmp_path / os.fsdecode(b"caf\xe9-0")
+    ill_formed.mkdir()
+    shutil.copy(place / f"{0:020}.log", ill_formed)
+
+    segments = find_segments([str(tmp_path)])
+    pa.Table.from_pylist([asdict(segment) for segment in segments], _SEGMENTS)
+    unread = {(Path(one.path).parent.name, Path(one.path).name, one.problem) for one in segments if one.problem}
+    assert unread == {("topic-0", name, problem) for name, problem in odd.items()} | {
+        (beyond.parent.name, beyond.name, "its folder is named for a partition above 2147483647"),
+        ("caf\\xe9-0", f"{0:020}.log", "its path is not UTF-8"),
+    }
+    told = {(Path(one.path).name, one.level) for one in audit(tmp_path)}
+    assert told == {(name, "unread") for _, name, _ in unread}
+    assert [segment.path for segment in segments if not segment.problem] == [str(place / f"{0:020}.log")]
+
+
+def test_a_folder_that_cannot_be_listed_is_unread(tmp_path, monkeypatch):
+    place = written(tmp_path, LOG[:1])
+
+    def walk(_top, onerror, **_):
+        onerror(PermissionError(13, "Permission denied", str(tmp_path / "closed-0")))
+        yield str(place), [], sorted(path.name for path in place.iterdir())
+
+    monkeypatch.setattr(os, "walk", walk)
+    assert {segment.problem for segment in find_segments([str(tmp_path)])} == {
+        "",
+        "the folder cannot be listed: Permission denied",
+    }
 
 
 def test_a_uri_leads_to_the_same_findings(tmp_path):

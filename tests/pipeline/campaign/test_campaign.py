@@ -9,8 +9,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="campaigns need the extra spark")
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
+from py4j.protocol import Py4JNetworkError
 
 from conformance.cases.catalog import read_catalog
 from conformance.cli import main
@@ -19,6 +21,7 @@ from conformance.pipeline.campaign import slices
 from conformance.pipeline.campaign import tables as making
 from conformance.pipeline.campaign.clusters import clusters, tallies
 from conformance.pipeline.campaign.executor import Task
+from conformance.pipeline.campaign.job import _reason
 from conformance.pipeline.campaign.rows import Rebuilder
 from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.slices import Campaign
@@ -352,6 +355,54 @@ def test_a_campaign_that_was_killed_before_it_removed_the_slices_removes_them(tm
         store.finish()
     assert tables(store) == before
     assert not store.slices.exists()
+
+
+DAMAGES = {
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "empty": lambda path: path.write_bytes(b""),
+    "a byte changed": lambda path: path.write_bytes(path.read_bytes()[:60] + b"\xff" * 40 + path.read_bytes()[100:]),
+    "another table": lambda path: pq.write_table(pa.table({"x": [1]}), path),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_the_damaged_file_of_a_slice_is_removed_so_that_it_is_judged_again(tmp_path, catalog, name):
+    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 300)
+    whole = judged(tmp_path / "whole", campaign, catalog)
+    store = judged(tmp_path / "out", campaign, catalog)
+    (store.slices / "notes.parquet").touch()
+    DAMAGES[name](store.path_of(1))
+    assert store.remove_damaged() == [1]
+    assert store.done() == {0, 2}
+    judged(tmp_path / "out", campaign, catalog, [1])
+    assert store.remove_damaged() == []
+    whole.finish()
+    store.finish()
+    assert tables(store) == tables(whole)
+
+
+@pytest.mark.parametrize("table", ["counts", "failures"])
+def test_a_damaged_table_of_a_complete_campaign_is_one_line(tmp_path, catalog, table):
+    store = judged(tmp_path / "out", Campaign((OFF_BY_ONE,), INTEGERS, 100), catalog)
+    store.finish()
+    path = getattr(store, table)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(FileError, match=r"damaged: .*; remove the folder to begin again$") as error:
+        list(rows_of(path))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError(111, "Connection refused"),
+        Py4JNetworkError("Answer from Java side is empty"),
+        Exception("<exception str() failed>"),
+    ],
+)
+def test_a_java_that_dies_is_one_line_that_says_how_to_go_on(error):
+    assert _reason(error) == "Spark stopped: its Java has ended (the same command continues from here)"
 
 
 def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path, catalog):

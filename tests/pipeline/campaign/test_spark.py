@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 pytest.importorskip("pyspark", reason="campaigns need the extra spark")
@@ -154,6 +155,35 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
     assert 0 < done < CASES // 1000
     assert not Store(out).complete
     assert json.loads(report.read_text())["summary"][LIAR]["fail"] > 0
+
+
+def test_a_campaign_whose_java_dies_says_in_one_line_that_it_goes_on_and_does(quiet, tmp_path):
+    out = tmp_path / "out"
+    begun = subprocess.Popen(
+        command(out, "local[1]"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    until = time.monotonic() + 120
+    while not list(Store(out).slices.glob("0*.parquet")):
+        assert time.monotonic() < until
+        assert begun.poll() is None, begun.stdout.read()
+        time.sleep(0.02)
+    for child in psutil.Process(begun.pid).children():
+        if child.name() == "java":
+            child.kill()
+    said, _ = begun.communicate(timeout=120)
+    assert begun.returncode == 3, said
+    assert "Spark stopped: its Java has ended (the same command continues from here)\n" in said
+    assert "Traceback" not in said
+    assert "Connection refused" not in said
+    kept = min(Store(out).done())
+    path = Store(out).path_of(kept)
+    path.write_bytes(path.read_bytes()[:100])
+    again = subprocess.run(
+        command(out, "local[1]", "--quiet"), capture_output=True, text=True, check=False, timeout=240
+    )
+    assert again.returncode == 1, again.stderr
+    assert again.stderr == f"damaged and judged again: slice {kept}\n"
+    assert tables(out) == tables(quiet[0] / "out")
 
 
 def test_a_complete_campaign_is_reported_again_without_spark(quiet):
