@@ -71,7 +71,7 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     """The verdict, the requirements that are met of those judged by level, and the numbers of cases."""
     counts = met(run, requirements)
     shares = ", ".join(f"{level} {ours}/{judged}" for level, (ours, judged) in counts.items())
-    verdict = verdict_on(run)
+    verdict, numbers = verdict_on(run), run.numbers
     yield Text.assemble(
         (verdict, "bold green" if verdict == "conforms" else "bold red"),
         f": meets requirements {shares}" * bool(shares),
@@ -79,7 +79,6 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     if run.problem:
         # One line, however long: it names a command, and people search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
-    numbers = run.numbers
     cases = [(sum(numbers.verdicts[level, kind] for level in LEVELS), str(kind)) for kind in Kind]
     cases += [(numbers.known.total(), "known"), (numbers.disputed.total(), "disputed")]
     yield Text("cases: " + (", ".join(f"{count} {name}" for count, name in cases if count) or "none"))

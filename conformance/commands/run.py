@@ -114,7 +114,6 @@ def command(**given: Any) -> ExitStatus:
     TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py or command:COMMAND LINE.
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
-    interrupt_on_signals()
     return run_targets(_options(given))
 
 
@@ -165,6 +164,7 @@ def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
 def run_targets(options: RunOptions) -> ExitStatus:
     """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
     _check_outputs(options)  # before what takes seconds
+    interrupt_on_signals()
     catalog = read_catalog(options.vectors, options.selection.messages)
     runs: list[TargetRun] = []
     try:
@@ -199,12 +199,13 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     is_updated = options.update_known_failures and _update_known(options, runs, [entry for entry, _ in old])
     if is_updated:
         old = []
+    shown = [_shown(run, options, catalog) for run in runs]
     console = open_console()
     # Files first: whoever reads the text may have gone.
     told = [(entry.id, why) for entry, why in old]
     write_files(options.files, Report(runs, options.selection.seed, told, catalog.requirements), outputs)
-    for run in runs:
-        console.print(_shown(run, options, catalog), crop=False)
+    for text in shown:
+        console.print(text, crop=False)
     if is_updated:
         console.print(f"{options.known_failures}: updated", markup=False, soft_wrap=True)
     for entry, why in old:

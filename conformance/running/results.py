@@ -33,25 +33,22 @@ class Result:
     """The requirement that the verdict is about."""
     failed: bool = field(init=False)
     """Whether the target broke the requirement, whatever its level."""
+    also: tuple[str, ...] = field(init=False)
+    """Further requirements that the result breaks: a target answers, whatever the bytes."""
+    is_unexpected: bool = field(init=False)
+    """Whether it counts and is not a known failure: one such result makes the exit status 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirement", self.verdict.requirement or self.case.requirement)
         object.__setattr__(self, "failed", self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT))
+        robust = self.verdict.kind not in (Kind.CRASH, Kind.TIMEOUT)
+        object.__setattr__(self, "also", () if robust else (ROBUSTNESS,))
+        object.__setattr__(self, "is_unexpected", self.counts and not self.known)
 
     @property
     def cause(self) -> Cause:
         """What it has in common with other failures (docs/concepts.md#causes)."""
         return cause_of(self.case, self.outcome, self.verdict)
-
-    @property
-    def also(self) -> tuple[str, ...]:
-        """Further requirements that the result breaks: a target answers, whatever the bytes."""
-        return (ROBUSTNESS,) if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
-
-    @property
-    def is_unexpected(self) -> bool:
-        """Whether it counts and is not a known failure: one such result makes the exit status 1."""
-        return self.counts and not self.known
 
 
 @dataclass(frozen=True, slots=True)
