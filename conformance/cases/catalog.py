@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from conformance import codec
+from conformance.cases.charging import basis_of
 from conformance.cases.compiled import PACKAGE, Bundled, Cases, store, stored
 from conformance.cases.from_vectors import make_cases
+from conformance.cases.model import Case
 from conformance.cases.vector_files import Requirement, read_requirements, read_vectors
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types, types_with
@@ -126,9 +128,9 @@ def _matcher(pattern: str) -> Callable[[Labelled], bool]:
     return lambda case: fnmatchcase(case.id, pattern)
 
 
-def of_bases(cases: Iterable[L], bases: Collection[str], requirements: Mapping[str, Requirement]) -> list[L]:
-    """The cases whose requirement has one of these bases; all cases where no basis is named."""
-    return [case for case in cases if not bases or requirements[case.requirement].basis in bases]
+def of_bases(cases: Iterable[Case], bases: Collection[str], requirements: Mapping[str, Requirement]) -> list[Case]:
+    """The cases that are judged on one of these bases; all cases where no basis is named."""
+    return [case for case in cases if not bases or basis_of(requirements[case.requirement], case) in bases]
 
 
 def as_of(cases: Iterable[L], version: str) -> list[L]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
+from conformance.cases.charging import WRITING_OPS, layout_rule, of_writer
 from conformance.cases.encoding import encode_expectation, encode_question, refusal
 from conformance.cases.log_questions import is_checksum_case
 from conformance.cases.model import (
@@ -29,6 +30,7 @@ from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
 from conformance.codec.notation import NotationError
 
 GENERAL = "general.exact-encoding"
+"""It holds for every type; the layout of the type is nearer, so generated cases are charged to that."""
 _SET = "definitions.map-key-makes-set"
 
 # --- bytes --------------------------------------------------------------------------------------------
@@ -41,7 +43,7 @@ def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
     """
     read = codec.decode(wire, data)
     violations = [*read.violations, *read.remarks]
-    requirement = _first_rule(violations, next(iter(read.rests_on), GENERAL))
+    requirement = _first_rule(violations, next(iter(read.rests_on), layout_rule(wire)))
     first = read.violations[0] if read.violations else None
     moved = (
         any(remark.openness is codec.Openness.ELSEWHERE for remark in read.remarks)
@@ -112,7 +114,7 @@ def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog
         is_set = any(remark.requirement == _SET for remark in read.remarks)
         # A writer that keeps elements by key has only one of two with the same key.
         expect = AnyOf() if is_set else encode_expectation(wire, value, data, data)
-        rule = _SET if is_set else next(iter(read.rests_on), GENERAL)
+        rule = _SET if is_set else next(iter(read.rests_on), layout_rule(wire))
     return _case(identity, "encode", wire, {"value": asked}, catalog, expect=expect, rule=rule, data=data)
 
 
@@ -132,7 +134,7 @@ def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
     if not read.ok or read.remarks or offsets != sorted(set(offsets)):
         raise NotAsked("no encoder is asked for a message set whose offsets do not rise")
     request, expect = encode_question(wire, read.value, data)
-    return _case(identity, "encode", wire, request, catalog, expect=expect, rule=GENERAL, data=data)
+    return _case(identity, "encode", wire, request, catalog, expect=expect, rule=layout_rule(wire), data=data)
 
 
 # --- logs ---------------------------------------------------------------------------------------------
@@ -203,7 +205,8 @@ def _case(
     rule: str,
     data: bytes | None,
 ) -> Case:
-    requirement = catalog.requirements.get(rule) or catalog.requirements[GENERAL]
+    rule, known = layout_rule(wire) if rule == GENERAL else rule, catalog.requirements
+    requirement = of_writer(rule, wire, known) if op in WRITING_OPS else known[rule]
     codecs, magics = codecs_and_magics(wire.name, data or b"")
     return Case(
         identity,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
+from conformance.cases.charging import WRITING_OPS, of_writer
 from conformance.cases.encoding import encode_question, refusal
 from conformance.cases.log_questions import is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import question_of
@@ -46,7 +47,7 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     row = vector.row
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
-    maker = _Maker(vector, requirements[row["requirement"]], origin)
+    maker = _Maker(vector, requirements, origin)
     if "op" in row:
         yield maker.log_case()
         return
@@ -103,7 +104,7 @@ class _Maker:
     """Makes the cases of one vector."""
 
     vector: Vector
-    requirement: Requirement
+    requirements: dict[str, Requirement]
     origin: str
 
     def value_cases(self) -> Iterator[Case]:
@@ -223,17 +224,19 @@ class _Maker:
 
     def _case(self, op: Op, parts: Request, expect: Expectation, about: tuple[str, ...], *, suffix: str = "") -> Case:
         vector, row = self.vector, self.vector.row
+        rule, known = row["requirement"], self.requirements
+        requirement = of_writer(rule, vector.wire, known) if op in WRITING_OPS else known[rule]
         return Case(
             id=vector.id + suffix,
             op=op,
             wire=vector.wire,
-            requirement=self.requirement.id,
-            level=self.requirement.level,
+            requirement=requirement.id,
+            level=requirement.level,
             request=request_of(op, vector.wire, {**self._definition(), **parts}),
             expect=expect,
             data=vector.data,
             about=about,
-            disputed=self.requirement.disputed(op),
+            disputed=requirement.disputed(op),
             codecs=vector.codecs,
             magics=vector.magics,
             origin=self.origin,

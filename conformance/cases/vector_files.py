@@ -40,6 +40,8 @@ class Requirement:
     """Who alone can break it, at work: `broker` or `producer`; empty where bytes or values show it."""
     tests: tuple[str, ...] = ()
     """The kinds of test that can show it, `lint` among them."""
+    writer: str = ""
+    """Of a row that binds readers only: the row that an encode failure is charged to instead."""
 
     def disputed(self, op: str) -> frozenset[str]:
         """The verdicts that say nothing here, because Apache Kafka itself does not meet it in this operation."""
@@ -103,6 +105,7 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             testable=row.get("testable", True),
             judged_by=row.get("judged-by", ""),
             tests=tuple(row.get("tests", ())),
+            writer=row.get("writer", ""),
         )
     return register
 

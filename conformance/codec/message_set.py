@@ -84,7 +84,7 @@ def entry_of(messages: tuple[Values, ...], magic: int, codec: int) -> Values:
     if magic:
         kinds, stamps = ({message[name] for message in inner} for name in ("timestampType", "timestamp"))
         if kinds != {0} and not len(kinds) == len(stamps) == 1:
-            raise Unencodable("legacy.log-append-overwrites", "a wrapper has one type, and one time of appending")
+            raise Unencodable("legacy.v1-attributes", "a wrapper has one type, and one time of appending")
         outer |= {"timestampType": kinds.pop(), "timestamp": max(stamps)}
     return outer
 

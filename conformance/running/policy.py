@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
 from conformance.cases.model import Case, Outcome, Verdict
 from conformance.cases.vector_files import Requirement
 from conformance.running.known_failures import Known
@@ -34,13 +35,19 @@ class FailurePolicy:
     def result(
         self, target: str, case: Case, outcome: Outcome, verdict: Verdict, requirements: Mapping[str, Requirement]
     ) -> Result:
-        """The result of a verdict: its level and basis, and whether it is disputed, counts and is known."""
+        """The result of a verdict: its level and basis, and whether it is disputed, counts and is known.
+
+        What was written wrongly is charged to a row that binds writers.
+        """
         level, disputed = verdict.level or case.level, case.disputed
-        broken = requirements.get(verdict.requirement)
-        if broken is not None:
-            level, disputed = verdict.level or broken.level, broken.disputed(case.op)
-        row = broken or requirements.get(case.requirement)
-        basis = row.basis if row is not None else ""
+        row = requirements.get(case.requirement)
+        if verdict.requirement in requirements:
+            row = requirements[verdict.requirement]
+            if case.op in (*WRITING_OPS, "convert"):
+                row = of_writer(verdict.requirement, case.wire, requirements)
+            level, disputed = verdict.level or row.level, row.disputed(case.op)
+            verdict = replace(verdict, requirement=row.id)
+        basis = basis_of(row, case) if row is not None else ""
         result = Result(target, case, outcome, verdict, level, basis, disputed=verdict.kind in disputed)
         if not result.failed:
             return result

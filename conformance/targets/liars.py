@@ -157,7 +157,7 @@ _ENCODING = (
     Liar("pads-varints", "writes varints a byte too long", written(lies.padded, *lies.VARINTS),
          fails("varint.encoder-minimal", "uvarint.examples")),
     Liar("wrong-crc", "writes no checksum", written(lies.without_crc, "RECORD_BATCH"),
-         fails("crc.mismatch-corrupt")),
+         fails("batch.crc")),
     Liar("bytes-after-batch", "writes a byte after each batch", written(lambda data: data + b"\0", "RECORD_BATCH"),
          fails("codec.lz4", "batch.crc")),
     Liar("wrong-size", "forgets a byte in sizes", lies.forget_a_byte,

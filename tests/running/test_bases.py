@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.cases.catalog import of_bases
+from conformance.cases.charging import basis_of
 from conformance.cases.model import BASES, Accepted, Kind, Verdict
 from conformance.cases.vector_files import read_requirements
 from conformance.errors import FileError
@@ -43,7 +44,7 @@ def test_a_basis_selects_the_cases_of_its_requirements(catalog):
     cases = list(catalog.cases.values())
     by_basis = {basis: of_bases(cases, (basis,), catalog.requirements) for basis in BASES}
     for basis, chosen in by_basis.items():
-        assert {catalog.requirements[case.requirement].basis for case in chosen} == {basis}
+        assert {basis_of(catalog.requirements[case.requirement], case) for case in chosen} == {basis}
     assert sum(map(len, by_basis.values())) == len(cases)
     assert of_bases(cases, BASES, catalog.requirements) == of_bases(cases, (), catalog.requirements) == cases
 
@@ -54,6 +55,41 @@ def test_a_campaign_asks_only_the_cases_of_its_bases(catalog):
     chosen = replace(campaign, bases=("implied",)).cases_of(0, catalog)
     assert chosen == of_bases(every, ("implied",), catalog.requirements) != every
     assert replace(campaign, bases=("implied",)).identity() != campaign.identity()
+
+
+@pytest.mark.parametrize(
+    ("identity", "basis"),
+    [
+        ("record/key-one-beyond", "implied"),  # what key-length is is stated, what follows for a cut key is not
+        ("record/key-of-63-bytes", "stated"),
+        ("batch/record-key-one-beyond:read", "implied"),
+        ("string/length-minus-2", "implied"),
+        ("varint/2147483648", "implied"),
+        ("tagged-fields/out-of-order", "implied"),  # the order is stated for writers, nothing for readers
+        ("varint/six-bytes", "stated"),
+        ("string/null", "stated"),
+        ("string/encode-null", "stated"),
+        ("crc/one", "stated"),
+        ("message-set/v0-codec-5", "settled"),
+    ],
+)
+def test_a_refusal_is_implied_unless_the_document_itself_calls_for_it(catalog, identity, basis):
+    case = catalog.cases[identity]
+    assert basis_of(catalog.requirements[case.requirement], case) == basis
+    assert [case] == of_bases([case], (basis,), catalog.requirements)
+    verdict = Verdict(Kind.FAIL, "accepted, but it must be refused")
+    policy = FailurePolicy(bases=(basis,), strict=True)
+    assert policy.result("t", case, Accepted({}), verdict, catalog.requirements).counts
+    others = FailurePolicy(bases=tuple(other for other in BASES if other != basis), strict=True)
+    result = others.result("t", case, Accepted({}), verdict, catalog.requirements)
+    assert (result.basis, result.counts) == (basis, False)
+
+
+def test_a_wrong_value_before_damage_is_charged_on_the_basis_of_its_own_requirement(catalog):
+    case = catalog.cases["batch/record-key-one-beyond:read"]
+    verdict = Verdict(Kind.FAIL, "nextOffset is wrong", requirement="offset.next-formula")
+    result = FailurePolicy().result("t", case, Accepted({}), verdict, catalog.requirements)
+    assert result.basis == catalog.requirements["offset.next-formula"].basis == "stated"
 
 
 @pytest.mark.parametrize("basis", BASES)

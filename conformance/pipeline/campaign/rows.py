@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from conformance.cases.catalog import Catalog
+from conformance.cases.charging import basis_of
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.explain import actual_json, expected_json
@@ -107,9 +108,9 @@ class Rebuilder:
         verdict = Verdict(
             Kind(row["verdict"]), row["detail"], row["field"], row["requirement"], row["level"], flaky=row["flaky"]
         )
-        requirement = self.catalog.requirements.get(row["requirement"])
-        basis = requirement.basis if requirement is not None else ""
-        result = Result(row["target"], self._case(row["id"]), _outcome(row), verdict, row["level"], basis)
+        requirement, case = self.catalog.requirements.get(row["requirement"]), self._case(row["id"])
+        basis = basis_of(requirement, case) if requirement is not None else ""
+        result = Result(row["target"], case, _outcome(row), verdict, row["level"], basis)
         counts = result.failed and self.policy.counts(row["level"], basis, disputed=row["disputed"])
         return replace(result, disputed=row["disputed"], counts=counts)
 

@@ -1,0 +1,97 @@
+"""Which row of the register a failure is charged to: the nearest one that binds who was asked, and by which basis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from conformance import codec
+from conformance.cases.model import LEVELS, Case, Delivers, Refuses
+from conformance.cases.vector_files import Requirement
+
+WRITING_OPS = ("encode", "size")
+"""The operations whose cases ask a writer."""
+
+_BINDS_WRITERS = frozenset(("encode", "reject-encode", "roundtrip", "size", "producer"))
+"""The kinds of test by which a row binds writers."""
+
+_LAYOUT_RULES = {
+    "INT8": "int8.layout",
+    "INT16": "int16.layout",
+    "INT32": "int32.layout",
+    "INT64": "int64.layout",
+    "UINT16": "uint16.layout",
+    "UINT32": "uint32.layout",
+    "VARINT": "varint.zigzag-formula",
+    "VARLONG": "varlong.zigzag-formula",
+    "UNSIGNED_VARINT": "uvarint.no-zigzag",
+    "FLOAT64": "float64.layout",
+    "UUID": "uuid.layout",
+    "BOOLEAN": "boolean.size",
+    "STRING": "string.layout",
+    "NULLABLE_STRING": "nullable-string.layout",
+    "COMPACT_STRING": "compact-string.layout",
+    "COMPACT_NULLABLE_STRING": "compact-nullable-string.layout",
+    "BYTES": "bytes.layout",
+    "NULLABLE_BYTES": "nullable-bytes.layout",
+    "COMPACT_BYTES": "compact-bytes.layout",
+    "COMPACT_NULLABLE_BYTES": "compact-nullable-bytes.layout",
+    "RECORDS": "records.layout",
+    "COMPACT_RECORDS": "compact-records.layout",
+    "ARRAY": "array.layout",
+    "NULLABLE_ARRAY": "array.layout",
+    "COMPACT_ARRAY": "compact-array.layout",
+    "COMPACT_NULLABLE_ARRAY": "compact-array.layout",
+    "TAGGED_FIELDS": "tagged.section-layout",
+    "RECORD": "record.field-order",
+    "RECORD_BATCH": "batch.header-61-bytes",
+    "MESSAGE_SET": "message-set.entry-layout",
+    "LOG": "format.magic-versions",
+    "CONTROL_RECORD": "control.key-layout",
+    "MESSAGE": "definitions.field-order-is-wire-order",
+}
+"""The name of a type, without what it is made of, to the requirement that gives its layout."""
+
+
+def layout_rule(wire: codec.Wire) -> str:
+    """The requirement that gives the layout of a type: readers and writers of it both have to keep it."""
+    return _LAYOUT_RULES[wire.name.partition("<")[0]]
+
+
+def binds_writers(row: Requirement) -> bool:
+    """Whether a row says what a writer does, or only what a reader or a broker does."""
+    return not _BINDS_WRITERS.isdisjoint(row.tests)
+
+
+def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requirement]) -> Requirement:
+    """The row that a writer of a type breaks with `rule`.
+
+    Where that binds readers only, it is the row which it names for writers, or the layout of the type, at a level no
+    higher than its own.
+    """
+    row = requirements[rule]
+    if binds_writers(row):
+        return row
+    nearest = requirements[row.writer or layout_rule(wire)]
+    return replace(nearest, level=max(row.level, nearest.level, key=LEVELS.index))
+
+
+def basis_of(row: Requirement, case: Case) -> str:
+    """The basis on which a case is judged by a row.
+
+    A document that states the layout does not state that bytes or values which break it are refused: where a refusal
+    is due and the row does not itself say that, it is implied (docs/concepts.md#requirements).
+    """
+    refusal = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
+    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in _refused_by(case)
+    return "implied" if is_only_implied else row.basis
+
+
+def _refused_by(case: Case) -> tuple[str, ...]:
+    """The requirements by which a refusal is due in a case, if one is."""
+    match case.expect:
+        case Refuses():
+            return (case.requirement,)
+        case Delivers(view) if view.damage is not None:
+            return case.requirement, view.damage.requirement
+    return ()

@@ -1,0 +1,163 @@
+"""Which row of the register a failure is charged to: one that binds who was asked, and the nearest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance import codec
+from conformance.cases.charging import WRITING_OPS, binds_writers, layout_rule, of_writer
+from conformance.cases.model import LEVELS, Accepted, Broke, Converts
+from conformance.codec.primitives import ARRAYS
+from conformance.definitions.shipped import shipped_types
+from conformance.judging.judge import judge
+from conformance.running.policy import FailurePolicy
+from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
+from conformance.targets.liars import LIARS
+from conformance.targets.reference import answer as honest
+from conformance.targets.violations import told
+
+WRONG_WRITERS = ["wrong-crc", "bytes-after-batch", "pads-varints", "accepts-everything", "refuses-everything"]
+PINNED = sorted((Path(__file__).parent.parent / "known").glob("*.yaml"))
+GENERAL = "general.exact-encoding"
+
+
+@pytest.fixture(scope="module")
+def generated(catalog):
+    """More than 20,000 generated cases, of all types and of every shipped message in every version."""
+    cases = [*generated_cases(TYPES, 265, 0, catalog)]
+    cases += generated_cases(message_types(shipped_types().messages.values()), 8, 0, catalog)
+    assert len(cases) > 20_000
+    return cases
+
+
+def readers_rows(results, catalog):
+    """The requirements that results stand under which say nothing of writers."""
+    return {result.requirement for result in results if not binds_writers(catalog.requirements[result.requirement])}
+
+
+# --- cases --------------------------------------------------------------------------------------------
+
+
+def test_no_case_that_asks_a_writer_stands_under_a_row_that_binds_readers_only(catalog, generated):
+    cases = [case for case in (*catalog.cases.values(), *generated) if case.op in WRITING_OPS]
+    assert readers_rows(cases, catalog) == set()
+    assert len({case.requirement for case in cases}) > 200
+
+
+def test_no_generated_case_stands_under_what_holds_for_every_type(generated):
+    assert [case.id for case in generated if case.requirement == GENERAL] == []
+
+
+@pytest.mark.parametrize("name", [*codec.TYPES, *(f"{form}<INT8>" for form in ARRAYS), "MESSAGE<ApiVersionsRequest,3>"])
+def test_the_layout_of_every_type_binds_readers_and_writers(catalog, name):
+    row = catalog.requirements[layout_rule(shipped_types().wire(name))]
+    assert binds_writers(row)
+    assert "decode" in row.tests
+    assert row.id != GENERAL
+
+
+def test_a_row_names_a_row_for_writers_only_where_it_binds_none_itself(catalog):
+    rows = [row for row in catalog.requirements.values() if row.writer]
+    assert [row.id for row in rows if binds_writers(row)] == []
+    assert [row.id for row in rows if not binds_writers(catalog.requirements[row.writer])] == []
+    assert len(rows) > 30
+
+
+def test_a_vector_that_only_asks_a_writer_names_the_row_that_it_is_charged_to(catalog, vectors):
+    values = [vector for vector in vectors if vector.data is None and "op" not in vector.row]
+    moved = [one.id for one in values if catalog.cases[one.id].requirement != one.row["requirement"]]
+    assert moved == []
+    assert len(values) > 50
+
+
+@pytest.mark.parametrize(
+    ("identity", "requirement"),
+    [
+        ("compact-string/32768-bytes:encode", "compact-string.max-length"),
+        ("message/implied-default-int:encode", "definitions.default-int"),
+        ("message/old-version-read:encode", "definitions.field-added-open-range"),
+        ("tagged-fields/size-decides", "tagged.size-bounds-data"),
+        ("tagged-fields/size-decides:encode", "tagged.field-layout"),
+        ("gen/2/STRING/0/0:encode", "string.null-not-encoded"),
+        ("gen/2/ARRAY<STRING>/0/17:encode", "string.null-not-encoded"),
+        ("gen/2/COMPACT_STRING/0/25:encode", "compact-string.null-not-encoded"),
+    ],
+)
+def test_a_case_stands_under_the_nearest_row(catalog, generated, identity, requirement):
+    case = next((case for case in generated if case.id == identity), None) or catalog.cases[identity]
+    assert case.requirement == requirement
+
+
+# --- verdicts -----------------------------------------------------------------------------------------
+
+
+def results_of(lie, cases, catalog):
+    """What liars get for cases, in this process, charged as in a run."""
+    for case in cases:
+        outcome = told(lie, case)
+        yield FailurePolicy().result("liar", case, outcome, judge(case, outcome), catalog.requirements)
+
+
+@pytest.mark.parametrize("name", WRONG_WRITERS)
+def test_no_failing_writer_is_charged_with_what_a_reader_has_to_do(catalog, name):
+    cases = [case for case in catalog.cases.values() if case.op in WRITING_OPS]
+    failed = [result for result in results_of(LIARS[name].lie, cases, catalog) if result.failed]
+    assert failed
+    assert readers_rows(failed, catalog) == set()
+
+
+def test_a_batch_written_with_a_wrong_checksum_is_charged_to_what_the_checksum_is(catalog):
+    case = catalog.cases["batch/three-records:encode"]
+    (result,) = results_of(LIARS["wrong-crc"].lie, [case], catalog)
+    assert (result.requirement, result.level, result.basis) == ("batch.crc", "must", "stated")
+    assert result.cause.text == "written bytes break the format: crc.mismatch-corrupt"
+
+
+def test_a_log_converted_with_a_wrong_checksum_is_charged_to_what_the_checksum_is(catalog):
+    case = next(
+        case
+        for case in catalog.cases.values()
+        if isinstance(case.expect, Converts) and case.request["magic"] == 2 and case.expect.records
+    )
+    written = bytearray.fromhex(honest(case.request)["hex"])
+    written[17] ^= 1
+    outcome = Accepted({"hex": written.hex()})
+    result = FailurePolicy().result("t", case, outcome, judge(case, outcome), catalog.requirements)
+    assert (result.requirement, result.failed) == ("batch.crc", True)
+
+
+def test_a_reader_that_takes_a_wrong_checksum_is_still_charged_with_that(catalog):
+    case = catalog.cases["crc/one"]
+    outcome = Accepted({"value": {}})
+    result = FailurePolicy().result("t", case, outcome, judge(case, outcome), catalog.requirements)
+    assert (result.requirement, result.failed) == ("crc.mismatch-corrupt", True)
+
+
+def test_memory_out_of_proportion_is_charged_to_a_writer_as_what_holds_for_every_operation(catalog):
+    case, outcome = catalog.cases["array/empty:encode"], Broke("memory", "took 4 GiB")
+    result = FailurePolicy().result("t", case, outcome, judge(case, outcome), catalog.requirements)
+    assert (result.requirement, result.level) == ("robustness.answers", "should")
+
+
+def test_what_is_charged_to_another_row_does_not_get_a_higher_level(catalog):
+    row = of_writer("varint.non-minimal", codec.wire("RECORD"), catalog.requirements)
+    assert (row.id, row.level) == ("varint.encoder-minimal", "may")
+    for rule, own in catalog.requirements.items():
+        moved = of_writer(rule, codec.wire("RECORD"), catalog.requirements)
+        assert LEVELS.index(moved.level) >= LEVELS.index(own.level), rule
+
+
+# --- pinned failures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PINNED, ids=lambda path: path.stem)
+def test_no_pinned_failure_of_a_writer_is_charged_to_a_row_that_binds_readers_only(catalog, path):
+    rules = {
+        pin["reason"].partition(":")[0]
+        for pin in yaml.safe_load(path.read_text(encoding="utf-8"))
+        if pin["id"] in catalog.cases and catalog.cases[pin["id"]].op in WRITING_OPS
+    }
+    assert {rule for rule in rules if not binds_writers(catalog.requirements[rule])} == set()
