@@ -14,6 +14,7 @@ from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.yaml_files import Row, load
 from conformance.codec.log import codecs_and_magics
 from conformance.codec.message_definition import type_name
+from conformance.codec.primitives import VARINT
 from conformance.definitions.files import parse_definition
 from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
@@ -252,12 +253,28 @@ def hex_pieces(given: object) -> list[tuple[int, str]]:
         if isinstance(piece, str):
             pieces.append((1, piece))
         elif isinstance(piece, dict) and set(piece) == {"repeat", "hex"} and isinstance(piece["hex"], str):
-            if type(piece["repeat"]) is not int or not 0 <= piece["repeat"] <= 1 << 24:
-                raise ValueError(f"repeat: expected a number from 0 to {1 << 24}, found {piece['repeat']!r}")
-            pieces.append((piece["repeat"], piece["hex"]))
+            pieces.append((_times(piece["repeat"], 1 << 24), piece["hex"]))
+        elif isinstance(piece, dict) and set(piece) == {"repeat", "record"} and isinstance(piece["record"], str):
+            pieces.append((1, _records(_times(piece["repeat"], 1 << 17), piece["record"])))
         else:
-            raise ValueError(f"expected quoted hex digits or {{repeat, hex}}, found {piece!r:.40}")
+            raise ValueError(f"expected quoted hex digits, {{repeat, hex}} or {{repeat, record}}, found {piece!r:.40}")
     return pieces
+
+
+def _times(given: object, most: int) -> int:
+    if type(given) is not int or not 0 <= given <= most:
+        raise ValueError(f"repeat: expected a number from 0 to {most}, found {given!r}")
+    return given
+
+
+def _records(count: int, digits: str) -> str:
+    """The hex digits of so many records: each has its length, and its index in the place of the `*`."""
+    before, star, after = digits.partition("*")
+    if not star:
+        raise ValueError("record: expected hex digits with a * in the place of the offset delta")
+    head, tail = bytes.fromhex(before), bytes.fromhex(after)
+    bodies = (head + VARINT.encode(index) + tail for index in range(count))
+    return b"".join(VARINT.encode(len(body)) + body for body in bodies).hex()
 
 
 def _bytes(path: Path, row: Row) -> bytes | None:

@@ -25,7 +25,7 @@ WINDOW = 64
 WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
 _STARTS = 3
-_SLOW, _SLOW_BYTES = 1.0, 1_000_000
+_SLOW, _SLOW_BYTES = 1.0, 200_000
 """An answer may take so many seconds, and one more for each so many bytes of the request."""
 _PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10, "closed output": 4}
 """How many faults of a kind end the conversation: a target that is broken throughout must not cost hours."""

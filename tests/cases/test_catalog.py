@@ -358,6 +358,21 @@ def test_hex_may_be_given_in_pieces(tmp_path, catalog):
     assert hex_pieces("00") == [(1, "00")]
 
 
+def test_many_records_are_one_piece_with_their_lengths_and_offset_deltas():
+    ((times, digits),) = hex_pieces([{"repeat": 65, "record": "00 00 * 01 02 76 00"}])
+    assert times == 1
+    assert digits.startswith("0e000000010276000e00000201027600")
+    assert digits.endswith("0e00007e01027600" + "1000008001" + "01027600")
+
+
+@pytest.mark.parametrize(
+    "piece", [{"repeat": 2, "record": "00"}, {"repeat": 1 << 18, "record": "*"}, {"repeat": 1, "record": "0*"}]
+)
+def test_a_piece_of_records_that_makes_none_is_refused(piece):
+    with pytest.raises(ValueError):
+        hex_pieces([piece])
+
+
 def test_a_partial_batch_is_completed_from_its_bytes_and_is_about_what_it_states(tmp_path, catalog):
     stated = 'value: {magic: 2, records: [{key: "6b"}, {offset: "1", headers: []}, {}]}'
     found = one(tmp_path, catalog, f'{stated}, hex: "{PLAIN}"', "RECORD_BATCH")
