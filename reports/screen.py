@@ -20,7 +20,7 @@ from conformance.cases.vector_files import Requirement
 from conformance.reports.explain import explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import met, verdict_on
-from conformance.reports.text import STYLES, dump, number_of_cases, printable, skips, title
+from conformance.reports.text import STYLES, dump, number_of_cases, printable, skips, target_report, title
 from conformance.running.results import TargetRun
 
 LINES = 60
@@ -59,6 +59,13 @@ class TargetScreen:
         if causes:
             yield Text(_how_to_see_more(len(others[left:])), style="dim", no_wrap=True, overflow="ellipsis")
         yield Text("")
+
+
+def target_text(run: TargetRun, requirements: Mapping[str, Requirement], verbosity: int) -> RenderableType:
+    """A target on one screen (0), with an example of every cause (1), or with every failing case (2)."""
+    if verbosity:
+        return target_report(run, requirements, every_case=verbosity > 1)
+    return TargetScreen(run, requirements)
 
 
 def _causes(run: TargetRun) -> list[tuple[FailureGroup, Example]]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import RenderableType
 
 from conformance.cases.catalog import Catalog, of_bases, read_catalog
 from conformance.cases.model import Case
@@ -21,8 +20,8 @@ from conformance.errors import UsageError, UserError
 from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
-from conformance.reports.screen import TargetScreen
-from conformance.reports.text import target_report, target_summary
+from conformance.reports.screen import target_text
+from conformance.reports.text import target_summary
 from conformance.running.executor import judge_target
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import Known, known_text, read_known, stale, updated
@@ -195,17 +194,17 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     outputs, known = options.outputs, options.policy.known
     if options.save_failures is not None:
         save_all(runs, options.save_failures, outputs)
-    old = stale(known, catalog.cases, [result for run in runs for result in run.results])
+    old = stale(known, catalog.cases, [result for run in runs for result in run.results]) if known else []
     is_updated = options.update_known_failures and _update_known(options, runs, [entry for entry, _ in old])
     if is_updated:
         old = []
-    shown = [_shown(run, options, catalog) for run in runs]
     console = open_console()
     # Files first: whoever reads the text may have gone.
     told = [(entry.id, why) for entry, why in old]
     write_files(options.files, Report(runs, options.selection.seed, told, catalog.requirements), outputs)
-    for text in shown:
-        console.print(text, crop=False)
+    for run in runs:
+        shown = target_summary(run) if options.quiet else target_text(run, catalog.requirements, options.verbosity)
+        console.print(shown, crop=False)
     if is_updated:
         console.print(f"{options.known_failures}: updated", markup=False, soft_wrap=True)
     for entry, why in old:
@@ -246,15 +245,6 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _shown(run: TargetRun, options: RunOptions, catalog: Catalog) -> RenderableType:
-    """A target as --quiet and -v want it."""
-    if options.quiet:
-        return target_summary(run)
-    if options.verbosity:
-        return target_report(run, catalog.requirements, every_case=options.verbosity > 1)
-    return TargetScreen(run, catalog.requirements)
 
 
 def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> bool:

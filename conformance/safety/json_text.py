@@ -48,14 +48,6 @@ def _value(text: bytes) -> object:
     return value
 
 
-def write_json(value: object) -> bytes:
-    """The text of a value, in UTF-8. Raises TypeError for what JSON cannot hold."""
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
-
-
 def is_text(value: object) -> bool:
     """Whether every string in a value has a form in UTF-8."""
     try:

@@ -18,7 +18,7 @@ from conformance.judging.judge import judge
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.running.saving import save_all
 from conformance.safety.files import Outputs
-from conformance.safety.json_text import is_text, read_json, write_json
+from conformance.safety.json_text import is_text, read_json
 from conformance.targets.protocol import body, description
 
 HALF = "a\ud800b"
@@ -84,7 +84,7 @@ def test_a_line_of_the_protocol_carries_the_escape(case):
 
 
 def test_plain_text_is_not_escaped():
-    assert write_json({"value": "é"}) == '{"value":"é"}'.encode()
+    assert body({"value": "é"}) == '{"value":"é"}'.encode()
     assert is_text({"value": ["é", {"key": "\U0001f600"}]})
     assert not is_text({"value": ["é", {"key": HALF}]})
 
