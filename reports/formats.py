@@ -58,6 +58,8 @@ FORMATS = (
     Format("junit", "junit", "Write the results as JUnit XML."),
     Format("json", "json_file", "Write the results as JSON."),
     Format("html", "html_file", "Write the results as a page, one file that needs no network."),
+    Format("markdown", "markdown_file", "Write a summary in Markdown, for a README or a CI job."),
+    Format("badge", "badge", "Write the verdict as an SVG badge."),
 )
 
 

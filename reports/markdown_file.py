@@ -1,0 +1,80 @@
+"""Results as Markdown, for a README or the summary of a CI job: a row for each target, and the causes it fails by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from conformance.cases.model import LEVELS
+from conformance.reports.explain import explain
+from conformance.reports.formats import Report
+from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.reports.matrix import met, verdict_on
+from conformance.reports.text import printable, title
+from conformance.running.results import TargetRun
+
+_IN_FULL = 5
+"""Causes of a target that are shown with an example."""
+_LISTED = 50
+"""Causes of a target that have a row: a summary of a CI job may hold a megabyte."""
+_SYNTAX = re.compile(r"[^\w\s.,:;()/+=%-]|_|(?<=\d)\.(?=\s)|://|www\.")
+"""What Markdown or GitHub may take for more than text: marks, links, mentions."""
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is, whatever a target says: all that may be syntax stands as entities."""
+    return _SYNTAX.sub(lambda found: "".join(f"&#{ord(one)};" for one in found[0]), printable(text))
+
+
+def fenced(text: str) -> str:
+    """A block of code that nothing in it ends."""
+    text = printable(text)
+    fence = "`" * (max([2, *map(len, re.findall("`+", text))]) + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def render(report: Report) -> Iterator[str]:
+    """The text of the file, in pieces."""
+    yield "## Apache Kafka wire format\n\n"
+    yield f"| target | verdict | {' | '.join(LEVELS)} |\n|---|---|{'---|' * len(LEVELS)}\n"
+    for run in report.runs:
+        counts = met(run, report.requirements)
+        shares = (f"{counts[level][0]}/{counts[level][1]}" if level in counts else "" for level in LEVELS)
+        yield f"| {plain(title(run))} | {verdict_on(run)} | {' | '.join(shares)} |\n"
+    yield "\nRequirements met in all their cases, of those judged.\n"
+    for name, reason in report.stale:
+        yield f"\nStale known failure {plain(name)}: {plain(reason)}\n"
+    for run in report.runs:
+        yield from _target(run)
+
+
+def _target(run: TargetRun) -> Iterator[str]:
+    if run.problem:
+        yield f"\n**{plain(run.name)}**: {plain(run.problem)}\n"
+    groups = [group for group in grouped(run) if group.examples]
+    if not groups:
+        return
+    yield f"\n### {plain(title(run))}\n\n| level | cases | cause | smallest example |\n|---|---|---|---|\n"
+    for group in groups[:_LISTED]:
+        example = group.examples[0]
+        level = f"{group.level or example.result.level}{', disputed' * (group.section is Section.DISPUTED)}"
+        yield f"| {level} | {group.count} | {plain(_name(group))} | {plain(example.result.case.id)} |\n"
+    if len(groups) > _LISTED:
+        yield f"\n{len(groups) - _LISTED} more causes: `--html FILE` shows them all.\n"
+    for group in groups[:_IN_FULL]:
+        yield from _details(group, group.examples[0])
+
+
+def _name(group: FailureGroup) -> str:
+    return group.cause.text if group.cause else f"adapter: {group.examples[0].result.verdict.detail}"
+
+
+def _details(group: FailureGroup, example: Example) -> Iterator[str]:
+    result, shown = example.result, explain(example.result, example.origin)
+    yield f"\n<details><summary>{plain(_name(group))}</summary>\n\n"
+    why = ", ".join(filter(None, (group.level or result.level, result.basis)))
+    yield f"{plain(result.case.id)} breaks {plain(result.requirement)} ({why})"
+    yield f" via {plain(shown.via)}\n" if shown.via else "\n"
+    lines = [f"expected  {shown.expected}", f"actual    {shown.actual}", shown.reproduce]
+    yield "".join(f"\n{fenced(line)}\n" for line in lines)
+    yield "\n</details>\n"
