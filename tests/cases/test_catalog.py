@@ -194,7 +194,7 @@ MALFORMED = {
     "not UTF-8": (b"- {id: t/x, note: \xff\xfe}", 0, "YAML"),
     "an object of Python": ("- !!python/object/apply:os.getcwd []", 1, "python"),
     "a key that is no string": ("- {5: x}", 1, "string"),
-    "nested too deep": ("- " + "[" * 5000, 0, "YAML|expected"),
+    "nested too deep": ("- " + "[" * 5000, 1, "nested more than 100 deep"),
 }
 
 
