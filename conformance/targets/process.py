@@ -36,8 +36,8 @@ _LAST_LOOKS = 64
 _CHUNK = 1 << 16
 _FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
-_ENDING = 10.0
-"""Seconds its keeper has to end all its processes."""
+_ENDING = 60
+"""Seconds its keeper has to end all its processes, be they thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class TargetProcess:
     def _keep(self, launch: Launch) -> None:
         """Start the keeper, which starts the target. Raises OSError."""
         self._report, reporting = os.pipe()
-        script = (sys.executable, "-I", "-S", keeper.__file__, str(reporting), str(os.getpid()))
+        kept = (sys.executable, "-I", "-S", keeper.__file__, str(reporting), str(os.getpid()), *launch.command)
         try:
             self._popen = subprocess.Popen(  # noqa: S603 - running targets is what we do
-                (*script, *launch.command),
+                kept,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -210,13 +210,11 @@ class TargetProcess:
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
-        return Gone(f"{self._end_in_words()}{self._last_words()}")
-
-    def _end_in_words(self) -> str:
         status = self._status()
-        if status is None:
-            return "ended the process that keeps it"
-        return f"died of {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+        how = "ended the process that keeps it" if status is None else f"exited with status {status}"
+        if status is not None and status < 0:
+            how = f"died of {signal.Signals(-status).name}"
+        return Gone(f"{how}{self._last_words()}")
 
     def _last_words(self) -> str:
         text = b"".join(self._errors).decode("utf-8", "replace").strip()
@@ -296,9 +294,11 @@ class TargetProcess:
 
     def _end_family(self) -> None:
         """Let its keeper end everything; where the target has stopped or killed that, do it from here."""
-        self.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(_ENDING)
+        for _ in range(_ENDING):
+            self.kill()  # again and again: what it kept may stop it again
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(1)
+                break
         if self.alive:
             keeper.end_below(self._popen.pid, _ENDING)
             self._popen.kill()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import sys
+import signal
+import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -17,6 +20,11 @@ from conformance.targets.session import Allowance, Session
 
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})
 HELPERS = """
+import fcntl
+# Whatever comes of this process shares the lock, under any session and environment.
+shared = os.open(os.path.join(HERE, "lock"), os.O_CREAT | os.O_RDWR)
+os.set_inheritable(shared, True)
+fcntl.flock(shared, fcntl.LOCK_SH)
 def orphan(deed):
     # Runs `deed` in a process that has lost its parents, its session and its environment.
     begun, begins = os.pipe()
@@ -31,9 +39,22 @@ def orphan(deed):
     os.close(begins)
     return int(os.read(begun, 8)), os.close(begun)
 def sleeper():
-    os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(3600)"], {})
+    os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(100)"], {})
+def twin(other):
+    os.execve(sys.executable, [sys.executable, __file__, str(other)], {})
+def watch(other):
+    # Starts another process as soon as the other is gone, some hundred times in all; it begins with itself.
+    this = os.getpid()
+    until = time.monotonic() + 60
+    while os.path.getsize(os.path.join(HERE, "log")) < 2000 and time.monotonic() < until:
+        if other == this or not os.path.exists("/proc/%d" % other):
+            other, _ = orphan(lambda: twin(this))
+        time.sleep(0.001)
 def answer(request):
     say(request, ok=True, value=63, consumed=1)
+if sys.argv[1:]:
+    watch(int(sys.argv[1]))
+    sys.exit()
 """
 ESCAPES = {
     "double fork, no environment": "orphan(sleeper)",
@@ -43,19 +64,7 @@ ESCAPES = {
     "its keeper is killed": "orphan(sleeper); time.sleep(0.5); os.kill(os.getppid(), signal.SIGKILL)",
     "it kills its group": "orphan(sleeper); os.kill(0, signal.SIGKILL)",
     "it dies": "orphan(sleeper); os._exit(3)",
-    "each starts the other again": """
-def watch(other):
-    # A process that starts the other one again as soon as it is gone, some hundred times in all.
-    while os.path.getsize(os.path.join(HERE, "log")) < 4000:
-        try:
-            os.kill(other, 0)
-        except OSError:
-            other = born(os.getpid())
-def born(other):
-    return orphan(lambda: watch(other))[0]
-orphan(lambda: watch(born(os.getpid())))
-time.sleep(0.2)
-""",
+    "each starts the other again": "orphan(lambda: twin(os.getpid())); time.sleep(0.5)",
     "each process dies at once and leaves another": """
 def hop():
     for _ in range(3000):
@@ -84,32 +93,16 @@ def launch(python_target, traces):
     return lambda body: Launch("t", python_target(HELPERS + body), traces.env)
 
 
-def left(tmp_path):
-    """Processes that wrote down their ids and still run; those that are about to go are given a moment."""
+def is_anything_left(tmp_path):
+    """Whether a process that came of the target runs; those that are about to go are given a moment."""
     until = time.monotonic() + 5
-    while (found := list(filter(runs, written(tmp_path)))) and time.monotonic() < until:
-        time.sleep(0.05)
-    return found
-
-
-def written(tmp_path):
-    log = tmp_path / "log"
-    return [int(line) for line in log.read_text().split()] if log.exists() else []
-
-
-def runs(pid):
-    try:
-        process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and process.exe() == os.path.realpath(sys.executable)
-    except psutil.Error:
-        return False
-
-
-def awaited(true):
-    until = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    with (tmp_path / "lock").open() as lock:
+        while time.monotonic() < until:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return False
+            time.sleep(0.05)
+    return True
 
 
 @pytest.mark.usefixtures("keepers")
@@ -118,8 +111,51 @@ def test_no_process_of_a_target_outlives_its_session(deed, launch, tmp_path):
     body = "for request in requests():\n" + "".join(f"    {line}\n" for line in f"{deed}\nanswer(request)".splitlines())
     with Session(launch(body), Allowance(timeout=2)) as session:
         assert len(list(session.ask([QUESTION]))) == 1
-    assert written(tmp_path)
-    assert left(tmp_path) == []
+    assert (tmp_path / "log").exists()
+    assert not is_anything_left(tmp_path)
+
+
+def test_no_process_of_anybody_else_is_ended(launch, python_target):
+    """A child of the suite, a process that the suite's child left behind, and another target of the same suite."""
+    left = "left = os.fork()\nif left: print(left, flush=True)\ntime.sleep(100)"
+    child = subprocess.Popen(python_target(left, "child.py"), stdout=subprocess.PIPE, text=True, start_new_session=True)
+    others = [
+        psutil.Process(child.pid),
+        psutil.Process(int(child.stdout.readline())),
+    ]
+    try:
+        with Session(launch("for request in requests(): answer(request)\n"), Allowance()) as other:
+            other.describe()
+            others += psutil.Process(other._process._popen.pid).children()
+            with Session(launch("for request in requests(): orphan(sleeper); os._exit(1)\n"), Allowance()) as session:
+                assert len(list(session.ask([QUESTION]))) == 1
+            assert len(others) == 3
+            assert all(process.is_running() for process in others)
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+
+
+@pytest.mark.usefixtures("keepers")
+def test_a_fork_bomb_is_ended_whole(launch, tmp_path):
+    """Each process has a session of its own and starts others as fast as it can, a hundred and fifty in all."""
+    body = """
+tokens, supply = os.pipe()
+os.write(supply, b"x" * 150)
+os.set_blocking(tokens, False)
+def bomb():
+    try:
+        while os.read(tokens, 1):
+            if os.fork() == 0:
+                os.setsid()
+    except BlockingIOError:
+        while True: pass
+for request in requests():
+    orphan(bomb); time.sleep(0.1); answer(request)
+"""
+    with Session(launch(body), Allowance(timeout=60, memory=64 << 30)) as session:
+        assert len(list(session.ask([QUESTION]))) == 1
+    assert not is_anything_left(tmp_path)
 
 
 def test_the_memory_of_processes_that_left_the_target_counts(launch, tmp_path):
@@ -135,4 +171,4 @@ for request in requests():
         (outcome,) = session.ask([QUESTION])
     assert isinstance(outcome, Broke)
     assert (outcome.how, outcome.unprovoked) == ("memory", True)
-    assert left(tmp_path) == []
+    assert not is_anything_left(tmp_path)
