@@ -210,11 +210,7 @@ class TargetProcess:
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
-        status = self._status()
-        how = "ended the process that keeps it" if status is None else f"exited with status {status}"
-        if status is not None and status < 0:
-            how = f"died of {signal.Signals(-status).name}"
-        return Gone(f"{how}{self._last_words()}")
+        return Gone(f"{_end_in_words(self._status())}{self._last_words()}")
 
     def _last_words(self) -> str:
         text = b"".join(self._errors).decode("utf-8", "replace").strip()
@@ -316,6 +312,15 @@ class TargetProcess:
             with contextlib.suppress(psutil.Error, OSError):
                 if process in self._family or process.environ().get(_TOKEN) == self._token:
                     process.kill()
+
+
+def _end_in_words(status: int | None) -> str:
+    if status is None:
+        return "ended the process that keeps it"
+    if status >= 0:
+        return f"exited with status {status}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"died of {names.get(-status, f'signal {-status}')}"
 
 
 def _resident(process: psutil.Process) -> int:

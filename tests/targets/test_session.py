@@ -122,6 +122,12 @@ def test_a_crash_that_the_adapter_caught_costs_no_restart(session, tmp_path):
     assert asked(tmp_path) == Counter(range(20))
 
 
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (40, "signal 40")])
+def test_a_death_names_its_signal_where_that_has_a_name(number, name, session):
+    (outcome,) = session(f"for request in requests(): os.kill(os.getpid(), {number})\n").ask(questions(1))
+    assert outcome == Broke("crash", f"died of {name}")
+
+
 # --- none is to blame alone ---------------------------------------------------------------------------
 
 STARTS = """
