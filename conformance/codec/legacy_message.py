@@ -17,7 +17,7 @@ from conformance.codec import notation as n
 from conformance.codec import record_batch
 from conformance.codec.checksums import CRC32
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.cursor import RECORD_COST, Cursor, Openness
+from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness
 from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, Values
 from conformance.codec.lengths import OCTETS, Prefix, sized
 from conformance.codec.primitives import INT8, INT32, INT64, UINT32
@@ -114,12 +114,28 @@ def _inner(cursor: Cursor) -> list[Values]:
         if cursor.tracing:
             cursor.path = f"{base}[{len(messages)}]"
         start = cursor.pos
-        messages.append(read_message(cursor, is_inner=True))
+        try:
+            messages.append(read_message(cursor, is_inner=True))
+        except Malformed:
+            _doubt_sizes(cursor, start)
+            raise
         cursor.span("", start)
     cursor.path = base
     if not messages:
         cursor.fail("recursive.wrapper-holds-set", "no message inside a wrapper", open=True)
     return messages
+
+
+def _doubt_sizes(cursor: Cursor, start: int) -> None:
+    """Apache Kafka follows the sizes in a wrapper to the end, setting memory aside, before it looks into a message."""
+    data, at = cursor.data, start
+    while len(data) - at >= OVERHEAD and (size := stored_size(data, at)) >= SMALLEST[0]:
+        left = len(data) - at - OVERHEAD
+        if size > left:
+            hint = f"size {size} of an inner message behind this one, {left} bytes are left"
+            cursor.remark("robustness.inner-message", hint, at=at + _SIZE_AT, openness=Openness.ANY_VALUE)
+            return
+        at += OVERHEAD + size
 
 
 @dataclass(frozen=True, slots=True)

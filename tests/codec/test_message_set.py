@@ -525,6 +525,17 @@ def test_open_wrappers(magic):
     assert any(mark.openness is codec.Openness.ANY_VALUE for mark in mixed.remarks)
 
 
+@pytest.mark.parametrize("magic", MAGICS)
+def test_a_size_beyond_the_payload_is_noted_behind_a_broken_message_too(magic):
+    broken = entry(4, size=len(entry(4, magic=magic)) - 13, magic=magic)
+    far = entry(6, magic=magic, size=1 << 30)
+    for messages, noted in (((broken, far), True), ((broken, *inner(5, 6, magic=magic)), True), ((broken,), False)):
+        read = decode(wrapper(*messages, magic=magic, offset=6))
+        assert read.violations
+        assert not any(mark.open for mark in read.violations)
+        assert ("robustness.inner-message" in [mark.requirement for mark in read.remarks]) is noted
+
+
 @pytest.mark.parametrize("number", [1, 2, 3], ids=WRITTEN[1:])
 def test_a_value_that_is_no_stream_of_its_codec_is_refused_for_certain(number):
     for magic in MAGICS:

@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from conformance import codec
-from conformance.cases.from_reference import decode_case, expectation
+from conformance.cases.from_reference import decode_case, encode_case, expectation, log_case
 from conformance.cases.model import CaseKind, Delivers, Kind, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
@@ -140,15 +140,42 @@ def test_a_value_without_an_encoding_is_in_the_notation_and_refused_by_the_refer
     ("data", "disputed"),
     [
         # Tag 5 twice, then one of 2^31 bytes: Apache Kafka reads past the one, and dies of the other.
-        ("00 03 0500 0500 068080808008", {"fail", "crash"}),
+        ("03 0500 0500 068080808008", {"fail", "crash"}),
         # A size that goes beyond the bytes is a violation that everybody can refuse.
-        ("00 01 0510", set()),
+        ("01 0510", set()),
     ],
 )
-def test_what_may_lie_behind_a_disputed_place_of_a_message_is_disputed_too(data, disputed, catalog):
-    case = decode_case("own", catalog.types.wire("MESSAGE<SuiteUntagged,1>"), bytes.fromhex(data), catalog)
+@pytest.mark.parametrize(("name", "before"), [("MESSAGE<SuiteUntagged,1>", "00"), ("TAGGED_FIELDS", "")])
+def test_what_may_lie_behind_a_disputed_place_of_a_message_is_disputed_too(name, before, data, disputed, catalog):
+    case = decode_case("own", catalog.types.wire(name), bytes.fromhex(before + data), catalog)
     assert isinstance(case.expect, Refuses)
     assert case.disputed == disputed
+
+
+def test_a_nan_to_encode_is_charged_to_the_row_that_says_how_a_nan_is_written(catalog):
+    wire = codec.wire("FLOAT64")
+    cases = {bits: encode_case("own", wire, bits, catalog) for bits in ("7ffe3a05cca576e3", "3ff0000000000000")}
+    rows = {bits: (case.requirement, case.level) for bits, case in cases.items()}
+    assert rows["7ffe3a05cca576e3"] == ("float64.canonical-nan-written", "should")
+    assert rows["3ff0000000000000"] == ("float64.layout", "must")
+
+
+@pytest.mark.parametrize(
+    ("length", "passes_over", "requirement"),
+    [
+        (18, True, "robustness.batch-length-unchecked"),
+        (18, False, "batch.length-wrong-rejected"),
+        (49, True, "offset.fetch-absolute"),
+    ],
+)
+def test_a_batch_too_short_for_its_header_is_a_row_of_its_own_where_checksums_are_passed_over(
+    length, passes_over, requirement, catalog
+):
+    batch = sealed(bytes(16) + b"\2" + bytes(44))
+    data = batch[:8] + length.to_bytes(4, "big") + batch[12 : 12 + length]
+    request = {"hex": data.hex(), "isolation": "read_uncommitted", "fetchOffset": "0", "highWatermark": "9"}
+    asked = {**request, "aborted": [], **({"checkCrcs": False} if passes_over else {})}
+    assert log_case("own", "read", asked, catalog).requirement == requirement
 
 
 def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):

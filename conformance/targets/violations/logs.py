@@ -14,6 +14,7 @@ from conformance.targets.violations.families import (
     hands_out,
     misses,
     refuses,
+    rule_of,
 )
 
 
@@ -59,12 +60,21 @@ def _no_wrap(batches: list[Values], answers: list[str]) -> list[str]:
     return told
 
 
+def _dies_of_a_length(request: Request, answer: Answer) -> Answer:
+    if request["op"] != "read" or request.get("checkCrcs", True):
+        return answer
+    whole = honest({"op": "decode", "type": "LOG", "hex": request["hex"]})
+    refused = whole["ok"] is False and rule_of(whole) == "batch.length-wrong-rejected"
+    return {"crash": "IndexError"} if refused else answer
+
+
 LOGS: dict[str, Lie] = {
     "format.legacy-still-met": refuses("LOG", _has_legacy),
     "format.magic-versions": accepts("batch.magic", "format.magic-versions", "batch.length-wrong-rejected"),
     "offset.next-formula": lies.view(lies.one_further),
     "offset.fetch-absolute": hands_out(_shifted),
     "crc.consumer-validates": lies.asked(checkCrcs=False),
+    "robustness.batch-length-unchecked": _dies_of_a_length,
     "consumer.filters-aborted": lies.asked(isolation="read_uncommitted"),
     "consumer.handles-control-batches": lies.view(lies.show_markers),
     "control.not-passed-to-application": lies.view(lies.show_markers),
