@@ -31,7 +31,7 @@ from conformance.targets.reference import answer
 
 PLAIN = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
 """The types among the names that cases are generated for."""
-DIGEST = "84bfce0f313562b0"
+DIGEST = "8f5d2a0bedd74b69"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
 
