@@ -213,7 +213,7 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     if case.op == "encode" and isinstance(case.expect, AnyOf) and (mark := _unencodable(case)):
         return Cause(_ACCEPTED, _broken(case, mark, rule))
     if verdict.path == "consumed":
-        return Cause("wrong number of bytes consumed", _field(case.type, "value"))
+        return _consumed(case, answer)
     if verdict.path.startswith("@"):
         return Cause("other bytes written", _field_at(case, int(verdict.path[1:])))
     if isinstance(case.expect, Reads | AnyOf | Writes | WritesAs | Converts) and verdict.path:
@@ -223,6 +223,14 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
         return _unreadable(case, bytes.fromhex(written), rule)
     mark = _first_mark(case)
     return Cause(_MISREAD, _broken(case, mark, rule))
+
+
+def _consumed(case: Case, answer: dict[str, Value]) -> Cause:
+    """More bytes than there are: it takes what is cut short for whole."""
+    mark = _first_mark(case)
+    if mark is not None and answer["consumed"] > len(case.data or b""):
+        return Cause(_ACCEPTED, _broken(case, mark, ""))
+    return Cause("wrong number of bytes consumed", _field(case.type, "value"))
 
 
 def _field_at(case: Case, at: int) -> str:

@@ -1,6 +1,10 @@
-"""Nobody is accused of what nobody has seen: each pinned failure belongs to an entry of docs/confirmed.md."""
+"""Nobody is accused of what nobody has seen: each pinned failure, and the cause of each generated one, has an entry in
+docs/confirmed.md."""
 
+import json
 import re
+import subprocess
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -8,18 +12,40 @@ import pytest
 import yaml
 
 from conformance.cases.charging import basis_of
+from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "confirmed.md").read_text(encoding="utf-8")
 PINNED = {path.stem: path for path in sorted((ROOT / "tests" / "known").glob("*.yaml"))}
 
 
-def entries(page, target):
-    """The globs of the entries under the heading that names a target, by the title of the entry."""
+def texts(page, target):
+    """The entries under the heading that names a target, by their titles."""
     parts = re.split(r"^## (.+)\n", page, flags=re.MULTILINE)
-    texts = [text for heading, text in zip(parts[1::2], parts[2::2], strict=True) if target in heading.split(", ")]
-    found = [match for text in texts for match in re.findall(r"^### (.+)\n\ncases: (.+)\n", text, re.MULTILINE)]
-    return {title: globs.split(", ") for title, globs in found}
+    under = [text for heading, text in zip(parts[1::2], parts[2::2], strict=True) if target in heading.split(", ")]
+    return dict(
+        match for text in under for match in re.findall(r"^### (.+)\n\n((?:(?!^### )[^\0])*)", text, re.MULTILINE)
+    )
+
+
+def entries(page, target):
+    """The globs of the cases that each entry on a target names."""
+    lines = {title: re.search(r"^cases: (.+)$", text, re.MULTILINE) for title, text in texts(page, target).items()}
+    return {title: line[1].split(", ") if line else [] for title, line in lines.items()}
+
+
+def causes(page, target):
+    """The causes that each entry on a target names."""
+    lines = {title: re.search(r"^causes: (.+)$", text, re.MULTILINE) for title, text in texts(page, target).items()}
+    return {title: re.findall("`([^`]+)`", line[1]) if line else [] for title, line in lines.items()}
+
+
+def unconfirmed(results, causes_by_title):
+    """The causes of failures at must, and of crashes and missing answers, that no entry names, with an example."""
+    confirmed = {cause for named in causes_by_title.values() for cause in named}
+    counted = [one for one in results if one["verdict"] in ("fail", "crash", "timeout") and one["upstream"] is None]
+    wrong = [one for one in counted if one["level"] == "must" or one["verdict"] != "fail"]
+    return {one["cause"]: one["reproduce"] for one in wrong if one["cause"] not in confirmed}
 
 
 def without_entry(pins, globs_by_title):
@@ -51,8 +77,35 @@ def test_each_entry_names_cases_that_are_pinned():
             assert unused == [], title
 
 
-def test_each_entry_has_its_line_of_cases():
-    assert len(re.findall(r"^### ", PAGE, re.MULTILINE)) == len(re.findall(r"^cases: ", PAGE, re.MULTILINE))
+def test_each_entry_has_its_line_of_causes():
+    for target in PINNED:
+        assert all(causes(PAGE, target).values())
+    assert len(re.findall(r"^### ", PAGE, re.MULTILINE)) == len(re.findall(r"^causes: ", PAGE, re.MULTILINE))
+
+
+@pytest.mark.parametrize("target", [name for name in PINNED if adapters()[name].language == "python"])
+def test_the_cause_of_each_generated_failure_has_an_entry(target, tmp_path):
+    lacking = adapters()[target].missing()
+    if lacking:
+        pytest.skip(f"{target} lacks {', '.join(lacking)}")
+    asked = ["run", target, "--select", "gen/*", "--generated", "30", "--seed", "0", "--json", "r.json", "--quiet"]
+    subprocess.run([sys.executable, "-m", "conformance", *asked], cwd=tmp_path, check=False, timeout=600)
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    assert sum(result["verdict"] == "fail" for result in results) > 10
+    assert unconfirmed(results, causes(PAGE, target)) == {}
+
+
+def test_a_cause_without_an_entry_is_found():
+    failing = {"verdict": "fail", "level": "must", "upstream": None, "cause": "off by 3: X", "reproduce": "run x"}
+    named = {"An entry": ["off by 2: X"]}
+    crash = {**failing, "verdict": "crash", "level": "may", "cause": "crash: E"}
+    others = [
+        {**failing, "cause": "off by 2: X"},
+        {**failing, "cause": "lapse: X", "level": "should"},
+        {**failing, "cause": "as Kafka: X", "upstream": "differs"},
+        {**failing, "cause": None, "verdict": "pass"},
+    ]
+    assert unconfirmed([failing, crash, *others], named) == {"off by 3: X": "run x", "crash: E": "run x"}
 
 
 NAMED = r"(stated|implied|settled):\s((?:`[^`]+`[,\s]*(?:and\s)?)+)"
@@ -75,7 +128,7 @@ def bases_of(identities, catalog):
 @pytest.mark.parametrize("heading", re.findall(r"^## (.+)$", PAGE, re.MULTILINE))
 def test_each_entry_names_the_basis_on_which_its_cases_are_judged(heading, catalog):
     text = re.split(r"^## (.+)\n", PAGE, flags=re.MULTILINE)
-    parts = re.split(r"^### .+\n\ncases: ", text[text.index(heading) + 1], flags=re.MULTILINE)[1:]
+    parts = re.split(r"^### .+\n\n(?:cases: )?", text[text.index(heading) + 1], flags=re.MULTILINE)[1:]
     pinned = [pin for target in heading.split(", ") for pin in pins(target)]
     for part in parts:
         globs, _, rest = part.partition("\n")

@@ -94,6 +94,11 @@ def test_accepting_what_must_be_refused_is_known_by_the_rule_that_the_bytes_brea
     assert cause(("STRING", "fffe"), accepted) != cause(("STRING", "ffff"), accepted)
 
 
+def test_more_bytes_consumed_than_there_are_is_taking_what_is_cut_short_for_whole(cause):
+    beyond = Accepted({"ok": True, "value": "", "consumed": 6803230696})
+    assert cause(("COMPACT_BYTES", "e49f84ac19"), beyond) == "accepted what must be refused: bytes.truncated-rejected"
+
+
 @pytest.mark.parametrize(
     ("case", "written", "rule"),
     [
