@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from conformance import codec
 from conformance.cases.from_reference import as_given
 from conformance.cases.model import (
@@ -31,6 +33,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import parts_of
 from conformance.codec.dump import Line, annotate, place_of
 from conformance.codec.notation import UNSHOWN, NotationError
+from conformance.running.keeping import Packed
 from conformance.running.results import Result
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.visibility import VIEW
@@ -118,6 +121,8 @@ def _log_expectation(expect: Delivers | Converts | Sequences) -> dict[str, objec
 def actual_json(result: Result) -> dict[str, object]:
     """What the target did, as the JSON report holds it."""
     match result.outcome:
+        case Packed() as packed:
+            return packed.answer
         case Accepted(answer):
             return answer
         case Refused(error, message):
@@ -159,6 +164,8 @@ def _delivered_text(expect: Delivers, path: str) -> str:
 
 def actual_text(result: Result, path: str = "") -> str:
     """What the target did in one line, narrowed to the field at `path` in the same way."""
+    if isinstance(result.outcome, Packed):
+        return _packed_text(result, result.outcome, path)
     match result.outcome:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
@@ -178,6 +185,15 @@ def actual_text(result: Result, path: str = "") -> str:
             return f"unsupported: {_cut(reason)}"
         case Broke(how, detail):
             return f"{how}: {_cut(detail)}"
+
+
+def _packed_text(result: Result, packed: Packed, path: str) -> str:
+    """An answer that was kept as text; of a long one the field at `path`, or the whole with lengths and digests."""
+    if not packed.is_cut:
+        return actual_text(replace(result, outcome=Accepted(packed.answer)), path)
+    if packed.part:
+        return f"{path} = {_json(msgspec.json.decode(packed.part))}"
+    return _narrowed(packed.answer, "consumed") if path == "consumed" else f"accepted: {_json(packed.answer)}"
 
 
 def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, object]:

@@ -13,30 +13,45 @@ from conformance.judging.causes import Cause
 from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
+from conformance.running.keeping import MOST, shortened
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 
 
 def render(report: Report) -> Iterator[str]:
-    """The text of the file."""
-    yield msgspec.json.format(msgspec.json.encode(as_json(report)).decode(), indent=1) + "\n"
-
-
-def as_json(report: Report) -> dict[str, object]:
-    """The whole report as plain data."""
+    """The text of the file, a cause or result a line."""
     runs = report.runs
-    return {
-        "suite": {"name": "kafka-conformance", "version": __version__, "seed": report.seed},
-        "targets": [_target(run) for run in runs],
-        "summary": {run.name: summary(run.numbers) for run in runs},
-        "causes": [_cause(group, group.cause) for run in runs for group in grouped(run) if group.cause],
-        "results": [_result(result) for run in runs for result in run.results],
-        "shrunk": [_shrunk(shrunk) for run in runs for shrunk in run.shrunk],
+    suite = {"name": "kafka-conformance", "version": __version__, "seed": report.seed}
+    lists: dict[str, Iterator[dict[str, object]]] = {
+        "targets": map(_target, runs),
+        "causes": (_cause(group, group.cause) for run in runs for group in grouped(run) if group.cause),
+        "results": (_result(result) for run in runs for result in run.results),
+        "shrunk": (_shrunk(shrunk) for run in runs for shrunk in run.shrunk),
     }
+    yield f'{{"suite": {_json(suite)}'
+    yield f',\n"summary": {_json({run.name: summary(run.numbers) for run in runs})}'
+    for name, rows in lists.items():
+        yield f',\n"{name}": ['
+        for number, row in enumerate(rows):
+            yield f"{',' if number else ''}\n{_json(row)}"
+        yield "\n]"
+    yield "\n}\n"
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_LONGEST_DESCRIPTION = 1 << 16
 
 
 def _target(run: TargetRun) -> dict[str, object]:
     described = run.description.raw if run.description else None
-    return {"target": run.name, "describe": described, "status": _status(run), "problem": run.problem}
+    return {
+        "target": run.name,
+        "describe": shortened(described, _LONGEST_DESCRIPTION),
+        "status": _status(run),
+        "problem": run.problem,
+    }
 
 
 def _status(run: TargetRun) -> str:
@@ -94,16 +109,24 @@ def _result(result: Result) -> dict[str, object]:
         "verdict": str(result.verdict.kind),
         "known": result.known,
         "flaky": result.verdict.flaky,
-        "hex": case.data.hex() if case.data is not None else None,
-        "expected": expected_json(case),
-        "actual": actual_json(result),
         "detail": result.verdict.detail,
         "reproduce": reproduce(result.target, case),
     }
     if result.verdict.kind not in (Kind.PASS, Kind.SKIP):
-        shown["via"] = result.via or None
+        shown |= _in_full(result)
     if result.failed:
         shown["cause"] = result.cause.text
     if result.also:
         shown["also"] = list(result.also)
     return shown
+
+
+def _in_full(result: Result) -> dict[str, object]:
+    """What is told of a result that neither passed nor was skipped; length and digest of what is long."""
+    case = result.case
+    return {
+        "via": result.via or None,
+        "hex": None if case.data is None else shortened(case.data.hex(), 2 * MOST + 2),
+        "expected": {name: shortened(entry) for name, entry in expected_json(case).items()},
+        "actual": actual_json(result),
+    }

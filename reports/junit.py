@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from xml.sax.saxutils import quoteattr
 
 from conformance.cases.model import Kind
 from conformance.reports.explain import explain
@@ -12,61 +15,98 @@ from conformance.reports.formats import Report
 from conformance.reports.grouping import Section, section_of
 from conformance.running.results import Result, TargetRun
 
+_COLOURS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+"""The elements that say how a case ended, and what a suite calls their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """A suite: its name, how each case ended (empty: it passed), and what makes the cases when they are written."""
+
+    name: str
+    colours: tuple[str, ...]
+    cases: Callable[[], Iterable[ET.Element]]
+
 
 def render(report: Report) -> Iterator[str]:
-    """The text of the file."""
-    xml = JUnitXml("kafka-conformance")
-    for run in report.runs:
-        by_type: dict[str, list[TestCase]] = {}
-        for result in run.results:
-            by_type.setdefault(result.case.type, []).append(_case(result))
-        for name, cases in by_type.items():
-            xml.add_testsuite(_suite(f"{run.name}: {name}", cases))
-        if run.problem or not run.judged or not run.answered:
-            xml.add_testsuite(_suite(f"{run.name}: target", [_not_judged(run)]))
+    """The text of the file, a case a line."""
+    suites = [suite for run in report.runs for suite in _suites(run)]
     if report.stale:
-        xml.add_testsuite(_suite("known failures", [_stale(name, reason) for name, reason in report.stale]))
-    yield bytes(xml.tostring()).decode("utf-8")  # type: ignore[no-untyped-call]
+        colours = ("failure",) * len(report.stale)
+        cases = partial(map, lambda entry: _stale(*entry), report.stale)
+        suites.append(_Suite("known failures", colours, cases))
+    yield "<?xml version='1.0' encoding='utf-8'?>\n"
+    whole = [colour for suite in suites for colour in suite.colours]
+    yield f"<testsuites{_attributes('kafka-conformance', whole)}>\n"
+    for suite in suites:
+        yield f"<testsuite{_attributes(suite.name, suite.colours)}>\n"
+        for case in suite.cases():
+            yield ET.tostring(case, encoding="unicode") + "\n"
+        yield "</testsuite>\n"
+    yield "</testsuites>\n"
 
 
-def _suite(name: str, cases: Sequence[TestCase]) -> TestSuite:
-    suite = TestSuite(clean(name))
-    for case in cases:
-        suite.add_testcase(case)
-    return suite
+def _attributes(name: str, colours: Iterable[str]) -> str:
+    counts = Counter(colours)
+    numbers = {"tests": counts.total(), **{plural: counts[colour] for colour, plural in _COLOURS.items()}, "time": 0}
+    return f" name={quoteattr(clean(name))}" + "".join(f' {key}="{number}"' for key, number in numbers.items())
 
 
-def _not_judged(run: TargetRun) -> TestCase:
-    """The error of a target that did not start, was not judged to the end or on no case, or answered nothing."""
-    case = TestCase("start", clean(run.name))
-    why = "answered none of its requests" if run.judged else "judged on no case"
-    case.result = [Error(clean(run.problem or why), "target")]
-    return case
+def _suites(run: TargetRun) -> Iterator[_Suite]:
+    """The suites of a target: one for each type, and one for a target that was not judged."""
+    by_type: dict[str, list[Result]] = {}
+    for result in run.results:
+        by_type.setdefault(result.case.type, []).append(result)
+    for name, results in by_type.items():
+        yield _Suite(f"{run.name}: {name}", tuple(map(_colour, results)), partial(map, _case, results))
+    if run.problem or not run.judged or not run.answered:
+        yield _Suite(f"{run.name}: target", ("error",), partial(map, _not_judged, [run]))
 
 
-def _stale(name: str, reason: str) -> TestCase:
-    """The failure of a known failure that is stale."""
-    case = TestCase(clean(name), "known failures")
-    case.result = [Failure(clean(f"stale: {reason}"), "stale")]
-    return case
-
-
-def _case(result: Result) -> TestCase:
-    case = TestCase(result.case.id, clean(result.target))
-    verdict = result.verdict
-    why = ", ".join(filter(None, (result.level, result.basis)))
-    message = clean(f"{result.requirement} ({why}): {verdict.detail}")
+def _colour(result: Result) -> str:
+    """How a case ended; empty where it passed."""
     if section_of(result) is Section.FAULTS:
-        case.result = [Error(message, "protocol")]
-    elif result.is_unexpected:
+        return "error"
+    if result.is_unexpected:
+        return "failure" if result.verdict.kind is Kind.FAIL else "error"
+    return "" if result.verdict.kind is Kind.PASS else "skipped"
+
+
+def _element(name: str, folder: str, colour: str = "", message: str = "", kind: str = "") -> ET.Element:
+    """A case, and below it how it ended."""
+    case = ET.Element("testcase", name=clean(name), classname=clean(folder))
+    if colour:
+        told = {"message": clean(message), "type": kind}
+        ET.SubElement(case, colour, {key: text for key, text in told.items() if text})
+    return case
+
+
+def _not_judged(run: TargetRun) -> ET.Element:
+    """The error of a target that did not start, was not judged to the end or on no case, or answered nothing."""
+    why = "answered none of its requests" if run.judged else "judged on no case"
+    return _element("start", run.name, "error", run.problem or why, "target")
+
+
+def _stale(name: str, reason: str) -> ET.Element:
+    """The failure of a known failure that is stale."""
+    return _element(name, "known failures", "failure", f"stale: {reason}", "stale")
+
+
+def _case(result: Result) -> ET.Element:
+    verdict, colour = result.verdict, _colour(result)
+    if not colour:
+        return _element(result.case.id, result.target)
+    if colour == "skipped":
+        known = "known " if result.known else ""
+        return _element(result.case.id, result.target, colour, f"{known}{verdict.kind}: {verdict.detail}")
+    why = ", ".join(filter(None, (result.level, result.basis)))
+    message = f"{result.requirement} ({why}): {verdict.detail}"
+    case = _element(result.case.id, result.target, colour, message, str(verdict.kind))
+    if section_of(result) is not Section.FAULTS:
         shown = explain(result)
         via = f"via: {shown.via}\n" if shown.via else ""
         text = f"expected: {shown.expected}\nactual: {shown.actual}\n{via}reproduce: {shown.reproduce}"
-        entry = Failure(message, "fail") if verdict.kind is Kind.FAIL else Error(message, str(verdict.kind))
-        entry.text = clean(f"cause: {result.cause.text}\n{text}")
-        case.result = [entry]
-    elif verdict.kind is not Kind.PASS:
-        case.result = [Skipped(clean(f"{'known ' if result.known else ''}{verdict.kind}: {verdict.detail}"))]
+        case[0].text = clean(f"cause: {result.cause.text}\n{text}")
     return case
 
 

@@ -17,6 +17,7 @@ from conformance.codec import Violation
 from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.running.keeping import Packed
 from conformance.running.results import Result, TargetRun
 
 _LONGEST = 8192
@@ -122,7 +123,7 @@ def _example(example: Example) -> RenderableType:
     result = example.result
     shown = explain(result, example.origin)
     head = Text.assemble((result.case.id, "bold"), "  ", (str(result.verdict.kind), "red"))
-    if isinstance(result.outcome, Accepted):
+    if isinstance(result.outcome, Accepted | Packed):
         head.append("  " + printable(result.verdict.detail))
     head.append("  [flaky]" if example.flaky else "")
     parts: list[RenderableType] = [head]

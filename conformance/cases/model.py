@@ -180,6 +180,8 @@ class Accepted:
     """`ok: true`, with the answer's further fields as they came."""
 
     answer: Answer
+    size: int = field(default=0, compare=False)
+    """Bytes of the answer as it came; 0 where nobody counted them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
 def _count(answer: Answer, name: str) -> int:
     count = answer.get(name)
     if isinstance(count, bool) or not isinstance(count, int):
-        raise NotationError(f"{name}: expected a whole number, found {count!r}")
+        raise NotationError(f"{name}: expected a whole number, found {count!r:.60}")
     return count
 
 

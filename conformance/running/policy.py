@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
 from conformance.cases.model import Case, Outcome, Verdict
 from conformance.cases.vector_files import Requirement
+from conformance.running.keeping import kept, kept_verdict
 from conformance.running.known_failures import Known
 from conformance.running.results import Result
 
@@ -48,7 +49,8 @@ class FailurePolicy:
             level, disputed = verdict.level or row.level, row.disputed(case.op)
             verdict = replace(verdict, requirement=row.id)
         basis = basis_of(row, case) if row is not None else ""
-        result = Result(target, case, outcome, verdict, level, basis, disputed=verdict.kind in disputed)
+        held, verdict = kept(case, outcome, verdict), kept_verdict(verdict)
+        result = Result(target, case, held, verdict, level, basis, disputed=verdict.kind in disputed)
         if not result.failed:
             return result
         known = any(entry.excuses(result) for entry in self.known)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.judging.causes import Cause, cause_of
+from conformance.running.keeping import Packed
 from conformance.targets.protocol import Description
 
 
@@ -17,7 +18,7 @@ class Result:
 
     target: str
     case: Case
-    outcome: Outcome
+    outcome: Outcome | Packed
     verdict: Verdict
     level: str
     basis: str = ""
@@ -48,6 +49,8 @@ class Result:
     @property
     def cause(self) -> Cause:
         """What it has in common with other failures (docs/concepts.md#causes)."""
+        if isinstance(self.outcome, Packed):
+            return self.outcome.cause
         return cause_of(self.case, self.outcome, self.verdict)
 
 

@@ -7,13 +7,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from conformance.cases.model import Case, Outcome
+from conformance.cases.model import Accepted, Case, Outcome
 from conformance.targets import protocol
 from conformance.targets.process import Launch
 from conformance.targets.session import Allowance, Session
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
+
+_AHEAD = 4 * 2**20
+"""Bytes of answers that are held before they are judged; beyond that only the share that is judged goes on."""
 
 _Answers = queue.SimpleQueue[Outcome | Exception]
 
@@ -28,6 +31,8 @@ class ProcessTarget:
         self._sessions = [self._first]
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
+        self._due, self._held, self._taken = 0, 0, threading.Condition()
+        """The share that is judged, the bytes that wait to be, and a sign whenever some were taken."""
 
     def describe(self) -> protocol.Description:
         """What the target says of itself. Raises CannotStart."""
@@ -52,12 +57,32 @@ class ProcessTarget:
             # In this order: an interrupt may come in between, and `close` must know of it.
             self._threads.append(thread)
             thread.start()
-        for share, given in zip(shares, answers, strict=True):
+        for number, (share, given) in enumerate(zip(shares, answers, strict=True)):
+            self._take(0, number)
             for _ in share:
                 answer = _awaited(given)
+                self._take(_size(answer), number)
                 if isinstance(answer, Exception):
                     raise answer
                 yield answer
+
+    def _take(self, size: int, number: int) -> None:
+        """Say that so many bytes are on their way to be judged, of the share with this number."""
+        with self._taken:
+            self._held, self._due = self._held - size, number
+            self._taken.notify_all()
+
+    def _give(self, outcome: Outcome, number: int, given: _Answers) -> None:
+        """Hand an outcome over, as soon as there is room for it; there always is for the one that is awaited."""
+
+        def is_room() -> bool:
+            awaited = number == self._due and given.empty()
+            return awaited or self._held <= _AHEAD or self._stop.is_set()
+
+        with self._taken:
+            self._taken.wait_for(is_room)
+            self._held += _size(outcome)
+            given.put(outcome)
 
     def _work(
         self,
@@ -71,7 +96,7 @@ class ProcessTarget:
                 number = todo.get_nowait()
                 try:
                     for outcome in session.ask(shares[number]):
-                        answers[number].put(outcome)
+                        self._give(outcome, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     answers[number].put(error)
 
@@ -83,12 +108,18 @@ class ProcessTarget:
     def close(self) -> None:
         """End every process, and the threads that talk to them."""
         self._stop.set()
+        with self._taken:
+            self._taken.notify_all()
         for session in self._sessions if self._threads else ():
             session.abort()
         for thread in self._threads:
             with suppress(RuntimeError):  # an interrupt kept it from starting
                 thread.join()
         self._first.__exit__()
+
+
+def _size(answer: Outcome | Exception) -> int:
+    return answer.size if isinstance(answer, Accepted) else 0
 
 
 def _awaited(answers: _Answers) -> Outcome | Exception:

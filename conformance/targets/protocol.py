@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from contextlib import suppress
@@ -101,18 +102,30 @@ def _json(line: bytes) -> object:
     return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
-def outcome(answer: Answer) -> Outcome:
-    """What an answer says; an answer outside the protocol is a `protocol` fault."""
+LONGEST_TEXT = 500
+"""Characters of a target's own text that are kept: a reason, a message, what it died of."""
+
+
+def cut(text: str) -> str:
+    """A text of a target, or its front, with its length and digest."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    return f"{text[:LONGEST_TEXT]}… ({len(text)} characters, sha256 {digest})"
+
+
+def outcome(answer: Answer, size: int = 0) -> Outcome:
+    """What an answer of so many bytes says; an answer outside the protocol is a `protocol` fault."""
     if "unsupported" in answer:
-        return Unsupported(str(answer["unsupported"]))
+        return Unsupported(cut(str(answer["unsupported"])))
     if "crash" in answer:
-        return Broke("crash", str(answer["crash"]))
+        return Broke("crash", cut(str(answer["crash"])))
     if answer.get("ok") is True:
-        return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")})
+        return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")}, size)
     if answer.get("ok") is False:
         error = answer.get("error")
         if error in ERRORS:
-            return Refused(error, str(answer.get("message", "")))
+            return Refused(error, cut(str(answer.get("message", ""))))
         return Broke("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
     return Broke("protocol", f"neither ok, unsupported nor crash: {shown(_encode(answer))}")
 

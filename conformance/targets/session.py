@@ -178,7 +178,7 @@ class Session:
             asked = time.monotonic()
             line = process.line(asked + self.allowance.timeout)
             took = time.monotonic() - asked
-            outcome = protocol.outcome(protocol.fields(line, numbers.popleft()))
+            outcome = protocol.outcome(protocol.fields(line, numbers.popleft()), len(line))
             self._mute = False
             request = window.pop(0)
             in_flight -= len(request)
@@ -206,19 +206,23 @@ class Session:
         self._end()
         if not window:
             return
-        outcomes: list[Outcome] = []
+        last: Outcome | None = None
         repeated = False
-        try:
-            for request in window:
-                outcomes.append(Unsupported(self.gave_up) if self.gave_up else self._alone(request))
-                repeated |= self._process is None
-        except CannotStart:
-            # It does not start again: only the requests in flight when it broke down can be blamed.
-            yield from outcomes or [self._blame(fault, window[0])]
-            raise
+        for request in window:
+            try:
+                outcome = Unsupported(self.gave_up) if self.gave_up else self._alone(request)
+            except CannotStart:
+                # It does not start again: only the requests in flight when it broke down can be blamed.
+                yield last or self._blame(fault, window[0])
+                raise
+            repeated |= self._process is None
+            if last is not None:
+                yield last
+            last = outcome
         if not repeated:
-            outcomes[-1] = self._blame(fault, window[-1], last=True, again=self._replay(window))
-        yield from outcomes
+            last = self._blame(fault, window[-1], last=True, again=self._replay(window))
+        assert last is not None
+        yield last
 
     def _alone(self, request: bytes) -> Outcome:
         try:

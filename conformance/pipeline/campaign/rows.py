@@ -14,6 +14,7 @@ from conformance.cases.charging import basis_of
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.explain import actual_json, expected_json
+from conformance.running.keeping import kept_again
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.strategies.seeded.cases import case_of
@@ -109,8 +110,9 @@ class Rebuilder:
             Kind(row["verdict"]), row["detail"], row["field"], row["requirement"], row["level"], flaky=row["flaky"]
         )
         requirement, case = self.catalog.requirements.get(row["requirement"]), self._case(row["id"])
-        basis = basis_of(requirement, case) if requirement is not None else ""
-        result = Result(row["target"], case, _outcome(row), verdict, row["level"], basis)
+        basis, outcome = basis_of(requirement, case) if requirement is not None else "", _outcome(row)
+        held = kept_again(case, outcome.answer, verdict) if isinstance(outcome, Accepted) else outcome
+        result = Result(row["target"], case, held, verdict, row["level"], basis)
         counts = result.failed and self.policy.counts(row["level"], basis, disputed=row["disputed"])
         return replace(result, disputed=row["disputed"], counts=counts)
 
