@@ -191,7 +191,7 @@ def _packed_text(result: Result, packed: Packed, path: str) -> str:
     """An answer that was kept as text; of a long one the field at `path`, or the whole with lengths and digests."""
     if not packed.is_cut:
         return actual_text(replace(result, outcome=Accepted(packed.answer)), path)
-    if packed.part:
+    if packed.part and path == result.verdict.path:
         return f"{path} = {_json(msgspec.json.decode(packed.part))}"
     return _narrowed(packed.answer, "consumed") if path == "consumed" else f"accepted: {_json(packed.answer)}"
 

@@ -44,6 +44,9 @@ from conformance.judging.logs import judge_converted, judge_read, judge_sequence
 from conformance.judging.open_places import explaining, open_places
 from conformance.semantics.visibility import View
 
+_SAID = 200
+"""Characters of a refusal's message that the verdict repeats; the outcome has more."""
+
 
 def judge(case: Case, outcome: Outcome) -> Verdict:
     """Judge one outcome in layers: did it answer, accepted or refused, value, bytes consumed or written, class."""
@@ -80,7 +83,7 @@ def _memory_rule(case: Case) -> str:
 
 
 def _refused(expect: Expectation, outcome: Refused) -> Verdict:
-    said = f"refused as {outcome.error}" + (f": {outcome.message}" if outcome.message else "")
+    said = f"refused as {outcome.error}" + (f": {outcome.message:.{_SAID}}" if outcome.message else "")
     match expect:
         case Refuses(error) if error is not None and outcome.error != error:
             return Verdict(Kind.FAIL, f"{said}, but the class should be {error}", level="should")

@@ -102,7 +102,7 @@ def _json(line: bytes) -> object:
     return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
-LONGEST_TEXT = 500
+LONGEST_TEXT = 400
 """Characters of a target's own text that are kept: a reason, a message, what it died of."""
 
 

@@ -1,0 +1,129 @@
+"""What a result keeps of an answer: a target may say 32 MB to every case, and a run may have 100,000 of them."""
+
+import json
+import pickle
+import tracemalloc
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+
+from conformance import codec
+from conformance.cases.model import Accepted, Case, Kind, Reads, Refused
+from conformance.judging.judge import judge
+from conformance.reports.explain import actual_json, actual_text
+from conformance.reports.formats import FORMATS, Report
+from conformance.running.keeping import MOST, Packed
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import Result, TargetRun
+from conformance.targets import protocol
+
+LONG = "ab" * 500_000
+DECODE = Case(
+    "a/b",
+    "decode",
+    codec.wire("ARRAY<STRING>"),
+    "array.encoding",
+    "must",
+    {"op": "decode", "type": "ARRAY<STRING>", "hex": "00000001000161"},
+    Reads(("a",), 7),
+    bytes.fromhex("00000001000161"),
+)
+
+
+def result(answer, case=DECODE):
+    outcome = protocol.outcome({"id": 1, **answer})
+    return FailurePolicy().result("t", case, outcome, judge(case, outcome), {})
+
+
+def plain(answer, case=DECODE):
+    """The same, with all that the target said."""
+    outcome = protocol.outcome({"id": 1, **answer})
+    return Result("t", case, outcome, judge(case, outcome), "must")
+
+
+def test_of_an_answer_that_passed_nothing_is_kept():
+    kept = result({"ok": True, "value": ["a"], "consumed": 7, "more": LONG})
+    assert kept.verdict.kind is Kind.PASS
+    assert kept.outcome == Accepted({})
+
+
+def test_a_short_answer_is_kept_whole_and_reads_as_before():
+    answer = {"ok": True, "value": ["b"], "consumed": 7}
+    kept, before = result(answer), plain(answer)
+    assert isinstance(kept.outcome, Packed)
+    assert actual_json(kept) == actual_json(before) == {"value": ["b"], "consumed": 7}
+    assert actual_text(kept, kept.verdict.path) == actual_text(before, before.verdict.path) == '[0] = "b"'
+    assert kept.cause == before.cause
+
+
+def test_a_long_answer_stands_as_length_and_digest_under_the_same_cause():
+    value = ["b", *("x" for _ in range(100_000))]
+    answer = {"ok": True, "value": value, "consumed": 7, "hex": LONG}
+    kept = result(answer)
+    text = json.dumps(value, separators=(",", ":")).encode()
+    assert actual_json(kept) == {
+        "value": {"length": len(text), "sha256": sha256(text).hexdigest()},
+        "consumed": 7,
+        "hex": {"length": 500_000, "sha256": sha256(bytes.fromhex(LONG)).hexdigest()},
+    }
+    assert kept.cause == plain(answer).cause
+    assert actual_text(kept, kept.verdict.path) == '[0] = "b"', "the place that differs is still shown"
+    assert "sha256" in actual_text(kept)
+    assert actual_text(kept, "consumed") == "consumed 7"
+
+
+def test_a_long_text_of_a_target_is_cut_with_its_length_and_digest():
+    digest = sha256(LONG.encode()).hexdigest()[:16]
+    left = f"{LONG[: protocol.LONGEST_TEXT]}… (1000000 characters, sha256 {digest})"
+    assert protocol.outcome({"crash": LONG}).detail == left
+    assert protocol.outcome({"unsupported": LONG}).reason == left
+    assert protocol.outcome({"ok": False, "error": "other", "message": LONG}) == Refused("other", left)
+    assert protocol.cut("x" * protocol.LONGEST_TEXT) == "x" * protocol.LONGEST_TEXT
+
+
+HOSTILE = {
+    "a long value": {"ok": True, "value": [LONG]},
+    "many values": {"ok": True, "value": ["x"] * 100_000},
+    "many fields": {"ok": True, "value": ["b"], **{f"field {number}": "x" for number in range(10_000)}},
+    "a long name of a field": {"ok": True, "value": ["b"], LONG: 1},
+    "long bytes": {"ok": True, "hex": LONG, "value": ["b"]},
+    "a count that is a text": {"ok": True, "value": ["a"], "consumed": LONG},
+    "a value in another notation": {"ok": True, "value": {LONG: LONG}},
+    "a long crash": {"crash": LONG},
+    "a long refusal": {"ok": False, "error": "malformed", "message": LONG},
+    "a long reason": {"unsupported": LONG},
+    "a long class": {"ok": False, "error": LONG},
+    "no answer": {LONG: LONG},
+}
+
+
+@pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
+def test_what_one_result_keeps_is_bounded(answer):
+    kept = result(answer)
+    assert len(pickle.dumps((kept.outcome, kept.verdict))) < 2 * MOST
+    assert len(kept.cause.text) < 500
+    for form in FORMATS:
+        if form.name != "html":
+            assert sum(map(len, form.pieces(Report([TargetRun("t", results=[kept])], 0)))) < 5 * MOST
+
+
+@pytest.mark.parametrize("name", ["many values", "a long crash", "long bytes"])
+def test_results_of_long_answers_take_little_memory(name):
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        results = [result(json.loads(json.dumps(HOSTILE[name]))) for _ in range(20)]
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / len(results) < 4 * MOST
+
+
+@pytest.mark.parametrize("name", ["json", "junit"])
+def test_results_are_written_one_by_one(name):
+    form = next(form for form in FORMATS if form.name == name)
+    results = [replace(result(HOSTILE["a long crash"]), counts=True) for _ in range(200)]
+    pieces = list(form.pieces(Report([TargetRun("t", results=results)], 0)))
+    assert len(pieces) > len(results)
+    assert max(map(len, pieces)) < sum(map(len, pieces)) / 20

@@ -1,0 +1,51 @@
+"""Answers that are not judged yet: how far the processes of a target may run ahead."""
+
+import queue
+import threading
+
+from conformance.cases.model import Accepted
+from conformance.targets.process import Launch
+from conformance.targets.processes import _AHEAD, ProcessTarget
+from conformance.targets.session import Allowance
+
+LARGE = Accepted({}, _AHEAD)
+
+
+def give(target, number, answers, count):
+    def work():
+        for _ in range(count):
+            target._give(LARGE, number, answers)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(0.2)
+    return thread
+
+
+def test_large_answers_wait_until_those_before_them_are_judged():
+    target, answers = ProcessTarget(Launch("t", ("true",)), Allowance(), 2), queue.SimpleQueue()
+    thread = give(target, 1, answers, 5)
+    assert thread.is_alive()
+    assert answers.qsize() == 2
+    due = queue.SimpleQueue()
+    assert not give(target, 0, due, 1).is_alive(), "there is room for the one that is awaited"
+    for held in (due, answers, answers, answers, answers, answers):
+        target._take(held.get(timeout=5).size, 0 if held is due else 1)
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_small_answers_do_not_wait():
+    target, answers = ProcessTarget(Launch("t", ("true",)), Allowance(), 2), queue.SimpleQueue()
+    for _ in range(1000):
+        target._give(Accepted({}, 100), 7, answers)
+    assert answers.qsize() == 1000
+
+
+def test_whoever_waits_goes_on_when_the_target_is_closed():
+    target, answers = ProcessTarget(Launch("t", ("true",)), Allowance(), 2), queue.SimpleQueue()
+    thread = give(target, 1, answers, 5)
+    assert thread.is_alive()
+    target.close()
+    thread.join(5)
+    assert not thread.is_alive()
