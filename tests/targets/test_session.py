@@ -443,7 +443,7 @@ def test_an_answer_means_what_the_protocol_says(line, outcome):
         (b'{"id":1,"value":"\\udcff', "not a line of JSON"),
         (b'{"id":1,"ok":true,"value":' + b"[" * 500 + b"]" * 500 + b"}", "nested more than 128 deep"),
         (b'{"id":1,"ok":true,"value":"\\udcff","more":' + b"[" * 500 + b"]" * 500 + b"}", "nested more than 128 deep"),
-        (b'{"id":1,"ok":true,"value":[' + b"0," * 600_000 + b"0]}", "more than 600,000 values"),
+        (b'{"id":1,"ok":true,"value":[' + b"0," * 1_000_000 + b"0]}", "more than 1,000,000 values"),
         (b"[1]", "not a JSON object"),
         (b'{"ok":true}', "an answer to request 1 is due"),
         (b'{"id":2,"ok":true}', "an answer to request 1 is due"),
