@@ -22,6 +22,7 @@ from conformance.cases.model import (
     Delivers,
     Expectation,
     Measures,
+    Outcome,
     Reads,
     Refused,
     Refuses,
@@ -122,7 +123,7 @@ def actual_json(result: Result) -> dict[str, object]:
     """What the target did, as the JSON report holds it."""
     match result.outcome:
         case Packed() as packed:
-            return packed.answer
+            return _unpacked(packed)
         case Accepted(answer):
             return answer
         case Refused(error, message):
@@ -164,21 +165,30 @@ def _delivered_text(expect: Delivers, path: str) -> str:
 
 def actual_text(result: Result, path: str = "") -> str:
     """What the target did in one line, narrowed to the field at `path` in the same way."""
-    if isinstance(result.outcome, Packed):
-        return _packed_text(result, result.outcome, path)
-    match result.outcome:
+    if not isinstance(result.outcome, Packed):
+        return _outcome_text(result.case, result.outcome, path)
+    if not result.outcome.is_cut:
+        return _outcome_text(result.case, Accepted(_unpacked(result.outcome)), path)
+    if result.outcome.part and path == result.verdict.path:
+        return f"{path} = {_json(msgspec.json.decode(result.outcome.part))}"
+    left = _unpacked(result.outcome)
+    return _narrowed(left, "consumed") if path == "consumed" else f"accepted: {_json(left)}"
+
+
+def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
+    match outcome:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
-        case Accepted(answer) if result.case.op == "convert":
+        case Accepted(answer) if case.op == "convert":
             return "wrote " + _converted_text(answer.get("hex"), path)
-        case Accepted(answer) if result.case.op == "encode" and isinstance(answer.get("hex"), str):
-            expect = result.case.expect
+        case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):
+            expect = case.expect
             name = expect.type if isinstance(expect, WritesAs) else ""
-            return "wrote " + _written_text(codec.wire(name or result.case.wire), answer["hex"], path)
-        case Accepted(answer) if isinstance(result.case.expect, Measures) and answer.get("size") is not None:
+            return "wrote " + _written_text(codec.wire(name or case.wire), answer["hex"], path)
+        case Accepted(answer) if isinstance(case.expect, Measures) and answer.get("size") is not None:
             return _json(answer["size"])
         case Accepted(answer):
-            return _narrowed(_in_our_notation(result.case, answer), path, said="accepted")
+            return _narrowed(_in_our_notation(case, answer), path, said="accepted")
         case Refused(error, message):
             return f"refused ({error}{': ' + _cut(message) if message else ''})"
         case Unsupported(reason):
@@ -187,13 +197,10 @@ def actual_text(result: Result, path: str = "") -> str:
             return f"{how}: {_cut(detail)}"
 
 
-def _packed_text(result: Result, packed: Packed, path: str) -> str:
-    """An answer that was kept as text; of a long one the field at `path`, or the whole with lengths and digests."""
-    if not packed.is_cut:
-        return actual_text(replace(result, outcome=Accepted(packed.answer)), path)
-    if packed.part and path == result.verdict.path:
-        return f"{path} = {_json(msgspec.json.decode(packed.part))}"
-    return _narrowed(packed.answer, "consumed") if path == "consumed" else f"accepted: {_json(packed.answer)}"
+def _unpacked(packed: Packed) -> dict[str, object]:
+    """An answer that was kept as text, or what is left of it."""
+    answer: dict[str, object] = msgspec.json.decode(packed.json)
+    return answer
 
 
 def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, object]:

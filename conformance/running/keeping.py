@@ -37,12 +37,6 @@ class Packed:
     part: bytes = b""
     """Of an answer that was cut, the field at which expected and actual part, as JSON; empty where that is long too."""
 
-    @property
-    def answer(self) -> Answer:
-        """The answer, or what is left of it."""
-        answer: Answer = msgspec.json.decode(self.json)
-        return answer
-
 
 def kept(case: Case, outcome: Outcome, verdict: Verdict) -> Outcome | Packed:
     """What a result keeps of an outcome."""
@@ -50,7 +44,7 @@ def kept(case: Case, outcome: Outcome, verdict: Verdict) -> Outcome | Packed:
         return _NOTHING
     if not isinstance(outcome, Accepted):
         return outcome
-    cause, whole = cause_of(case, outcome, verdict), _encode(outcome.answer)
+    cause, whole = cause_in(case, outcome, verdict), _encode(outcome.answer)
     if len(whole) <= MOST:
         return Packed(whole, cause)
     shown = {name[:_OF_PART]: shortened(entry, _OF_PART) for name, entry in outcome.answer.items()}
@@ -62,11 +56,17 @@ def kept(case: Case, outcome: Outcome, verdict: Verdict) -> Outcome | Packed:
 
 def kept_again(case: Case, answer: Answer, verdict: Verdict) -> Packed:
     """An answer as a result kept it, read back from where it was written down."""
+    return Packed(_encode(answer), cause_in(case, Accepted(answer), verdict))
+
+
+def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
+    """The cause of a failure; where there is none, or an answer was cut and does not tell, verdict and requirement."""
+    if verdict.kind not in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT):
+        return Cause(str(verdict.kind), verdict.requirement or case.requirement)
     try:
-        cause = cause_of(case, Accepted(answer), verdict)
-    except (ValueError, KeyError, TypeError):  # it was cut: the fields that tell the cause are not there
-        cause = Cause("a long answer", verdict.requirement or case.requirement)
-    return Packed(_encode(answer), cause)
+        return cause_of(case, outcome, verdict)
+    except (ValueError, KeyError, TypeError):
+        return Cause(str(verdict.kind), verdict.requirement or case.requirement)
 
 
 _NOTHING = Accepted({})

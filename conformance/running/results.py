@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
-from conformance.judging.causes import Cause, cause_of
-from conformance.running.keeping import Packed
+from conformance.judging.causes import Cause
+from conformance.running.keeping import Packed, cause_in
 from conformance.targets.protocol import Description
 
 
@@ -34,6 +34,8 @@ class Result:
     """The requirement that the verdict is about."""
     failed: bool = field(init=False)
     """Whether the target broke the requirement, whatever its level."""
+    cause: Cause = field(init=False)
+    """What it has in common with other failures (docs/concepts.md#causes)."""
     also: tuple[str, ...] = field(init=False)
     """Further requirements that the result breaks: a target answers, whatever the bytes."""
     is_unexpected: bool = field(init=False)
@@ -42,16 +44,12 @@ class Result:
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirement", self.verdict.requirement or self.case.requirement)
         object.__setattr__(self, "failed", self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT))
+        held = self.outcome
+        cause = held.cause if isinstance(held, Packed) else cause_in(self.case, held, self.verdict)
+        object.__setattr__(self, "cause", cause)
         robust = self.verdict.kind not in (Kind.CRASH, Kind.TIMEOUT)
         object.__setattr__(self, "also", () if robust else (ROBUSTNESS,))
         object.__setattr__(self, "is_unexpected", self.counts and not self.known)
-
-    @property
-    def cause(self) -> Cause:
-        """What it has in common with other failures (docs/concepts.md#causes)."""
-        if isinstance(self.outcome, Packed):
-            return self.outcome.cause
-        return cause_of(self.case, self.outcome, self.verdict)
 
 
 @dataclass(frozen=True, slots=True)
