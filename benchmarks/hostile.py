@@ -2,11 +2,15 @@
 
     python benchmarks/hostile.py                          # 100,000 batches
     python benchmarks/hostile.py --type LOG --count 20000 --seed 1
+    python benchmarks/hostile.py --growth                 # ten times the input
 
 Generated values in every codec are damaged once each and decoded; every other value has payloads that are really
 compressed (the generator only stores). There are bounds for exceptions (the codec must raise none), for the CPU time of
 a decode, and for the memory that Python allocates during one. Exit status 1 when a bound is broken; the bytes are
 printed. The memory of the libraries is not Python's: it shows in the growth of the process, which has a bound too.
+
+With `--growth`, each codec, count and question of tests/shared/growing.py is timed at a size and at ten times the size;
+tests/codec/test_growth.py counts the same work.
 """
 
 from __future__ import annotations
@@ -21,6 +25,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "shared"))
+
+from growing import GROWING, Row
 
 from conformance import codec
 from conformance.cases.from_reference import expectation
@@ -150,13 +159,35 @@ def table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
         yield f"{mutation:<18}" + "".join(f"{number:>10,}" for number in (sum(row), *row))
 
 
+_SIZE = 200
+
+
+def growth() -> int:
+    """Time each row at a size and at ten times the size, and print both and their ratio."""
+    print(f"{'what there are ten times as many of':<42}{_SIZE:>10,}{10 * _SIZE:>10,}{'times':>8}")
+    for name, row in GROWING.items():
+        small, large = (min(_seconds(row, size) for _ in range(3)) for size in (_SIZE, 10 * _SIZE))
+        print(f"{name:<42}{small * 1000:>7.2f} ms{large * 1000:>7.1f} ms{large / small:>8.1f}")
+    return 0
+
+
+def _seconds(row: Row, size: int) -> float:
+    deed = row(size)
+    start = time.thread_time()
+    deed()
+    return time.thread_time() - start
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 when a bound is broken."""
     parser = argparse.ArgumentParser(description="What damaged values cost the reference codec.")
     parser.add_argument("--type", choices=TYPES, default=TYPES[0])
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--growth", action="store_true")
     given = parser.parse_args(arguments)
+    if given.growth:
+        return growth()
     for _ in costs([*damaged(given.type, _WARM_UP, given.seed - 1)]):
         pass
     before, started = _high_water(), time.perf_counter()

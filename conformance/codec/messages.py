@@ -134,6 +134,8 @@ class _Compiler:
             return values
 
         def encode(value: Any) -> bytes:
+            if value is None:
+                raise Unencodable(_NULL, f"a null {name}, where the type has none")
             return write(layout, self._complete(members, value))
 
         # As Apache Kafka: an array has no more elements than bytes, whatever their size.

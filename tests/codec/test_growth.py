@@ -14,7 +14,7 @@ from conformance.codec.framings import with_header_checksum
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, sealed
 from conformance.targets.reference import answer
 
-SMALL, LARGE = 60, 600
+SMALL, LARGE = 100, 1000
 
 
 @pytest.mark.parametrize("name", GROWING)

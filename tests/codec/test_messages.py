@@ -300,6 +300,13 @@ def test_the_header_of_a_message_follows_from_its_version(name, kind, version, h
     assert header_version(defined(name=name, type=kind, apiKey=5), version) == header
 
 
+def test_a_null_structure_in_an_array_has_no_encoding():
+    message = defined(name="Foo", fields=[field("Some", "[]Some", fields=[field("Number", "int8")])])
+    with pytest.raises(Unencodable) as error:
+        written(message, 0, {"Some": (None,)})
+    assert error.value.requirement == "definitions.null-in-non-nullable"
+
+
 # --- real definitions ---------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Callable
+from typing import TypeVar
 
 from log_bytes import ABORT, NOBODY, batch, marker, message, part, record, wrapper
 
@@ -19,6 +20,7 @@ from conformance.judging.logs import judge_read
 from conformance.semantics.compaction import compacted
 from conformance.targets.reference import answer
 
+T = TypeVar("T")
 Request = dict[str, object]
 Row = Callable[[int], Callable[[], object]]
 """From a size to what is to be done at that size; the answer is returned, so that a test can look at it."""
@@ -66,7 +68,12 @@ def _records(size: int) -> bytes:
 
 
 def _with_headers(size: int) -> bytes:
-    return batch(0, [record(0, headers=({"key": "", "value": b""},) * size)])
+    return batch(0, [record(0, headers=_two(size, {"key": "a", "value": b""}, {"key": "b", "value": b""}))])
+
+
+def _two(size: int, one: T, other: T) -> tuple[T, ...]:
+    """Two things in turn: equal ones are read once."""
+    return (one, other) * (size // 2) + (one,) * (size % 2)
 
 
 def _uvarint(number: int) -> bytes:
@@ -192,11 +199,15 @@ COUNTS: dict[str, Row] = {
     "tagged fields": decoding(
         "TAGGED_FIELDS", lambda size: _uvarint(size) + b"".join(_uvarint(tag) + b"\1x" for tag in range(size))
     ),
-    "numbers in an array": decoding("ARRAY<INT8>", lambda size: struct.pack(">i", size) + bytes(size)),
-    "varints in an array": decoding("ARRAY<VARLONG>", lambda size: struct.pack(">i", size) + b"\xff\xff\1" * size),
-    "strings in an array": decoding("COMPACT_ARRAY<COMPACT_STRING>", lambda size: _uvarint(size + 1) + b"\2x" * size),
+    "numbers in an array": decoding("ARRAY<INT8>", lambda size: struct.pack(">i", size) + bytes(_two(size, 0, 1))),
+    "varints in an array": decoding(
+        "ARRAY<VARLONG>", lambda size: struct.pack(">i", size) + b"".join(_two(size, b"\xff\xff\1", b"\xff\xfe\1"))
+    ),
+    "strings in an array": decoding(
+        "COMPACT_ARRAY<COMPACT_STRING>", lambda size: _uvarint(size + 1) + b"".join(_two(size, b"\2x", b"\2y"))
+    ),
     "arrays in an array": decoding(
-        "COMPACT_ARRAY<COMPACT_ARRAY<INT8>>", lambda size: _uvarint(size + 1) + b"\1" * size
+        "COMPACT_ARRAY<COMPACT_ARRAY<INT8>>", lambda size: _uvarint(size + 1) + b"".join(_two(size, b"\1", b"\2x"))
     ),
     "structures without fields": asking(_empty_structures),
     "characters": decoding(

@@ -1,0 +1,75 @@
+"""The hour of hostility counts what it does, reports what breaks a bound, and holds: whole in `tox -e hostile`."""
+
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def hour(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import hour
+
+    monkeypatch.setattr(hour, "SLOWEST", 3600.0)  # a busy machine may take longer
+    return hour
+
+
+def test_hostile_requests_are_of_every_type_and_kind_and_none_raises(hour):
+    kinds, _, _, memory, broken = hour.judge_inputs((1500, 0))
+    assert broken == []
+    assert kinds.total() == 1500
+    assert set(kinds) >= {"accepted", "refused", "a line"}
+    assert 0 < memory < hour.LARGEST
+    identities = [identity for identity, _ in hour.requests(2 * 10 * len(hour.names()), 0)]
+    assert len({identity.partition("(")[2] for identity in identities}) > len(hour.names()) // 2
+
+
+def test_an_answer_that_raises_is_told_with_the_request_it_came_from(hour, monkeypatch):
+    def planted(request):
+        if request.get("op") == "convert":
+            raise IndexError("planted")
+        return {"ok": True}
+
+    monkeypatch.setattr(hour, "answer", planted)
+    broken = hour.judge_inputs((2000, 0))[-1]
+    assert broken
+    assert all(line.startswith("hour/0/") and "IndexError: planted" in line for line in broken)
+
+
+@pytest.mark.usefixtures("hour")
+def test_damaged_files_of_every_kind_end_in_a_status(capsys):
+    pytest.importorskip("pyarrow", reason="audits need the extra spark")
+    from hour_files import KINDS, files
+
+    assert files(2 * len(KINDS), 7) == []
+    assert f"{2 * len(KINDS)} damaged files, seed 7" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("hour")
+def test_a_hostile_target_leaves_the_reference_beside_it_as_it_is():
+    from hour_targets import targets
+
+    assert targets(2, 2) == []
+
+
+@pytest.mark.hostile
+def test_a_million_hostile_requests_break_no_bound(hour):
+    assert hour.inputs(1_000_000, 0, 2) == []
+
+
+@pytest.mark.usefixtures("hour")
+@pytest.mark.hostile
+def test_a_thousand_damaged_files_break_no_bound():
+    from hour_files import files
+
+    assert files(1000, 0) == []
+
+
+@pytest.mark.usefixtures("hour")
+@pytest.mark.hostile
+def test_a_hundred_hostile_targets_break_no_bound():
+    from hour_targets import targets
+
+    assert targets(None, 2) == []
