@@ -144,6 +144,11 @@ def encode(type: str, value: Any, **parameters: Any) -> bytes:
         _deliberately("invalid-value", lambda: writer(buffer, given))
     except struct.error as error:  # how the writers, struct.pack and no more, refuse a number out of range
         raise Reject("invalid-value", str(error)) from error
+    except AttributeError as error:
+        if type != "MESSAGE" or error.obj is not None:
+            raise
+        # Null where the version has none is to end in "a runtime error": any will do, as of Apache Kafka's own classes.
+        raise Reject("invalid-value", f"null in a field that is not nullable: {error}") from error
     return buffer.getvalue()
 
 

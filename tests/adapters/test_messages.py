@@ -192,6 +192,12 @@ def test_kio_crashes_on_tagged_fields_that_it_does_not_know(ask):
     assert outcome.detail.startswith("KeyError")
 
 
+def test_kio_refuses_null_for_a_structure_by_whatever_error_it_ends_in(ask):
+    outcome = ask("kio", "encode", "FetchRequest", 17, value={"ReplicaState": None})
+    assert isinstance(outcome, Refused)
+    assert outcome.error == "invalid-value"
+
+
 @pytest.mark.parametrize("milliseconds", [0, 1, 1700000000001])
 def test_kio_shows_an_instant_in_milliseconds(milliseconds, ask):
     data = "0000" + f"{milliseconds:016x}" + "00000000"
