@@ -143,4 +143,5 @@ def verdict_on(run: TargetRun) -> str:
     """The verdict on a target in a word or two."""
     if run.problem or not run.judged:
         return "not judged"
-    return "does not conform" if any(result.is_unexpected for result in run.results) else "conforms"
+    fails = not run.answered or any(result.is_unexpected for result in run.results)
+    return "does not conform" if fails else "conforms"

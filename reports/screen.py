@@ -20,7 +20,7 @@ from conformance.cases.vector_files import Requirement
 from conformance.reports.explain import explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import met, verdict_on
-from conformance.reports.text import STYLES, dump, number_of_cases, printable, skips, target_report, title
+from conformance.reports.text import MUTE, STYLES, dump, number_of_cases, printable, skips, target_report, title
 from conformance.running.results import TargetRun
 
 LINES = 60
@@ -83,6 +83,8 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
         (verdict, "bold green" if verdict == "conforms" else "bold red"),
         f": meets requirements {shares}" * bool(shares),
     )
+    if run.judged and not run.answered:
+        yield Text(MUTE, style="bold red")
     if run.problem:
         # One line, however long: it names a command, and people search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")

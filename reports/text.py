@@ -26,6 +26,10 @@ _LONGEST = 8192
 STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
 
+MUTE = "It does not conform: it answered none of its requests."
+"""What is said of a target that was judged and never answered."""
+
+
 def printable(text: str) -> str:
     """Text with control characters escaped, cut to a length to read: a target cannot drive or flood a terminal."""
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
@@ -205,7 +209,7 @@ def target_summary(run: TargetRun) -> RenderableType:
         hidden = f"{numbers.unobserved} cases passed by the fields that the target shows; it does not show all of them"
         parts.append(Text(hidden, style="dim"))
     if run.judged and not run.answered:
-        parts.append(Text("It does not conform: it answered none of its requests.", style="bold red"))
+        parts.append(Text(MUTE, style="bold red"))
     if run.problem:
         # One line, however long: it names a command, and people search logs for it.
         parts.append(Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore"))

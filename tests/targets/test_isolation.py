@@ -150,7 +150,9 @@ def test_a_target_that_uses_up_its_memory_at_every_case_does_not_conform(suite, 
 def test_a_target_that_answers_nothing_does_not_conform_whatever_is_known(suite, said, tmp_path):
     (tmp_path / "known.yaml").write_text("- {id: '*', reason: all of them}\n")
     known = ("--known-failures", str(tmp_path / "known.yaml"), "--junit", str(tmp_path / "junit.xml"))
-    assert suite.run(said("for request in requests(): os._exit(1)\n"), "--select", "varint/63", *known).returncode == 1
+    ended = suite.run(said("for request in requests(): os._exit(1)\n"), "--select", "varint/63", *known)
+    assert ended.returncode == 1
+    assert "\ndoes not conform" in ended.stdout
     assert [row["known"] for row in suite.report["results"]] == [True]
     assert "answered none of its requests" in (tmp_path / "junit.xml").read_text()
 
