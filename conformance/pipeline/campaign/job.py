@@ -37,13 +37,13 @@ def judge_slices(work: Task, options: SparkOptions, errors: Console) -> bool:
     if not pending:
         return True
     with session(options, "conformance campaign") as spark:
-        failures: list[Exception] = []
+        failures: list[str] = []
 
         def judge() -> None:
             try:
                 spread(spark, work, pending)
             except Exception as error:  # noqa: BLE001 - raised by the thread that waits
-                failures.append(error)
+                failures.append(_reason(error))  # Spark cannot tell it any more once the session is over
 
         job = InheritableThread(target=judge, daemon=True)
         try:
@@ -54,7 +54,7 @@ def judge_slices(work: Task, options: SparkOptions, errors: Console) -> bool:
             job.join(30)
             return False
     if failures:
-        raise JobFailed(_reason(failures[0]))
+        raise JobFailed(failures[0])
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -87,7 +88,8 @@ def _failure_row(number: int, keys: Keys, result: Result) -> Row:
 
 
 def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    # A request may hold half a surrogate pair, which has no UTF-8 and is escaped.
+    return json.dumps(value, separators=(",", ":"))
 
 
 # --- back from rows -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 from py4j.protocol import Py4JNetworkError
+from rich.console import Console
 
 from conformance.cases.catalog import read_catalog
 from conformance.cli import main
 from conformance.errors import FileError
-from conformance.pipeline.campaign import slices
+from conformance.pipeline.campaign import job, slices
 from conformance.pipeline.campaign import tables as making
 from conformance.pipeline.campaign.clusters import clusters, tallies
 from conformance.pipeline.campaign.executor import Task
@@ -27,6 +29,7 @@ from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import failures_of, rows_of
+from conformance.pipeline.options import SparkOptions
 from conformance.running.examiner import Examiner
 from conformance.running.known_failures import Known
 from conformance.running.policy import FailurePolicy
@@ -403,6 +406,39 @@ def test_a_damaged_table_of_a_complete_campaign_is_one_line(tmp_path, catalog, t
 )
 def test_a_java_that_dies_is_one_line_that_says_how_to_go_on(error):
     assert _reason(error) == "Spark stopped: its Java has ended (the same command continues from here)"
+
+
+def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_ends(tmp_path, catalog, monkeypatch):
+    state = {"open": False}
+
+    class OfSpark(Exception):
+        def __str__(self):
+            assert state["open"]
+            return "ValueError: no such row"
+
+    @contextmanager
+    def opened(*_):
+        state["open"] = True
+        yield None
+        state["open"] = False
+
+    def fail(*_):
+        raise OfSpark
+
+    monkeypatch.setattr(job, "session", opened)
+    monkeypatch.setattr(job, "spread", fail)
+    work = Task(Campaign(("reference",), INTEGERS, 100), Store(tmp_path), catalog.requirements, {})
+    with work.store.opened(work.campaign), pytest.raises(job.JobFailed, match=r"^ValueError: no such row"):
+        job.judge_slices(work, SparkOptions(), Console())
+
+
+def test_a_failure_of_half_a_surrogate_pair_is_kept(tmp_path, catalog):
+    liar = f"command:{sys.executable} -m conformance.targets.liars halves-of-characters"
+    campaign = Campaign((liar,), ("SURROGATE_STRING",), 20)
+    store = judged(tmp_path, campaign, catalog)
+    store.finish()
+    requests = [json.loads(row["request"]) for row in rows_of(store.failures)]
+    assert any(re.search("[\ud800-\udfff]", request["value"]) for request in requests)
 
 
 def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path, catalog):
