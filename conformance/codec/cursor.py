@@ -86,7 +86,7 @@ class Span:
 class Limits:
     """What one decode may cost: bytes and elements that its input does not bound by itself."""
 
-    total: int = 32 * 2**20
+    total: int = 16 * 2**20
     """Bytes that come out of all payloads together."""
     ratio: int = 200_000
     """Bytes out of a payload per byte in, once more than a mebibyte has come out."""

@@ -70,7 +70,7 @@ def _tag_reused(change: StructureChange) -> Problems:
 
 def _reordered(change: StructureChange) -> Problems:
     before = [new.name for _, new in change.pairs]
-    now = [member.name for member in change.new if member.name in set(before)]
+    now = list(dict.fromkeys(member.name for member in change.new if member.name in set(before)))
     moved = [index for index, (one, other) in enumerate(zip(before, now, strict=True)) if one != other]
     if moved:
         window = slice(moved[0], moved[-1] + 1)
