@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from traces import ROOT, Traces
 
 from conformance.cases.catalog import VECTORS, read_catalog, vector_files
@@ -18,6 +19,9 @@ from conformance.cases.compiled import Cases
 from conformance.cases.vector_files import read_vectors
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.resolve import adapters
+
+settings.register_profile("busy", deadline=None)  # no test asserts on wall time
+settings.load_profile("busy")
 
 
 @pytest.fixture(scope="session")

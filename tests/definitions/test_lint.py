@@ -409,6 +409,14 @@ def test_a_change_that_is_allowed_is_no_finding(before, now, tmp_path):
     assert list(map(str, lint(new, old))) == []
 
 
+def test_a_field_that_is_given_twice_is_a_finding_beside_the_changes(tmp_path):
+    before = written(tmp_path / "before", [message(a("One"), a("Two"))])
+    now = written(tmp_path / "now", [message(a("One"), a("Two"), a("Two"), a("Two"))])
+    alone = told(lint(now))
+    assert alone
+    assert set(told(lint(now, before))) >= set(alone)
+
+
 def test_fields_that_change_places_in_a_released_version_break_it(tmp_path):
     old = written(tmp_path / "old", [message(a("A"), a("B"), a("C"))])
     found = lint(written(tmp_path / "new", [message(a("A"), a("C"), a("B"))]), old)
