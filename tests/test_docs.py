@@ -5,6 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -157,3 +159,16 @@ def test_files_that_are_linked_exist():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_oldest_versions_that_are_tested_are_the_lower_bounds_of_the_package():
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    lowest = [line for line in (ROOT / ".ci" / "lowest.txt").read_text().splitlines() if not line.startswith("#")]
+    assert lowest == [bound.replace(">=", "==") for bound in asked]
+
+
+def test_ci_pins_everything_that_the_package_asks_for_by_a_range():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    pinned = {line.partition("==")[0] for line in (ROOT / ".ci" / "constraints.txt").read_text().splitlines()}
+    assert {bound.partition(">=")[0] for bound in asked if ">=" in bound} <= pinned

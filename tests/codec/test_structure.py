@@ -89,10 +89,10 @@ def test_sealing_makes_length_and_checksum_right_and_leaves_what_is_too_short():
     assert sealed(BATCH[:17] + bytes(4) + BATCH[21:]) == BATCH
 
 
-def test_bytes_are_read_alike_with_and_without_a_trail(catalog):
+def test_bytes_are_read_alike_with_and_without_a_trail(vectors):
     """The two ways to read a layout, held against each other on whole vectors and on such that end too soon."""
     compared = 0
-    for vector in catalog.vectors:
+    for vector in vectors:
         whole = vector.data
         if whole is None or len(whole) > 20_000:
             continue
