@@ -103,15 +103,16 @@ def _json(line: bytes) -> object:
 
 
 LONGEST_TEXT = 400
-"""Characters of a target's own text that are kept: a reason, a message, what it died of."""
+"""Bytes in UTF-8 of a target's own text that are kept: a reason, a message, what it died of."""
 
 
 def cut(text: str) -> str:
     """A text of a target, or its front, with its length and digest."""
-    if len(text) <= LONGEST_TEXT:
+    whole = text.encode("utf-8", "surrogatepass")
+    if len(whole) <= LONGEST_TEXT:
         return text
-    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-    return f"{text[:LONGEST_TEXT]}… ({len(text)} characters, sha256 {digest})"
+    front = whole[:LONGEST_TEXT].decode("utf-8", "ignore")
+    return f"{front}… ({len(text)} characters, sha256 {hashlib.sha256(whole).hexdigest()[:16]})"
 
 
 def outcome(answer: Answer, size: int = 0) -> Outcome:
