@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.running.known_failures import Known, read_known
 from conformance.running.policy import FailurePolicy
 from conformance.running.selection import claimed_messages
-from conformance.strategies.seeded.cases import case_of, generated_cases, types_for
+from conformance.strategies.seeded.cases import case_of, generated_cases, type_of, types_for
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.targets.probes import probe_case
 from conformance.targets.protocol import Description
@@ -74,7 +74,8 @@ class SelectedCases:
 
     def one_per_claim(self) -> list[Case]:
         """Cases that need every claim on which a selected case or property rests."""
-        asked = [(op, name) for name in self.properties if name not in QUESTIONS for op in ("decode", "encode")]
+        types = dict.fromkeys(type_of(name) for name in self.properties if name not in QUESTIONS)
+        asked = [(op, name) for name in types for op in ("decode", "encode")]
         asked += [(op, "LOG") for name, (op, _) in QUESTIONS.items() if name in self.properties]
         probes = [probe_case(op, self.catalog.types.wire(name)) for op, name in asked]
         return [*self.cases, *(case for case in probes if case is not None)]
