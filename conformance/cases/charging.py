@@ -54,8 +54,11 @@ _LAYOUT_RULES = {
 
 
 def layout_rule(wire: codec.Wire) -> str:
-    """The requirement that gives the layout of a type: readers and writers of it both have to keep it."""
-    return _LAYOUT_RULES[wire.name.partition("<")[0]]
+    """The requirement that gives the layout of a type: readers and writers of it both have to keep it.
+
+    A type that the documents give no layout of its own only has to be written exactly.
+    """
+    return _LAYOUT_RULES.get(wire.name.partition("<")[0], "general.exact-encoding")
 
 
 def binds_writers(row: Requirement) -> bool:

@@ -225,7 +225,7 @@ def test_the_command_is_copied(browser, written):
     button = shown(browser, "button.copy")[0]
     button.click()
     assert "Copied" in button.text
-    assert browser.find_element("css selector", "details[open].failure pre").text.startswith("conformance run ")
+    assert browser.find_element("css selector", "details[open].failure pre").text.startswith("conformance ")
 
 
 @pytest.mark.parametrize("width", [1280, 390], ids=["screen", "phone"])
