@@ -3,7 +3,8 @@
 Requests are pipelined: several are in flight at once, which is the window. When the target dies or falls silent, it is
 started again and gets the unanswered requests one at a time; the request that brings it down again is to blame. If no
 request does so alone, the whole window is replayed once, and the last request sent is blamed, with a remark that says
-so. No request is sent again after that.
+so. A silence that the replay does not repeat blames no request: a busy machine makes any target late. No request is
+sent again after that.
 """
 
 from __future__ import annotations
@@ -219,8 +220,9 @@ class Session:
             if last is not None:
                 yield last
             last = outcome
-        if not repeated:
-            last = self._blame(fault, window[-1], last=True, again=self._replay(window))
+        again = repeated or self._replay(window)
+        if not repeated and (again or not isinstance(fault, Silent)):
+            last = self._blame(fault, window[-1], last=True, again=again)
         assert last is not None
         yield last
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cases.model import Refuses
 from conformance.codec.message_definition import type_name
 from conformance.definitions.files import read_definitions
 from conformance.errors import FileError
+from conformance.strategies.seeded.cases import case_of
 from conformance.targets import resolve
 from conformance.targets.resolve import adapters
 from conformance.targets.session import Allowance, Session
@@ -78,14 +80,27 @@ def test_every_failure_on_generated_cases_names_requirement_bytes_and_reproducti
     explained(name, failures)
 
 
-def test_apache_kafkas_own_code_passes_every_must_that_is_not_disputed(kafka_clients, tmp_path):
+def beyond_java(skip, catalog):
+    """Whether what is skipped is a number that no writer may write, and that Kafka's own code cannot be handed."""
+    reason = re.search(r": the API takes (a Java (byte|short|int|long)$|32 bits)", skip["detail"])
+    if skip["op"] != "encode" or not reason:
+        return False
+    name = skip["id"]
+    (case,) = [catalog.cases[name]] if name in catalog.cases else case_of(name, catalog)
+    return isinstance(case.expect, Refuses)
+
+
+def test_apache_kafkas_own_code_passes_every_must_that_is_not_disputed(kafka_clients, catalog, tmp_path):
     done = conformance("run", kafka_clients, "--json", "r.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["summary"][kafka_clients]["pass"] > 2000
     # It has no message of our own definitions, none with arrays of some elements, and no longer converts down.
     skips = [result for result in report["results"] if result["verdict"] == "skip" and result["op"] != "convert"]
-    skipped = [skip["id"] for skip in skips if not skip["id"].startswith("message/") and "ARRAY<" not in skip["type"]]
+    skips = [skip for skip in skips if not skip["id"].startswith("message/")]
+    skips = [skip for skip in skips if not ("ARRAY<" in skip["type"] and skip["detail"].endswith("is not claimed"))]
+    # The fields of its messages are Java's numbers, so a number beyond them reaches none of its code.
+    skipped = [skip["id"] for skip in skips if not beyond_java(skip, catalog)]
     assert len(skipped) < 100, skipped
 
 

@@ -159,11 +159,26 @@ def test_a_death_that_does_not_happen_again_is_flaky(session, tmp_path):
     assert asked(tmp_path)[19] <= 3
 
 
-def test_a_silence_that_no_question_causes_alone_is_flaky_too(session):
+def test_a_silence_that_does_not_happen_again_blames_nobody_as_any_target_is_late_on_a_busy_machine(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
+    assert honest(session(body, timeout=1).ask(questions(20))) == list(range(20))
+    assert asked(tmp_path)[6] == 1
+    assert asked(tmp_path)[7] == asked(tmp_path)[19] + 1 == 3
+
+
+def test_a_silence_that_happens_again_when_all_are_replayed_is_blamed_on_the_last_one_sent(session):
+    body = STARTS + LOGS + "    if number == 7 and start != 2: time.sleep(3600)\n" + ANSWERS
     outcomes = list(session(body, timeout=1).ask(questions(20)))
     assert list(broken(outcomes)) == [19]
-    assert (outcomes[19].how, outcomes[19].flaky) == ("timeout", True)
+    assert (outcomes[19].how, outcomes[19].flaky) == ("timeout", False)
+    assert "again when all were replayed" in outcomes[19].detail
+    assert honest(outcomes) == list(range(19))
+
+
+def test_a_silence_that_does_not_happen_again_does_not_wear_out_the_patience(session, monkeypatch):
+    monkeypatch.setitem(PATIENCE, "timeout", 1)
+    body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
+    assert honest(session(body, timeout=1).ask(questions(2 * WINDOW))) == list(range(2 * WINDOW))
 
 
 def test_a_death_after_the_last_answer_blames_nobody(session, tmp_path):
