@@ -250,7 +250,7 @@ def test_a_full_disk_destroys_no_file_and_the_text_still_comes(wrong):
     arguments = ["run", "module:./wrong.py", "--select", "type:VARINT", "--known-failures", "k.yaml"]
     before = "".join(f"- {{id: gen/9/INT8/0/{number}, reason: kept}}\n" for number in range(1000))
     (wrong / "k.yaml").write_text(before)
-    files = ["--update-known-failures", "--json", "r.json", "--junit", "r.xml"]
+    files = ["-v", "--update-known-failures", "--json", "r.json", "--junit", "r.xml"]
     command = [*STOPS_AFTER_8_KIB, sys.executable, "-m", "conformance", *arguments, *files]
     done = subprocess.run(command, cwd=wrong, capture_output=True, check=False)
     assert done.returncode == 2
@@ -265,7 +265,7 @@ def test_known_failures_that_someone_changes_during_the_run_are_left_and_told_of
     source = (wrong / "wrong.py").read_text()
     (wrong / "wrong.py").write_text(source + "\nopen('k.yaml', 'a').write('# from an editor\\n')\n")
     arguments = ["run", "module:./wrong.py", "--select", "type:VARINT", "--known-failures", "k.yaml"]
-    done = conformance(*arguments, "--update-known-failures", "--jobs", "1", cwd=wrong)
+    done = conformance(*arguments, "--update-known-failures", "--jobs", "1", "-v", cwd=wrong)
     assert done.returncode == 2
     assert "k.yaml: someone changed it during the run" in text(done.stderr)
     assert "varint/six-bytes" in text(done.stdout)
@@ -387,4 +387,4 @@ def test_every_module_of_a_command_is_in_the_table():
 def test_a_wrong_option_is_told_as_an_option(tmp_path):
     done = conformance("run", "reference", "--seed", "x", cwd=tmp_path)
     assert done.returncode == 2
-    assert text(done.stderr) == "conformance: --seed: expected a number or random, found 'x'\n"
+    assert text(done.stderr) == "conformance: --seed: expected a number or random, at most 18 digits, found 'x'\n"

@@ -39,18 +39,34 @@ NUMBERS = [
 ]
 
 
-OPTIONS = [
-    pytest.param(option, id=f"{name} {option.opts[0]}")
+ALL_OPTIONS = {
+    f"{name} {option.opts[0]}": option
     for name in COMMANDS
     for option in import_module(f"conformance.commands.{name}").command.params
-    if (isinstance(option, click.Option) and (option.name == "seed" or isinstance(option.type, click.IntRange)))
-    or isinstance(option.type, click.FloatRange)
+    if isinstance(option, click.Option)
+}
+COUNTED = {name for name, option in ALL_OPTIONS.items() if option.count}
+"""The options whose number is how often they are given: they take none."""
+OPTIONS = [
+    pytest.param(option, id=name)
+    for name, option in ALL_OPTIONS.items()
+    if name not in COUNTED and (option.name == "seed" or isinstance(option.type, click.IntRange | click.FloatRange))
 ]
 """Every option that takes a number."""
 
 
 def test_the_options_that_take_a_number_are_found():
     assert {option.id for option in OPTIONS} >= {"run --seed", "run --timeout", "run --jobs", "campaign --cases"}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+@pytest.mark.parametrize("name", sorted(COUNTED))
+def test_an_option_that_is_counted_takes_no_number(name, text):
+    command, option = name.split()
+    with pytest.raises(click.BadOptionUsage, match="does not take a value"):
+        import_module(f"conformance.commands.{command}").command.make_context(
+            command, ["reference", f"{option}={text}"]
+        )
 
 
 @pytest.mark.parametrize("text", NUMBERS)

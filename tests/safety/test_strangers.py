@@ -1,12 +1,12 @@
 """YAML and JSON of strangers: what could exhaust the stack or the memory is one line with path and line."""
 
 import resource
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from peak import run_alone
 
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import fix
@@ -112,16 +112,17 @@ def limited():
 def test_a_command_that_reads_such_a_file_ends_with_status_2_in_little_memory(written, name):
     text, said = YAML[name]
     path = written(text)
-    code = (
-        "import resource, sys; from conformance.cli import main\n"
-        "try: main()\n"
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
-    )
-    command = [sys.executable, "-c", code, "vectors", "check", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
+    done, most = run_alone([sys.executable, "-m", "conformance", "vectors", "check", str(path)], before=limited)
     assert done.returncode == 2, done.stderr
     assert f"{path}{said}" in done.stderr + done.stdout
-    assert int(done.stdout.splitlines()[-1]) < 200
+    assert 0 < most < 200 << 20
+
+
+def test_the_memory_of_a_command_is_its_own():
+    held = b"x" * (300 << 20)
+    _, little = run_alone([sys.executable, "-c", "pass"])
+    _, much = run_alone([sys.executable, "-c", "b'x' * (100 << 20)"])
+    assert 0 < little < 100 << 20 < much < len(held)
 
 
 # --- JSON ---------------------------------------------------------------------------------------------
