@@ -181,14 +181,16 @@ _UNSEEN = _names(
     "Violation Span Findings Cursor.tracing Cursor.remark Cursor.span Cursor._violation Stream._violation hint",
     "rule_of _RULES MESSAGE_RULES Layout.rules_by_name _is_append_time _around _unordered",
     "CODEC_AT count_at after_key _high_bits codec/record_batch.py:_at",
-    "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts matters",
+    "codec/structure.py:_traced_fields codec/structure.py:_checked codec/structure.py:_split_bits",
+    "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts _doubt_sizes matters",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
-    "_is_open_zstd _ends_between_blocks _RLE",
+    "_is_open_zstd _ends_between_blocks _RLE _has_zlib_header is_zlib",
     # the judge's half
     "_refuse _same_float _same_text _REPLACED _FORMS unshown_paths _collect_unshown unknown_fields",
     "compare Comparison parse_known codec/observation.py:_MOST judged semantics/sequences.py:_answers",
+    "semantics/sequences.py:_told_apart codecs_and_magics _OF_ENTRIES",
     "ListOf.nullable Fields.nullable",
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
@@ -200,7 +202,8 @@ _UNSEEN = _names(
     "codec/log.py:_encode codec/message_set.py:_encode",
     "LAST Versions.__iter__ Versions.__bool__ Versions.__str__ Versions.within Versions.shared header_version",
     # bounds, and free choices
-    "Limits Cursor.count cursor.count Stream.make_room self.room _STEP _DENSEST_STREAM",
+    "Limits Cursor.count cursor.count inner.count Cursor.count_in cursor.count_in RECORD_COST AT_LEISURE",
+    "Stream.make_room self.room self.findings.plain _STEP _DENSEST_STREAM codec/streams.py:step _FOLLOWED",
     "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH",
 )
 """Classes, functions, tables, constants and calls that are left alone."""
@@ -387,6 +390,13 @@ class _Sites(ast.NodeVisitor):
         if _asks_for_trail(node.test) is None:
             self.visit(node.test)
         for part in (*([] if _asks_for_trail(node.test) else node.body), *node.orelse):
+            self.visit(part)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        """What is not about the trail."""
+        asks = _asks_for_trail(node.test)
+        parts = {None: (node.test, node.body, node.orelse), True: (node.orelse,), False: (node.body,)}
+        for part in parts[asks]:
             self.visit(part)
 
     def visit_Call(self, node: ast.Call) -> None:

@@ -222,7 +222,7 @@ def wire_of(layout: Layout) -> Wire:
 def read(layout: Layout, cursor: Cursor) -> Values:
     """Read a structure; a field that gives its byte length bounds the rest, which must fill it exactly."""
     outer, begin = cursor.end, cursor.pos
-    values = _fields(layout, cursor) if cursor.findings.spans is None else _traced_fields(layout, cursor)
+    values = _traced_fields(layout, cursor) if cursor.tracing else _fields(layout, cursor)
     _expect_end(layout, cursor, outer)
     cursor.end = outer
     for rule in layout.rules:
