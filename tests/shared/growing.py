@@ -196,8 +196,10 @@ COUNTS: dict[str, Row] = {
     "compressed records": packed(_GZIP, lambda size: gzip.compress(_records(size)), lambda size: size),
     "headers": decoding("RECORD_BATCH", _with_headers),
     "compressed headers": packed(_GZIP, lambda size: gzip.compress(_with_headers(size)[HEADER_SIZE:])),
+    # Tags of three bytes each: small ones would be shorter.
     "tagged fields": decoding(
-        "TAGGED_FIELDS", lambda size: _uvarint(size) + b"".join(_uvarint(tag) + b"\1x" for tag in range(size))
+        "TAGGED_FIELDS",
+        lambda size: _uvarint(size) + b"".join(_uvarint((1 << 14) + tag) + b"\1x" for tag in range(size)),
     ),
     "numbers in an array": decoding("ARRAY<INT8>", lambda size: struct.pack(">i", size) + bytes(_two(size, 0, 1))),
     "varints in an array": decoding(
