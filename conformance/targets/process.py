@@ -247,7 +247,10 @@ class TargetProcess:
         while not self._ended.wait(_SAMPLE):
             if not self._family or time.monotonic() - looked > _FAMILY:
                 with contextlib.suppress(psutil.Error):
-                    self._family = kept_by.children(recursive=True)
+                    family = kept_by.children(recursive=True)
+                    # A keeper that was killed has no children any more: those seen before are the ones to end.
+                    if kept_by.status() != psutil.STATUS_ZOMBIE:
+                        self._family = family
                 looked = time.monotonic()
             used = sum(map(_resident, self._family))
             if used > self._memory_limit:
