@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
@@ -16,7 +17,6 @@ from jinja2 import Environment, StrictUndefined
 from conformance import __version__
 from conformance.cases.model import LEVELS, Broke, Kind
 from conformance.cases.vector_files import Requirement
-from conformance.codec.dump import Line
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
@@ -29,7 +29,7 @@ _SHOWN = 20
 _MOST_DISAGREEMENTS = 200
 
 
-class Part:
+class Part(StrEnum):
     """The parts of a target's failures, in the order of the page, each with its headline."""
 
     PLAIN = "Failures"
@@ -37,9 +37,6 @@ class Part:
     RESOURCES = "Memory and time out of proportion"
     DISPUTED = "Disputed: Apache Kafka itself does not meet these requirements"
     FAULTS = "Faults of the adapter"
-
-
-_PARTS = (Part.PLAIN, Part.DEATHS, Part.RESOURCES, Part.DISPUTED, Part.FAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class Failure:
         return printable(self.group.cause.text if self.group.cause else self.example.result.verdict.detail)
 
     @property
-    def part(self) -> str:
+    def part(self) -> Part:
         """The part of the page it belongs to."""
         if self.group.section is Section.FAULTS:
             return Part.FAULTS
@@ -92,9 +89,9 @@ class TargetPage:
     verdict: str
 
     @property
-    def parts(self) -> Iterator[tuple[str, list[Failure]]]:
+    def parts(self) -> Iterator[tuple[Part, list[Failure]]]:
         """The parts that it has any failure of."""
-        for headline in _PARTS:
+        for headline in Part:
             members = [failure for failure in self.failures if failure.part == headline]
             if members:
                 yield headline, members
@@ -114,7 +111,7 @@ def render(report: Report) -> Iterator[str]:
     folder = files("conformance.reports")
     script = (folder / "page.js").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"printable": printable, "wide": _wide, "stands_for": stands_for, "rest": rest}
+    environment.filters |= {"printable": printable, "stands_for": stands_for, "rest": rest}
     environment.filters["number_of_cases"] = number_of_cases
     sections = matrix(report.runs, report.requirements)
     pages = [_target(number, run, report.requirements) for number, run in enumerate(report.runs)]
@@ -145,8 +142,3 @@ def _target(number: int, run: TargetRun, requirements: Mapping[str, Requirement]
         for index, (group, example) in enumerate((g, e) for g in grouped(run) for e in g.examples)
     )
     return TargetPage(number, run, failures, met(run, requirements), verdict_on(run))
-
-
-def _wide(line: Line) -> str:
-    """The fields that lie in a line's bytes."""
-    return line.path or "·"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import pickle
 import sys
 import zlib
@@ -26,9 +25,13 @@ from conformance.cases.model import Case
 from conformance.cases.vector_files import Requirement
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types
+from conformance.safety.files import replacing
 
 PACKAGE = Path(__file__).parent.parent
-_SOURCES = ("cases/*.py", "codec/*.py", "definitions/*.py", "semantics/*.py", "errors.py", "vectors/**/*.*")
+_SOURCES = (
+    *(f"{room}/*.py" for room in ("cases", "codec", "definitions", "safety", "semantics")),
+    *("__init__.py", "errors.py", "exit_status.py", "vectors/**/*.*"),
+)
 """All that cases are made from: the storeys at and below this one."""
 _DIGEST = 32
 """Bytes of the digest before what is kept: a damaged file is not loaded."""
@@ -112,15 +115,11 @@ def stored() -> Bundled | None:
 def store(bundled: Bundled) -> None:
     """Keep the catalogue for the next command; a cache that cannot be written is none."""
     path = _file()
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            dumped = _dumped(replace(bundled, cases=bundled.cases.packed()))
-            fresh.write_bytes(hashlib.sha256(dumped).digest() + dumped)
-            fresh.replace(path)
-        finally:
-            fresh.unlink(missing_ok=True)
+        dumped = _dumped(replace(bundled, cases=bundled.cases.packed()))
+        with replacing(path) as stream:
+            stream.write(hashlib.sha256(dumped).digest() + dumped)
         others = sorted(path.parent.glob("catalogue-*"), key=lambda one: one.stat().st_mtime, reverse=True)
         for old in others[_KEPT:]:
             old.unlink(missing_ok=True)

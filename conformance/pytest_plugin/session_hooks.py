@@ -158,9 +158,9 @@ def _stale(selected: SelectedCases, seen: Iterable[tuple[str, str, str]]) -> lis
     """A line for each stale known failure."""
     cases = selected.catalog.cases
     results = [
-        Result(target, cases[name], Unsupported(""), Verdict(Kind(verdict)), cases[name].level)
+        Result(target, cases[name], Unsupported(""), Verdict(Kind(verdict)), cases.labels[name].level)
         for target, name, verdict in seen
-        if name in cases
+        if selected.policy.known and name in cases
     ]
     return [
         f"stale known failure {entry.id} (line {entry.line}): {why}"

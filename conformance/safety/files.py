@@ -36,8 +36,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as stream:
             yield stream
         return
-    fresh = _beside(path)
-    try:
+    with _passing(path, _beside(path)) as fresh:
         with fresh.open("xb") as stream:
             yield stream
             stream.flush()
@@ -45,6 +44,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with suppress(FileNotFoundError):
             fresh.chmod(path.stat().st_mode & 0o7777)
         fresh.replace(os.path.realpath(path))
+
+
+@contextmanager
+def _passing(path: Path, fresh: Path) -> Iterator[Path]:
+    """A file that does not stay under its name, on the way to `path`: an OSError is about that one."""
+    try:
+        yield fresh
     except OSError as error:
         error.filename = str(path)
         raise
@@ -84,14 +90,8 @@ def check_folder(folder: Path) -> None:
 
 def _try(path: Path, fresh: Path) -> None:
     """Write a file and remove it. Raises OSError, about `path`."""
-    try:
+    with _passing(path, fresh):
         fresh.write_bytes(b"tried")
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,9 @@
 """The compiled catalogue: the same cases as from the files, kept in the cache, and never stale or damaged."""
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +112,13 @@ def test_a_definition_that_a_vector_contradicts_is_refused_from_the_cache_too(sm
     for _ in range(2):
         with pytest.raises(FileError, match="another definition of Own"):
             read_catalog(messages=[other])
+
+
+def test_every_module_that_cases_are_made_by_is_part_of_the_key():
+    files = "(module.__file__ for name, module in sys.modules.items() if name.startswith('conformance'))"
+    told = f"import sys, conformance.cases.catalog; print(*{files})"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    sources = {path.resolve() for pattern in compiled._SOURCES for path in compiled.PACKAGE.glob(pattern)}
+    used = {Path(name).resolve() for name in done.stdout.split()}
+    assert len(used) > 40
+    assert used <= sources
