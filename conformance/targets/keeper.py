@@ -109,7 +109,7 @@ class _Keeper:
             kill_group(self._group)
             # Those adopted last first: a process that forks and dies at once is seen only if we look faster than it.
             for _ in range(_ROUNDS):
-                for child in _children():
+                for child in children_of(os.getpid()) or ():
                     _signal(child, signal.SIGKILL)
                 if not self.reap():
                     return
@@ -222,13 +222,16 @@ def _processes_by_ps() -> dict[int, tuple[int, str, bool]]:
     return {int(pid): (int(parent), began, state[0] == "Z") for pid, parent, state, began in rows}
 
 
-def _children() -> list[int]:
-    """This process's children, read at once; none where the system does not list them."""
+def children_of(pid: int) -> list[int] | None:
+    """A process's children, read at once, whatever else runs; None where the system does not list them."""
+    found: list[int] = []
     try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
     except OSError:
-        return []
+        return None
+    return found
 
 
 def _signal(pid: int, number: signal.Signals, began: str = "") -> None:

@@ -30,7 +30,10 @@ _SAMPLE = 0.01
 _FAMILY = 0.1
 """Seconds between two looks for its children."""
 _TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
-_ERRORS_KEPT = 8192
+_ERRORS_KEPT = 1 << 16
+"""Bytes of standard error, the last ones."""
+_ADVICE = ("note: ", "stack backtrace:")
+"""How lines begin that Rust prints after what went wrong."""
 _LAST_LOOKS = 64
 """Chunks of standard error read for a target's last words, at most."""
 _CHUNK = 1 << 16
@@ -195,8 +198,7 @@ class TargetProcess:
         if not chunk:
             self._selector.unregister(self._err)
             return False
-        for at in range(0, len(chunk[-_ERRORS_KEPT:]), 64):
-            self._errors.append(chunk[-_ERRORS_KEPT:][at : at + 64])
+        self._errors.extend(chunk[at : at + 64] for at in range(0, len(chunk), 64))
         return True
 
     def _gone(self) -> Gone:
@@ -213,8 +215,10 @@ class TargetProcess:
         return Gone(f"{_end_in_words(self._status())}{self._last_words()}")
 
     def _last_words(self) -> str:
-        text = b"".join(self._errors).decode("utf-8", "replace").strip()
-        last = text.rsplit("\n", 1)[-1][:300]
+        """The last line of standard error that says something: frames of a stack and advice to its reader do not."""
+        lines = [line for line in self.errors.splitlines() if line.strip()]
+        telling = [line for line in lines if not line[0].isspace() and not line.startswith(_ADVICE)]
+        last = (telling or lines or [""])[-1].strip()[:300]
         return f"; standard error ends: {last}" if last else ""
 
     @property
@@ -247,7 +251,7 @@ class TargetProcess:
         while not self._ended.wait(_SAMPLE):
             if not self._family or time.monotonic() - looked > _FAMILY:
                 with contextlib.suppress(psutil.Error):
-                    family = kept_by.children(recursive=True)
+                    family = _descendants(kept_by)
                     # A keeper that was killed has no children any more: those seen before are the ones to end.
                     if kept_by.status() != psutil.STATUS_ZOMBIE:
                         self._family = family
@@ -310,7 +314,10 @@ class TargetProcess:
         keeper.remove_group(group)
 
     def _sweep(self) -> None:
-        """Kill the processes that were seen last, and all that carry our token in their environment."""
+        """Kill the processes that were seen last, and all that carry our token in their environment.
+
+        Where there are no control groups, one escapes that was born after the last look, at a keeper's violent death.
+        """
         for process in (*self._family, *psutil.process_iter()):
             with contextlib.suppress(psutil.Error, OSError):
                 if process in self._family or process.environ().get(_TOKEN) == self._token:
@@ -324,6 +331,20 @@ def _end_in_words(status: int | None) -> str:
         return f"exited with status {status}"
     names = {number.value: number.name for number in signal.Signals}
     return f"died of {names.get(-status, f'signal {-status}')}"
+
+
+def _descendants(root: psutil.Process) -> list[psutil.Process]:
+    """The processes below one. Raises psutil.Error where it is gone."""
+    listed = keeper.children_of(root.pid)
+    if listed is None:
+        return list(root.children(recursive=True))  # through every process of the machine
+    found = []
+    while listed:
+        pid = listed.pop()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(pid))
+            listed += keeper.children_of(pid) or ()
+    return found
 
 
 def _resident(process: psutil.Process) -> int:

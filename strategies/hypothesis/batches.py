@@ -188,7 +188,7 @@ def _gapped(draw: DrawFn, codec: str | None, sizes: Sizes) -> Values:
         "lastOffsetDelta": (deltas[-1] if deltas else 0) + draw(gaps),
         "baseTimestamp": origin,
         "maxTimestamp": draw(_from(latest, "maxTimestamp")),
-        "hasDeleteHorizonMs": origin >= 0 and draw(st.booleans()),
+        "hasDeleteHorizonMs": draw(st.booleans()) and origin >= 0,  # always drawn: -1 can then shrink to 0
         "records": placed,
     }
     return dict(whole("RECORD_BATCH", {**batch, **left}))

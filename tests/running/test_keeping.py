@@ -82,6 +82,15 @@ def test_a_long_text_of_a_target_is_cut_with_its_length_and_digest():
     assert protocol.cut("x" * protocol.LONGEST_TEXT) == "x" * protocol.LONGEST_TEXT
 
 
+def test_a_text_of_a_target_is_cut_by_its_bytes_and_between_its_signs():
+    text = "é" + "\U0001f600" * protocol.LONGEST_TEXT
+    front, told = protocol.cut(text).split("… ")
+    assert front == text[: len(front)]
+    assert protocol.LONGEST_TEXT - 4 < len(front.encode()) <= protocol.LONGEST_TEXT
+    assert told.startswith(f"({len(text)} characters, sha256 ")
+    assert protocol.cut("\U0001f600" * (protocol.LONGEST_TEXT // 4 + 1)).endswith(")")
+
+
 HOSTILE = {
     "a long value": {"ok": True, "value": [LONG]},
     "many values": {"ok": True, "value": ["x"] * 100_000},

@@ -115,6 +115,27 @@ def test_what_a_dying_target_said_last_is_shown(suite, said):
     assert "the table is empty" in detail
 
 
+RUST_SAYS = """
+thread '<unnamed>' panicked at src/lib.rs:3:5:
+index 9 is out of bounds
+stack backtrace:
+   0: rust_begin_unwind
+             at ./library/std/src/panicking.rs:665:5
+note: run with `RUST_BACKTRACE=full` for a verbose backtrace.
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [(RUST_SAYS, "index 9 is out of bounds"), ("E: no table\n\tat Main.java\n", "E: no table"), ("  a\n  b\n", "b")],
+    ids=["a panic of Rust", "an exception of Java", "indented lines alone"],
+)
+def test_the_line_shown_says_what_went_wrong_and_is_no_frame_and_no_advice(suite, said, printed, shown):
+    body = f"for request in requests():\n    sys.stderr.write({printed!r}); sys.exit(4)\n"
+    assert suite.run(said(body), "--select", "varint/63").returncode == 1
+    assert suite.report["results"][0]["detail"].endswith(f"standard error ends: {shown}")
+
+
 def test_memory_of_children_counts(suite, said):
     body = """
 for request in requests():

@@ -15,7 +15,7 @@ import pytest
 
 from conformance.cases.model import Broke
 from conformance.targets import keeper, protocol
-from conformance.targets.process import Launch
+from conformance.targets.process import Launch, TargetProcess
 from conformance.targets.session import Allowance, Session
 
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})
@@ -61,7 +61,8 @@ ESCAPES = {
     "several generations": "orphan(lambda: orphan(lambda: orphan(sleeper)))",
     "its keeper is stopped": "orphan(sleeper); os.kill(os.getppid(), signal.SIGSTOP)",
     "its keeper is told to stop": "orphan(sleeper); os.kill(os.getppid(), signal.SIGHUP)",
-    "its keeper is killed": "orphan(sleeper); time.sleep(0.5); os.kill(os.getppid(), signal.SIGKILL)",
+    # It starts nothing more: what is born between the watcher's last look and the keeper's death, nobody has seen.
+    "its keeper is killed": "orphan(sleeper); time.sleep(1.5); os.kill(os.getppid(), signal.SIGKILL); time.sleep(100)",
     "it kills its group": "orphan(sleeper); os.kill(0, signal.SIGKILL)",
     "it dies": "orphan(sleeper); os._exit(3)",
     "each starts the other again": "orphan(lambda: twin(os.getpid())); time.sleep(0.5)",
@@ -112,6 +113,19 @@ def test_no_process_of_a_target_outlives_its_session(deed, launch, tmp_path):
     with Session(launch(body), Allowance(timeout=2)) as session:
         assert len(list(session.ask([QUESTION]))) == 1
     assert (tmp_path / "log").exists()
+    assert not is_anything_left(tmp_path)
+
+
+@pytest.mark.usefixtures("keepers")
+def test_what_a_keeper_kept_is_ended_however_long_the_keeper_is_gone(launch, tmp_path):
+    process = TargetProcess(launch("orphan(sleeper)\ntime.sleep(100)\n"), 1 << 30)
+    until = time.monotonic() + 20
+    while not (tmp_path / "log").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(1.5)  # the watcher looks for children ten times a second, less often on a busy machine
+    os.kill(process._popen.pid, signal.SIGKILL)
+    time.sleep(0.5)
+    process.close()
     assert not is_anything_left(tmp_path)
 
 

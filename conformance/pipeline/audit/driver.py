@@ -69,10 +69,10 @@ def _check_unused(out: str) -> None:
 
 def _check_outputs(options: ScanOptions) -> None:
     """Try what is written at the end, but for what a URI names. Raises OSError."""
-    if "://" not in options.out:
-        check_folder(Path(options.out))
     if options.summary_file is not None:
         check_writable([options.summary_file])
+    if "://" not in options.out:
+        check_folder(Path(options.out))  # last: it makes the folder
 
 
 def _audit_and_write(spark: SparkSession, segments: Sequence[Segment], rules: AuditRules, out: str) -> AuditTables:

@@ -1,0 +1,23 @@
+"""What is told of a run while it goes on."""
+
+from conformance.cases.catalog import select
+from conformance.running.executor import judge_target
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import TargetRun
+from conformance.targets.session import Allowance
+from conformance.targets.resolve import target_spec
+
+
+def test_the_progress_is_told_how_many_are_done_and_how_many_of_them_count_as_failures(catalog, tmp_path):
+    path = tmp_path / "refuses.py"
+    path.write_text("def decode(type_name, data, arguments=None):\n    raise ValueError('no')\n")
+    run, told = TargetRun("refuses"), []
+    cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
+    spec = target_spec(f"module:{path}", None, Allowance())
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **now: told.append(now))
+    shown = [now["completed"] for now in told]
+    assert shown == sorted(set(shown))
+    assert shown[-1] > 0
+    for now in told:
+        assert now["failures"] == sum(result.is_unexpected for result in run.results[: now["completed"] + 1])
+    assert told[-1]["failures"] > 0
