@@ -4,17 +4,26 @@ from conformance.cases.catalog import select
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
-from conformance.targets.session import Allowance
 from conformance.targets.resolve import target_spec
+from conformance.targets.session import Allowance
+
+WRONG = """
+def describe():
+    return {"name": "wrong", "version": "1", "language": "python", "supports": {"decode": ["INT32", "VARINT"]},
+            "via": {"decode": "public: decode"}}
+def decode(type, data, **_):
+    return {"value": 3, "consumed": len(data)}
+"""
 
 
 def test_the_progress_is_told_how_many_are_done_and_how_many_of_them_count_as_failures(catalog, tmp_path):
-    path = tmp_path / "refuses.py"
-    path.write_text("def decode(type_name, data, arguments=None):\n    raise ValueError('no')\n")
-    run, told = TargetRun("refuses"), []
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    run, told = TargetRun("wrong"), []
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     spec = target_spec(f"module:{path}", None, Allowance())
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **now: told.append(now))
+    assert run.problem is None
     shown = [now["completed"] for now in told]
     assert shown == sorted(set(shown))
     assert shown[-1] > 0
