@@ -23,7 +23,7 @@ def test_the_progress_is_told_how_many_are_done_and_how_many_of_them_count_as_fa
     cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
     spec = target_spec(f"module:{path}", None, Allowance())
     judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **now: told.append(now))
-    assert run.problem is None
+    assert not run.problem
     shown = [now["completed"] for now in told]
     assert shown == sorted(set(shown))
     assert shown[-1] > 0
