@@ -22,6 +22,7 @@ COMMANDS = {
     "fixtures": "Write golden binary fixtures.",
     "lint": "Check message definitions, and their evolution.",
     "list": "List cases, or requirements with level, document section and cases.",
+    "new-adapter": "Write a starter adapter that passes `doctor`.",
     "run": "Judge one or several targets.",
     "scan": "Check stored log segments, batch by batch, on Spark.",
     "serve": "Speak the target protocol for the reference or a Python module.",
@@ -29,7 +30,14 @@ COMMANDS = {
     "targets": "List the bundled adapters, and what is missing where one cannot run.",
     "vectors": "Check and format vector files.",
 }
-"""The name of each command, which is also its module in `conformance/commands/`, and its line in the help."""
+"""The name of each command and its line in the help; its module in `conformance/commands/` has `_` for `-`."""
+
+
+def command_of(name: str) -> click.Command:
+    """The command of a name in the table; its module is loaded only now."""
+    command = import_module(f"conformance.commands.{name.replace('-', '_')}").command
+    assert isinstance(command, click.Command)
+    return command
 
 
 class Commands(click.Group):
@@ -41,11 +49,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click passes it
         """The command of a name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = import_module(f"conformance.commands.{cmd_name}").command
-        assert isinstance(command, click.Command)
-        return command
+        return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of commands in the help."""

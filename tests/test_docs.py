@@ -58,10 +58,10 @@ def test_the_javascript_adapter_in_the_docs_is_in_order_and_takes_six_byte_varin
 def test_every_option_and_command_that_is_shown_exists(text, tmp_path):
     helps = conformance("--help", cwd=tmp_path).stdout
     run_help = conformance("run", "--help", cwd=tmp_path).stdout
-    for command in re.findall(r"(?:^|`|bin/)conformance ([a-z]+)", text, re.MULTILINE):
+    for command in re.findall(r"(?:^|`|bin/)conformance ([a-z-]+)", text, re.MULTILINE):
         assert command in helps, command
     for option in re.findall(r"`(--[a-z-]+)", text):
-        assert option in run_help or option in ("--requirements", "--kafka-target"), option
+        assert option in run_help or option in ("--requirements", "--kafka-target", "--language"), option
 
 
 def test_every_option_of_a_campaign_that_is_shown_exists(tmp_path):

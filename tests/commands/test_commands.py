@@ -4,14 +4,13 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from conformance import commands
 from conformance.cases.model import BASES
-from conformance.cli import COMMANDS
+from conformance.cli import COMMANDS, command_of
 
 
 def conformance(*arguments, cwd, stdin=None):
@@ -374,13 +373,12 @@ def test_version_and_help_import_nothing_heavy(tmp_path, asked):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_table_has_a_module_of_its_name_that_defines_it(name):
-    command = import_module(f"conformance.commands.{name}").command
-    assert command.name == name
+    assert command_of(name).name == name
 
 
 def test_every_module_of_a_command_is_in_the_table():
     folder = Path(commands.__file__).parent
-    defining = [path.stem for path in folder.glob("*.py") if "\ndef command(" in path.read_text()]
+    defining = [path.stem.replace("_", "-") for path in folder.glob("*.py") if "\ndef command(" in path.read_text()]
     assert sorted(defining) == list(COMMANDS)
 
 

@@ -3,14 +3,13 @@
 import json
 import math
 from contextlib import suppress
-from importlib import import_module
 
 import click
 import pytest
 
 from conformance.cases.catalog import read_catalog
 from conformance.cases.model import Case
-from conformance.cli import COMMANDS
+from conformance.cli import COMMANDS, command_of
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import UserError
 
@@ -42,7 +41,7 @@ NUMBERS = [
 ALL_OPTIONS = {
     f"{name} {option.opts[0]}": option
     for name in COMMANDS
-    for option in import_module(f"conformance.commands.{name}").command.params
+    for option in command_of(name).params
     if isinstance(option, click.Option)
 }
 COUNTED = {name for name, option in ALL_OPTIONS.items() if option.count}
@@ -64,9 +63,7 @@ def test_the_options_that_take_a_number_are_found():
 def test_an_option_that_is_counted_takes_no_number(name, text):
     command, option = name.split()
     with pytest.raises(click.BadOptionUsage, match="does not take a value"):
-        import_module(f"conformance.commands.{command}").command.make_context(
-            command, ["reference", f"{option}={text}"]
-        )
+        command_of(command).make_context(command, ["reference", f"{option}={text}"])
 
 
 @pytest.mark.parametrize("text", NUMBERS)
