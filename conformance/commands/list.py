@@ -24,7 +24,9 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
     catalog = read_catalog(vectors)
     cases = select(catalog.cases.labels.values(), patterns)
     if not cases:
-        raise UserError(f"no case matches {' or '.join(map(repr, patterns))} (see `conformance list`)")
+        from conformance.running.patterns import no_case_matches
+
+        raise UserError(" and ".join(no_case_matches(pattern, catalog) for pattern in patterns))
     if requirements:
         _list_requirements(catalog, cases, narrowed=bool(patterns))
         return

@@ -22,7 +22,9 @@ def command(case_id: str, vectors: tuple[Path, ...]) -> None:
     """Show one case: its bytes field by field, what is expected, and why."""
     catalog = read_catalog(vectors)
     if case_id not in catalog.cases:
-        raise UserError(f"no case matches {case_id!r} (see `conformance list`)")
+        from conformance.running.patterns import no_case_matches
+
+        raise UserError(no_case_matches(case_id, catalog))
     case = catalog.cases[case_id]
     lines = annotate(case.wire, case.data)[1] if case.data is not None else []
     requirement = catalog.requirements[case.requirement]

@@ -11,6 +11,7 @@ from conformance.cases.catalog import read_catalog, select
 from conformance.cases.model import Case
 from conformance.errors import UsageError
 from conformance.running.known_failures import Known, read_known
+from conformance.running.patterns import check_patterns
 from conformance.running.policy import FailurePolicy
 from conformance.running.selection import claimed_messages
 from conformance.strategies.seeded.cases import case_of, generated_cases, type_of, types_for
@@ -23,7 +24,8 @@ from conformance.targets.session import Allowance
 class SelectedCases:
     """The cases and properties that the options select, what a target is allowed, and which failures count.
 
-    Messages are added once the targets can be asked. Raises FileError for a file that cannot be read.
+    Messages are added once the targets can be asked. Raises FileError for a file that cannot be read, and UsageError
+    for a pattern that no case can match.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -35,6 +37,7 @@ class SelectedCases:
         self.known_of_one_case = {entry for entry in known if self._is_of_one_case(entry, option("kafka_target"))}
         self._patterns: list[str] = option("kafka_select") or []
         self._count, self._seed = option("kafka_generated"), option("kafka_seed")
+        check_patterns(self._patterns, self.catalog, self._count, self._seed, "--kafka-select")
         named = [case for pattern in self._patterns for case in case_of(pattern, self.catalog)]
         self.cases, self.properties = named, []
         self._is_named = len(named) == len(self._patterns) > 0

@@ -12,6 +12,7 @@ from conformance.cases.model import Case
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
+from conformance.running.patterns import check_patterns
 from conformance.strategies.seeded.cases import case_of, generated_cases, message_types, types_for
 from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
@@ -34,10 +35,12 @@ class Selection:
 
 
 def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> list[Case]:
-    """The cases of a selection, in order: vectors, then generated ones. Raises UsageError.
+    """The cases of a selection, in order: vectors, then generated ones. Raises UsageError or UnknownType.
 
     Cases are generated of the messages and versions that one of the targets, at least, says it has.
     """
+    generated = 0 if selection.as_of is not None else selection.generated
+    check_patterns(selection.patterns, catalog, generated, selection.seed)
     labels = list(catalog.cases.labels.values())
     if selection.as_of is not None:
         try:
@@ -49,10 +52,10 @@ def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[Tar
     if len(named) == len(selection.patterns) > 0:
         return named
     cases = [catalog.cases[label.id] for label in select(labels, selection.patterns)]
-    if selection.as_of is None and selection.generated:
+    if generated:
         names = types_for(selection.patterns)
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
-        cases += select(generated_cases(names, selection.generated, selection.seed, catalog), selection.patterns)
+        cases += select(generated_cases(names, generated, selection.seed, catalog), selection.patterns)
     return cases + [case for case in named if case not in cases]
 
 

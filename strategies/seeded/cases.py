@@ -89,6 +89,14 @@ def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalo
             yield from cases_at(name, seed, index, catalog)
 
 
+def generated_ids(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[str]:
+    """The ids that `generated_cases` gives out, and more: which of these a case has shows when it is made."""
+    for name in names:
+        for index in range(_share(name, count, catalog)):
+            identity = f"gen/{VERSION}/{name}/{seed}/{index}"
+            yield from (identity, f"{identity}:encode", f"{identity}:skewed")
+
+
 def _share(name: str, count: int, catalog: Catalog) -> int:
     """How many of `count` cases are made under a name."""
     wire = catalog.types.wire(name) if name.startswith("MESSAGE<") else None
@@ -100,6 +108,11 @@ def _share(name: str, count: int, catalog: Catalog) -> int:
 
 _NUMBER = "([0-9]{1,18})"
 _ID = re.compile(rf"gen/{_NUMBER}/([A-Z0-9_<>]+|MESSAGE<\w+,[0-9]+>)/{_NUMBER}/{_NUMBER}(:encode|:skewed)?\Z")
+
+
+def is_generated_id(text: str) -> bool:
+    """Whether it is the whole id of a generated case, of whatever version."""
+    return _ID.match(text) is not None
 
 
 def case_of(identity: str, catalog: Catalog) -> list[Case]:

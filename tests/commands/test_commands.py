@@ -38,7 +38,7 @@ WRONG_USAGE = {
     "module without a name": (["run", "module:"], "module:"),
     "unknown program": (["run", "command:no-such-program --x"], "no-such-program"),
     "unbalanced quotes": (["run", "command:sh -c 'x"], "quotation"),
-    "selection without a case": (["run", "reference", "--select", "no/such-case"], "matches no case"),
+    "selection without a case": (["run", "reference", "--select", "no/such-case"], "no case matches"),
     "unknown type of a case": (["run", "reference", "--case", "VARIANT:00"], "VARIANT"),
     "case without a type": (["run", "reference", "--case", "00"], "TYPE:HEX"),
     "case that is no hex": (["run", "reference", "--case", "VARINT:0g"], "hex digits"),
