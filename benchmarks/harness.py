@@ -23,7 +23,7 @@ from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, TargetRun
 from conformance.targets import protocol
-from conformance.targets.process import Launch
+from conformance.targets.launch import Launch
 from conformance.targets.target import TargetSpec
 
 TRIVIAL = """

@@ -84,7 +84,7 @@ from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets import session
-from conformance.targets.process import Launch
+from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance, CannotStart
 from conformance.targets.target import TargetSpec
 

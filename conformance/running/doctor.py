@@ -11,8 +11,8 @@ from conformance.codec.observation import unknown_fields
 from conformance.codec.primitives import ARRAYS
 from conformance.judging.judge import judge
 from conformance.targets import protocol, reference
+from conformance.targets.launch import Launch
 from conformance.targets.probes import probe_case
-from conformance.targets.process import Launch
 from conformance.targets.protocol import OPS, Description
 from conformance.targets.session import Allowance, CannotStart, Session
 

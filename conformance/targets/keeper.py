@@ -22,6 +22,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 CAN_ADOPT = sys.platform == "linux"
 """Whether every descendant stays a descendant."""
@@ -37,17 +38,29 @@ _ROUNDS = 20
 _TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _PASSED_OVER = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE, signal.SIGTSTP)
 """Signals with which a target could disturb its keeper."""
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that Python ignores from its start."""
+CHANGED = (signal.SIGCHLD, *_TOLD, *_PASSED_OVER, *_IGNORED)
+"""Signals that a keeper handles in another way than a program of its interpreter does."""
 
 
 def main(report: int, suite: int, command: list[str]) -> None:
-    """Start the command, wait for its end, for a signal or for the end of the suite, and leave nothing."""
+    """Keep a command."""
+    keep(report, suite, lambda: os.execvp(command[0], command))  # noqa: S606 - running targets is what we do
+
+
+def keep(report: int, suite: int, become: Callable[[], None], closed: tuple[int, ...] = ()) -> None:
+    """Start a target, wait for its end, for a signal or for the end of the suite, and leave nothing.
+
+    `become` turns a new process into the target; `closed` are descriptors that are the target's alone.
+    """
     os.set_inheritable(report, False)  # noqa: FBT003 - it takes no keyword
     woken = _handle_signals()
     if CAN_ADOPT:
         _prctl(_SET_CHILD_SUBREAPER, 1)
     group = make_group(os.getpid())
     keeper = _Keeper(group)
-    problem = keeper.start(command)
+    problem = keeper.start(become, closed)
     _tell(report, f"failed {problem}" if problem else "started")
     if not problem:
         _hurry()
@@ -66,14 +79,15 @@ class _Keeper:
         self.status: int | None = None
         """The status of the first process; None while it runs."""
 
-    def start(self, command: list[str]) -> int:
+    def start(self, become: Callable[[], None], closed: tuple[int, ...]) -> int:
         """Start the first process in a session of its own; the error number where it cannot be run, else 0."""
         failed, failing = os.pipe()
         keeper = os.getpid()
         self._main = os.fork()
         if self._main == 0:
-            _become(command, keeper, self._group, failing)
-        os.close(failing)
+            _begin(become, keeper, self._group, failing)
+        for descriptor in (failing, *closed):
+            os.close(descriptor)
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
@@ -116,19 +130,19 @@ class _Keeper:
             end_below(os.getpid(), seconds=0.1)
 
 
-def _become(command: list[str], keeper: int, group: str | None, failing: int) -> None:
+def _begin(become: Callable[[], None], keeper: int, group: str | None, failing: int) -> None:
     """Turn this new process into the target; it dies with its keeper."""
     try:
         os.setsid()
         if CAN_ADOPT:
             _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+        for ignored in _IGNORED:
             signal.signal(ignored, signal.SIG_DFL)
         if group is not None:
             with contextlib.suppress(OSError):
                 _write(f"{group}/cgroup.procs", "0")
         if os.getppid() == keeper:
-            os.execvp(command[0], command)  # noqa: S606 - running targets is what we do
+            become()
     except OSError as error:
         os.write(failing, str(error.errno).encode())
     finally:

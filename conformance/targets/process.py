@@ -9,27 +9,27 @@ import atexit
 import contextlib
 import errno
 import os
+import select
 import selectors
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
 
 import psutil
 
 from conformance.targets import keeper
+from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start
 from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
 _FAMILY = 0.1
 """Seconds between two looks for its children."""
-_TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
 _ERRORS_KEPT = 1 << 16
 """Bytes of standard error, the last ones."""
 _ADVICE = ("note: ", "stack backtrace:")
@@ -43,27 +43,26 @@ _ENDING = 60
 """Seconds its keeper has to end all its processes, be they thousands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How a target is started."""
+_STARTING = 60_000
+"""Milliseconds a keeper has to start a target."""
 
-    name: str
-    command: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: str | None = None
+Begin = Callable[[str, int], Kept]
 
 
 class TargetProcess:
     """A running target: lines go in and lines come out. After `close`, which is always due, nothing of it is left."""
 
-    def __init__(self, launch: Launch, memory: int) -> None:
-        """Start it; `memory` is the most resident memory of the whole family in bytes. Raises OSError."""
+    def __init__(self, launch: Launch, memory: int, begin: Begin | None = None) -> None:
+        """Start it; `memory` is the most resident memory of the whole family in bytes. Raises OSError.
+
+        `begin` starts its keeper, given the token and the pipe to report on; without it, the command is started.
+        """
         self._token = uuid.uuid4().hex
         self._memory_limit = memory
         self._over = 0
         self._told = b""
         self._family: list[psutil.Process] = []
-        self._keep(launch)
+        self._keep(begin or partial(start, launch))
         _running.add(self)
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr  # noqa: PT018 - for the type checker
         self._in, self._out, self._err = (
@@ -88,22 +87,11 @@ class TargetProcess:
             self.close()
             raise
 
-    def _keep(self, launch: Launch) -> None:
+    def _keep(self, begin: Begin) -> None:
         """Start the keeper, which starts the target. Raises OSError."""
         self._report, reporting = os.pipe()
-        kept = (sys.executable, "-I", "-S", keeper.__file__, str(reporting), str(os.getpid()), *launch.command)
         try:
-            self._popen = subprocess.Popen(  # noqa: S603 - running targets is what we do
-                kept,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                cwd=launch.cwd,
-                env={**os.environ, **launch.env, _TOKEN: self._token},
-                start_new_session=True,
-                pass_fds=(reporting,),
-            )
+            self._popen = begin(self._token, reporting)
         except BaseException:
             os.close(self._report)
             raise
@@ -112,8 +100,10 @@ class TargetProcess:
 
     def _await_start(self) -> None:
         """Wait until the target runs. Raises OSError where it cannot."""
+        told = select.poll()
+        told.register(self._report)
         while b"\n" not in self._told:
-            chunk = os.read(self._report, 4096)
+            chunk = os.read(self._report, 4096) if told.poll(_STARTING) else b""
             if not chunk:
                 raise OSError(errno.ECHILD, "its keeper did not start")
             self._told += chunk
@@ -212,7 +202,7 @@ class TargetProcess:
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
-        return Gone(f"{_end_in_words(self._status())}{self._last_words()}")
+        return Gone(f"{end_in_words(self._status())}{self._last_words()}")
 
     def _last_words(self) -> str:
         """The last line of standard error that says something: frames of a stack and advice to its reader do not."""
@@ -320,17 +310,8 @@ class TargetProcess:
         """
         for process in (*self._family, *psutil.process_iter()):
             with contextlib.suppress(psutil.Error, OSError):
-                if process in self._family or process.environ().get(_TOKEN) == self._token:
+                if process in self._family or process.environ().get(TOKEN) == self._token:
                     process.kill()
-
-
-def _end_in_words(status: int | None) -> str:
-    if status is None:
-        return "ended the process that keeps it"
-    if status >= 0:
-        return f"exited with status {status}"
-    names = {number.value: number.name for number in signal.Signals}
-    return f"died of {names.get(-status, f'signal {-status}')}"
 
 
 def _descendants(root: psutil.Process) -> list[psutil.Process]:

@@ -9,8 +9,9 @@ from contextlib import suppress
 
 from conformance.cases.model import Accepted, Case, Outcome
 from conformance.targets import protocol
-from conformance.targets.process import Launch
+from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance, Session
+from conformance.targets.warm import WarmStart
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
@@ -27,7 +28,8 @@ class ProcessTarget:
     def __init__(self, launch: Launch, allowance: Allowance, jobs: int) -> None:
         """Nothing is started yet; `jobs` is the most processes at once."""
         self._launch, self._allowance, self._jobs = launch, allowance, jobs
-        self._first = Session(launch, allowance)
+        self._warm = WarmStart(launch, allowance.startup)
+        self._first = Session(launch, allowance, self._warm)
         self._sessions = [self._first]
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
@@ -51,7 +53,7 @@ class ProcessTarget:
         for number in range(len(shares)):
             todo.put(number)
         answers: list[_Answers] = [queue.SimpleQueue() for _ in shares]
-        self._sessions += [Session(self._launch, self._allowance) for _ in range(workers - 1)]
+        self._sessions += [Session(self._launch, self._allowance, self._warm) for _ in range(workers - 1)]
         for session in self._sessions:
             thread = threading.Thread(target=self._work, args=(session, todo, shares, answers), daemon=True)
             # In this order: an interrupt may come in between, and `close` must know of it.
@@ -112,6 +114,7 @@ class ProcessTarget:
             self._taken.notify_all()
         for session in self._sessions if self._threads else ():
             session.abort()
+        self._warm.close()
         for thread in self._threads:
             with suppress(RuntimeError):  # an interrupt kept it from starting
                 thread.join()

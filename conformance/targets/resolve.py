@@ -20,7 +20,7 @@ from platformdirs import user_cache_path
 from conformance import __version__
 from conformance.cases.yaml_files import load
 from conformance.errors import FileError, UserError
-from conformance.targets.process import Launch
+from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 
@@ -82,7 +82,7 @@ class Adapter:
     def launch(self, python: str) -> Launch:
         """How it is started."""
         if self.module:
-            return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env)
+            return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
         command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
         return Launch(self.name, command, self.env)
 
@@ -194,7 +194,7 @@ def resolve(target: str, python: str | None = None) -> Launch:
             raise UnknownTarget(f"{target}: there is no file {rest}")
         if not rest:
             raise UnknownTarget(f"{target}: name a module, module:dotted.name or module:./file.py")
-        return Launch(target, (interpreter, str(SHIM), rest))
+        return Launch(target, (interpreter, str(SHIM), rest), forks=True)
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(

@@ -12,14 +12,17 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import TargetError
 from conformance.targets import protocol
-from conformance.targets.process import Launch, TargetProcess
+from conformance.targets.launch import Launch
+from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import Breakdown, Description, Flood, Gone, ProtocolError, Silent
+from conformance.targets.warm import CannotFork, WarmStart
 
 WINDOW = 64
 """Requests in flight at most."""
@@ -56,6 +59,8 @@ class Session:
 
     launch: Launch
     allowance: Allowance = field(default_factory=Allowance)
+    warm: WarmStart | None = None
+    """What starts it again once it has been started as a program; None: it is started as a program each time."""
     _process: TargetProcess | None = None
     _description: Description | None = None
     _number: int = 0
@@ -127,27 +132,41 @@ class Session:
             if self._aborted:
                 raise CannotStart(f"{self.launch.name}: stopped")
             try:
-                self._process = TargetProcess(self.launch, self.allowance.memory)
+                self._process = self._begun()
             except OSError as error:
                 raise CannotStart(f"{self.launch.name}: {self.launch.command[0]}: {error.strerror}") from None
             if self._aborted:
                 # Between the look above and now: `abort` may not have seen this process.
                 self._process.kill()
-            try:
-                self._description = protocol.description(self._exchange({"op": "describe", "protocol": 1}))
-            except ProtocolError as error:
-                self._end()
-                raise CannotStart(f"{self.launch.name} was not described: {error}") from None
-            except Gone as gone:
-                problem = gone.detail
-            except Silent:
-                problem = f"no answer to describe within {self.allowance.startup:g} s"
-            except Flood as flood:
-                problem = f"describe: {flood}"
-            else:
+            problem = self._introduce()
+            if not problem:
                 return
             self._end()
+            if self.warm is not None:
+                self.warm.decline()
         raise CannotStart(f"{self.launch.name} could not be started in {_STARTS} attempts: {problem}")
+
+    def _introduce(self) -> str:
+        """Let it describe itself: what kept it from that, else nothing. Raises CannotStart."""
+        try:
+            self._description = protocol.description(self._exchange({"op": "describe", "protocol": 1}))
+        except ProtocolError as error:
+            self._end()
+            raise CannotStart(f"{self.launch.name} was not described: {error}") from None
+        except Gone as gone:
+            return gone.detail
+        except Silent:
+            return f"no answer to describe within {self.allowance.startup:g} s"
+        except Flood as flood:
+            return f"describe: {flood}"
+        return ""
+
+    def _begun(self) -> TargetProcess:
+        """A new process. Raises OSError."""
+        if self.warm is not None and self._description is not None:
+            with suppress(CannotFork):
+                return self.warm.process(self.allowance.memory)
+        return TargetProcess(self.launch, self.allowance.memory)
 
     def _exchange(self, request: dict[str, object]) -> dict[str, object]:
         assert self._process is not None

@@ -1,6 +1,8 @@
 """Speaks the target protocol for a Python module, in the module's own interpreter (3.8 or newer, no packages).
 
-Run as a script: `python shim.py dotted.name` or `python shim.py ./file.py`.
+Run as a script: `python shim.py dotted.name` or `python shim.py ./file.py`. With a socket's descriptor after that, it
+loads the module and answers nothing itself: each message on the socket brings the pipes of a new process, which is
+forked and begins where a program that was started anew is after loading the module.
 """
 
 import importlib
@@ -188,22 +190,130 @@ def write_all(descriptor, data):
         view = view[os.write(descriptor, view) :]
 
 
-def main(name):
-    """Load the module and answer until the input ends."""
+def serve(module, out):
+    """Answer until the input ends."""
+    for line in lines(0):
+        result = answer(module, parsed(line))
+        write_all(out, json.dumps(result, separators=(",", ":")).encode() + b"\n")
+
+
+def main(name, control=None):
+    """Load the module, and answer until the input ends; or, with a socket, let others that are forked do so."""
+    del sys.argv[2:]  # the module sees the same, however it is started
     out = os.dup(1)
     os.dup2(2, 1)  # what the target or its libraries print goes to standard error
     sys.stdout = sys.stderr
     install_stub()
+    before = descriptors()
     try:
         module = load(name)
     except BaseException as error:
         sys.stderr.write("cannot import %s: %s: %s\n" % (name, type(error).__name__, error))
         return 3
-    for line in lines(0):
-        result = answer(module, parsed(line))
-        write_all(out, json.dumps(result, separators=(",", ":")).encode() + b"\n")
+    if control is None:
+        serve(module, out)
+    elif is_alone(before):
+        fork_on_request(module, out, int(control))
     return 0
 
 
+# --- forking ------------------------------------------------------------------------------------------
+
+
+def descriptors():
+    """The descriptors that are open; none where the system does not list them."""
+    opened = set()
+    for name in os.listdir("/proc/self/fd") if sys.platform == "linux" else ():
+        try:
+            os.fstat(int(name))
+        except OSError:
+            continue  # that of the list itself
+        opened.add(int(name))
+    return opened
+
+
+def is_alone(before):
+    """Whether a fork is what a program started anew would be: nothing runs or is open that both would share."""
+    if sys.platform != "linux" or sys.version_info < (3, 9) or descriptors() != before:
+        return False
+    threads = os.listdir("/proc/self/task")
+    with open("/proc/self/task/%s/children" % threads[0]) as children, open("/proc/self/maps") as maps:
+        shares = any(line.split()[1][1::2] == "ws" for line in maps)
+        return len(threads) == 1 and not children.read() and not shares
+
+
+def fork_on_request(module, out, control):
+    """For each message on a socket, fork a keeper with a target on the pipes that came; write the keeper's id."""
+    import signal
+    import socket
+
+    spec = importlib.util.spec_from_file_location("keeper", os.path.join(os.path.dirname(__file__), "keeper.py"))
+    keeper = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(keeper)
+    handlers = {number: signal.getsignal(number) for number in keeper.CHANGED}
+    awake = signal.set_wakeup_fd(-1)
+    if awake != -1 or None in handlers.values():
+        return  # what the module has set cannot be set again
+    channel, parent = socket.socket(fileno=control), os.getpid()
+    write_all(out, b"ready\n")
+    while True:
+        message, pipes, _, _ = socket.recv_fds(channel, 1, 4)
+        if not message:
+            return
+        reap()
+        child = os.fork()
+        if child == 0:
+            channel.close()
+            keep(keeper, parent, pipes, out, lambda: begin(module, out, pipes, handlers))
+        for descriptor in pipes:
+            os.close(descriptor)
+        write_all(out, b"%d\n" % child)
+
+
+def reap():
+    """Take the status of the keepers that have ended; the suite holds on to them by other means than their ids."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def keep(keeper, parent, pipes, out, become):
+    """Be the keeper of a target; never returns."""
+    try:
+        os.setsid()
+        keeper.keep(pipes[3], parent, become, (*pipes[:3], out))
+    finally:
+        os._exit(1)
+
+
+def begin(module, out, pipes, handlers):
+    """Be the target on its pipes, with nothing of its keeper; never returns."""
+    import signal
+    import traceback
+
+    status = 1
+    try:
+        for descriptor, place in zip(pipes, (0, out, 2)):
+            os.dup2(descriptor, place, inheritable=place != out)
+        os.dup2(2, 1)
+        for descriptor in descriptors() - {0, 1, 2, out}:
+            os.close(descriptor)
+        signal.set_wakeup_fd(-1)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        serve(module, out)
+        status = 0
+    except BaseException as error:
+        traceback.print_exc()
+        if isinstance(error, KeyboardInterrupt):  # Python ends as the signal would have ended it
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.cases.model import Case, Outcome
-from conformance.targets.process import Launch
+from conformance.targets.launch import Launch
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.protocol import Description
 from conformance.targets.reference import ReferenceTarget

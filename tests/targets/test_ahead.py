@@ -4,7 +4,7 @@ import queue
 import threading
 
 from conformance.cases.model import Accepted
-from conformance.targets.process import Launch
+from conformance.targets.launch import Launch
 from conformance.targets.processes import _AHEAD, ProcessTarget
 from conformance.targets.session import Allowance
 

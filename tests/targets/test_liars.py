@@ -16,8 +16,8 @@ from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.targets import lies
+from conformance.targets.launch import Launch
 from conformance.targets.liars import LIARS, LOGS, Catch, Liar
-from conformance.targets.process import Launch
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 

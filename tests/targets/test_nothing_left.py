@@ -15,7 +15,8 @@ import pytest
 
 from conformance.cases.model import Broke
 from conformance.targets import keeper, protocol
-from conformance.targets.process import Launch, TargetProcess
+from conformance.targets.launch import Launch
+from conformance.targets.process import TargetProcess
 from conformance.targets.session import Allowance, Session
 
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})

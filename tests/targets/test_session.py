@@ -13,7 +13,8 @@ import pytest
 
 from conformance.cases.model import Accepted, Broke, Refused, Unsupported
 from conformance.targets import protocol
-from conformance.targets.process import Launch, TargetProcess
+from conformance.targets.launch import Launch
+from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import ProtocolError, Silent
 from conformance.targets.session import _PATIENCE as PATIENCE
 from conformance.targets.session import _PATIENCE_WITH_THE_MUTE, WINDOW, Allowance, CannotStart, Session
@@ -377,7 +378,7 @@ def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces
     command = python_target(LOGS + "    time.sleep(3600)\n")
     program = f"""
 import os
-from conformance.targets.process import Launch
+from conformance.targets.launch import Launch
 from conformance.targets.session import Session
 session = Session(Launch("t", {command!r}))
 session.describe()

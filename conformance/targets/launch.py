@@ -1,0 +1,130 @@
+"""How a target is started by its keeper, and what is known of a keeper that runs."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Protocol
+
+from conformance.targets import keeper
+
+TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a target is started."""
+
+    name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    forks: bool = False
+    """Whether the command takes a socket's descriptor as one more argument, to fork targets from (shim.py)."""
+
+
+class Kept(Protocol):
+    """The keeper of a target that was started, with the target's pipes: as much of `subprocess.Popen` as we use."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        ...
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """What the target reads."""
+        ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """What the target writes."""
+        ...
+
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        """What the target complains of."""
+        ...
+
+    def poll(self) -> int | None:
+        """None while it runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises subprocess.TimeoutExpired."""
+        ...
+
+    def send_signal(self, sig: int) -> None:
+        """Signal it. Raises ProcessLookupError."""
+        ...
+
+    def kill(self) -> None:
+        """Kill it."""
+        ...
+
+
+def start(launch: Launch, token: str, report: int, passed: tuple[int, ...] = ()) -> Kept:
+    """Start a keeper, which starts the target, which is passed some descriptors. Raises OSError."""
+    command = (sys.executable, "-I", "-S", keeper.__file__, str(report), str(os.getpid()), *launch.command)
+    return subprocess.Popen(  # noqa: S603 - running targets is what we do
+        (*command, *map(str, passed)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        cwd=launch.cwd,
+        env={**os.environ, **launch.env, TOKEN: token},
+        start_new_session=True,
+        pass_fds=(report, *passed),
+    )
+
+
+class Forked:
+    """A keeper that another process has forked."""
+
+    def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        """Raises OSError where the system has no descriptors for processes."""
+        self.pid, self.stdin, self.stdout, self.stderr = pid, stdin, stdout, stderr
+        self._descriptor = os.pidfd_open(pid)
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def poll(self) -> int | None:
+        """None while it runs; its status is not known to us."""
+        return self._look(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises subprocess.TimeoutExpired."""
+        if self._look(timeout) is None:
+            raise subprocess.TimeoutExpired("a forked keeper", timeout or 0)
+        return 0
+
+    def _look(self, seconds: float | None) -> int | None:
+        end = select.poll()
+        end.register(self._descriptor, select.POLLIN)
+        return 0 if end.poll(None if seconds is None else seconds * 1000) else None
+
+    def send_signal(self, sig: int) -> None:
+        """Signal it. Raises ProcessLookupError."""
+        signal.pidfd_send_signal(self._descriptor, sig)
+
+    def kill(self) -> None:
+        """Kill it."""
+        with suppress(ProcessLookupError):
+            self.send_signal(signal.SIGKILL)
+
+
+def end_in_words(status: int | None) -> str:
+    """How a target ended, by the status that its keeper told; None where it told none."""
+    if status is None:
+        return "ended the process that keeps it"
+    if status >= 0:
+        return f"exited with status {status}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"died of {names.get(-status, f'signal {-status}')}"

@@ -1,0 +1,99 @@
+"""Processes of a target forked from one that has it loaded: a target that dies often is not loaded each time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from contextlib import ExitStack
+from functools import partial
+
+from conformance.errors import TargetError
+from conformance.targets.launch import Forked, Launch, start
+from conformance.targets.process import TargetProcess
+from conformance.targets.protocol import Breakdown
+
+_UNLIMITED = 1 << 62
+"""Memory of the parent: its family is that of all processes forked, each of which is watched by itself."""
+
+
+class CannotFork(TargetError):
+    """The target is not to be forked; it can be started as a program."""
+
+
+class WarmStart:
+    """Starts processes of one target by forking a parent, which is started when the first is asked for."""
+
+    def __init__(self, launch: Launch, startup: float) -> None:
+        """`startup` is the seconds that the parent has to load the target."""
+        self._launch, self._startup = launch, startup
+        self._alone = threading.Lock()
+        self._parent: TargetProcess | None = None
+        self._channel: socket.socket | None = None
+        self._declined = not launch.forks
+
+    def process(self, memory: int) -> TargetProcess:
+        """A process of the target that is as one started anew. Raises OSError or CannotFork."""
+        return TargetProcess(self._launch, memory, self._forked)
+
+    def decline(self) -> None:
+        """Fork no more."""
+        self._declined = True
+
+    def close(self) -> None:
+        """End the parent, from any thread; one that waits for it gets CannotFork."""
+        self._declined = True
+        parent = self._parent
+        if parent is not None:
+            parent.kill()
+        with self._alone:
+            self._end()
+
+    def _end(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        if self._parent is not None:
+            self._parent.close()
+        self._parent = self._channel = None
+
+    def _forked(self, _: str, report: int) -> Forked:
+        """The keeper of a further process. Raises CannotFork."""
+        with self._alone:
+            try:
+                if self._parent is None:
+                    self._load()
+                return self._fork(report)
+            except (OSError, ValueError, Breakdown) as error:
+                self._declined = True
+                self._end()
+                raise CannotFork(str(error)) from None
+
+    def _load(self) -> None:
+        """Start the parent. Raises CannotFork, OSError or Breakdown."""
+        if self._declined:
+            raise CannotFork(self._launch.name)
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            begin = partial(start, self._launch, passed=(theirs.fileno(),))
+            self._parent = TargetProcess(self._launch, _UNLIMITED, begin)
+        if self._declined:  # `close` may not have seen this process
+            self._parent.kill()
+        self._parent.line(time.monotonic() + self._startup)
+
+    def _fork(self, report: int) -> Forked:
+        """Hand the parent the ends of a new target's pipes. Raises OSError, ValueError or Breakdown."""
+        assert self._parent is not None
+        assert self._channel is not None
+        with ExitStack() as theirs, ExitStack() as ours:
+            given, kept = [], []
+            for is_input in (True, False, False):
+                reading, writing = (
+                    os.fdopen(end, how, buffering=0) for end, how in zip(os.pipe(), ("rb", "wb"), strict=True)
+                )
+                given.append(theirs.enter_context(reading if is_input else writing))
+                kept.append(ours.enter_context(writing if is_input else reading))
+            socket.send_fds(self._channel, [b"\n"], [*(pipe.fileno() for pipe in given), report])
+            keeper = Forked(int(self._parent.line(time.monotonic() + self._startup)), *kept)
+            ours.pop_all()
+            return keeper

@@ -1,0 +1,146 @@
+"""A module target that dies often is loaded once more and then forked; nobody can tell that from a program."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from conformance.cases.model import Accepted, Broke
+from conformance.targets import protocol
+from conformance.targets.processes import ProcessTarget
+from conformance.targets.resolve import resolve
+from conformance.targets.session import Allowance, Session
+from conformance.targets.warm import WarmStart
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
+
+MODULE = """
+import os, signal, sys, threading, time
+HERE = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(HERE, "loaded"), "a") as file:
+    file.write("x")
+ASKED = []
+
+def describe():
+    return {"name": "m", "version": "1", "language": "python", "supports": {"decode": ["INT8"]}}
+
+def decode(type, data, **parameters):
+    ASKED.append(data[0])
+    if data[0] % 2:
+        DEED
+    return ASKED[:], 1
+"""
+
+
+@pytest.fixture
+def launch(tmp_path, traces):
+    """How a module is started that does a deed at every odd byte, and more when it is loaded."""
+
+    def write(deed, more=""):
+        (tmp_path / "target.py").write_text(MODULE.replace("DEED", deed) + more)
+        spec = resolve(f"module:{tmp_path / 'target.py'}")
+        return type(spec)(spec.name, spec.command, traces.env, forks=spec.forks)
+
+    return write
+
+
+def loaded(tmp_path):
+    """How often the module was loaded."""
+    return len((tmp_path / "loaded").read_text())
+
+
+def questions(*numbers):
+    return [protocol.body({"op": "decode", "type": "INT8", "hex": f"{number:02x}"}) for number in numbers]
+
+
+def outcomes(launch, *numbers, warm=True, **allowed):
+    """What comes of the questions, asked one after the other."""
+    allowance = Allowance(**{"timeout": 20, **allowed})
+    start = WarmStart(launch, 20) if warm else None
+    try:
+        with Session(launch, allowance, start) as session:
+            return [outcome for each in questions(*numbers) for outcome in session.ask([each])]
+    finally:
+        if start is not None:
+            start.close()
+
+
+def test_however_often_it_dies_it_is_loaded_twice_and_each_process_begins_anew(launch, tmp_path):
+    found = outcomes(launch("os._exit(5)"), 0, 1, 2, 3, 4, 5, 6)
+    assert found[1::2] == [Broke("crash", "exited with status 5")] * 3
+    assert found[::2] == [Accepted({"value": [number], "consumed": 1}) for number in (0, 2, 4, 6)]
+    assert loaded(tmp_path) == 2
+
+
+def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
+    target = ProcessTarget(launch("os._exit(5)"), Allowance(timeout=20), 2)
+    try:
+        target.describe()
+        sessions = [target._first, *(Session(target._launch, Allowance(), target._warm) for _ in range(2))]
+        for session in sessions:
+            for each in questions(1, 3):
+                assert list(session.ask([each])) == [Broke("crash", "exited with status 5")]
+            assert list(session.ask(questions(2))) == [Accepted({"value": [2], "consumed": 1})]
+        for session in sessions[1:]:
+            session.finish()
+    finally:
+        target.close()
+    assert loaded(tmp_path) == len(sessions) + 1
+
+
+DEEDS = {
+    "it exits": "os._exit(5)",
+    "it exits and says why": "sys.stderr.write('no table\\n'); sys.stderr.flush(); os._exit(5)",
+    "it dies of a signal": "os.kill(os.getpid(), signal.SIGSEGV)",
+    "it aborts": "os.abort()",
+    "it ends itself kindly": "os.kill(os.getpid(), signal.SIGTERM)",
+    "it closes its output": "os.closerange(3, 50); os.close(1); time.sleep(3600)",
+    "it falls silent": "time.sleep(3600)",
+    "it prints": "print('x' * 100_000); os.write(1, b'{}')",
+    "it raises": "raise SystemExit(3)",
+    "it leaves a child": "os.fork() or time.sleep(3600); os._exit(4)",
+    "it leaves a child in a session of its own": "os.fork() or (os.setsid(), time.sleep(3600)); os._exit(4)",
+    "it interrupts itself": "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",
+    "it kills its keeper": "os.kill(os.getppid(), signal.SIGKILL); time.sleep(3600)",
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS)
+def test_what_becomes_of_a_forked_process_is_what_becomes_of_a_program(deed, launch, tmp_path):
+    numbers = (0, 1, 2, 3, 4)
+    program = outcomes(launch(deed), *numbers, warm=False, timeout=1)
+    assert outcomes(launch(deed), *numbers, timeout=1) == program
+    assert loaded(tmp_path) >= 2
+
+
+def test_a_forked_process_is_held_to_its_memory(launch):
+    deed = "os.environ.get('X'); hoard = [b'x' * (8 << 20) for _ in range(60) if not time.sleep(0.02)]"
+    found = outcomes(launch(deed), 1, 3, 2, memory=200 << 20)
+    assert [outcome.how for outcome in found[:2]] == ["memory", "memory"]
+    assert found[2] == Accepted({"value": [2], "consumed": 1})
+
+
+STATE = {
+    "a thread": "threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\n",
+    "an open file": "FILE = open(__file__)\n",
+    "a child": "import subprocess\nCHILD = subprocess.Popen(['sleep', '60'])\n",
+    "shared memory": "import mmap\nSHARED = mmap.mmap(-1, 4096)\n",
+}
+
+
+@pytest.mark.parametrize("more", STATE.values(), ids=STATE)
+def test_a_module_that_holds_what_processes_would_share_is_not_forked(more, launch, tmp_path):
+    found = outcomes(launch("os._exit(5)", more), 1, 3, 5)
+    assert found == [Broke("crash", "exited with status 5")] * 3
+    # As a program twice for each question, and once to find out that it cannot be forked.
+    assert loaded(tmp_path) == 2 * 3 + 1
+
+
+def test_a_parent_that_is_killed_costs_no_answer(launch, tmp_path):
+    keepers_parent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
+    deed = f"loads = len(open(HERE + '/loaded').read()); loads == 2 and os.kill({keepers_parent}, 9); os._exit(5)"
+    found = outcomes(launch(deed), 0, 1, 2, 3, 4)
+    assert [type(outcome) for outcome in found] == [Accepted, Broke, Accepted, Broke, Accepted]
+    # As a program, as the parent, and from then on as a program.
+    assert loaded(tmp_path) == 2 + 3
