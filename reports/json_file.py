@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Literal, cast
 
 import msgspec
+from msgspec import UNSET
 
 from conformance import __version__
 from conformance.cases.model import Kind
 from conformance.judging.causes import Cause
+from conformance.reports import json_schema as shape
 from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
@@ -18,15 +21,15 @@ from conformance.running.results import Result, Shrunk, Tally, TargetRun
 
 
 def render(report: Report) -> Iterator[str]:
-    """The text of the file, a cause or result a line."""
+    """The text of the file, a cause or result a line: each is made when it is written."""
     runs = report.runs
-    suite = {"name": "kafka-conformance", "version": __version__, "seed": report.seed}
-    lists: dict[str, Iterator[dict[str, object]]] = {
+    lists: dict[str, Iterator[msgspec.Struct]] = {
         "targets": map(_target, runs),
         "causes": (_cause(group, group.cause) for run in runs for group in grouped(run) if group.cause),
-        "results": (_result(result) for run in runs for result in run.results),
+        "results": (_result(result) for run in runs for result in run.results if _has_row(result)),
         "shrunk": (_shrunk(shrunk) for run in runs for shrunk in run.shrunk),
     }
+    suite = shape.Suite(name="kafka-conformance", version=__version__, seed=report.seed)
     yield f'{{"suite": {_json(suite)}'
     yield f',\n"summary": {_json({run.name: summary(run.numbers) for run in runs})}'
     for name, rows in lists.items():
@@ -44,17 +47,18 @@ def _json(value: object) -> str:
 _LONGEST_DESCRIPTION = 1 << 16
 
 
-def _target(run: TargetRun) -> dict[str, object]:
+def _target(run: TargetRun) -> shape.Target:
     described = run.description.raw if run.description else None
-    return {
-        "target": run.name,
-        "describe": shortened(described, _LONGEST_DESCRIPTION),
-        "status": _status(run),
-        "problem": run.problem,
-    }
+    return shape.Target(
+        target=run.name,
+        describe=cast("shape.Shown | None", shortened(described, _LONGEST_DESCRIPTION)),
+        status=_status(run),
+        problem=run.problem,
+        skipped=dict(run.numbers.skipped),
+    )
 
 
-def _status(run: TargetRun) -> str:
+def _status(run: TargetRun) -> Literal["judged", "answered nothing", "not judged", "stopped early", "not started"]:
     """How far a target came."""
     if run.description is None:
         return "not started"
@@ -73,60 +77,74 @@ def summary(numbers: Tally) -> dict[str, int]:
     return {**{str(kind): counts[kind] for kind in Kind}, "disputed": numbers.disputed.total()}
 
 
-def _cause(group: FailureGroup, cause: Cause) -> dict[str, object]:
+def _cause(group: FailureGroup, cause: Cause) -> shape.Cause:
     """A cause, with all it explains."""
-    return {
-        "target": group.target,
-        "cause": cause.text,
-        "section": str(group.section),
-        "level": group.level,
-        "requirements": list(group.requirements),
-        "vectors": group.vectors,
-        "generated": group.generated,
-        "example": next((example.result.case.id for example in group.examples), None),
-        "cases": [result.case.id for result in group.members],
-    }
+    return shape.Cause(
+        target=group.target,
+        cause=cause.text,
+        section=cast("Literal['failures', 'disputed', 'known']", str(group.section)),
+        level=cast("shape.Level", group.level),
+        requirements=list(group.requirements),
+        vectors=group.vectors,
+        generated=group.generated,
+        example=next((example.result.case.id for example in group.examples), None),
+        cases=[result.case.id for result in group.members],
+    )
 
 
-def _shrunk(shrunk: Shrunk) -> dict[str, object]:
-    shown = _result(shrunk.result)
-    origin = {"of": shrunk.origin, "count": shrunk.count, "flaky": shrunk.flaky}
-    return {**shown, **origin, "reproduce": reproduce(shrunk.result.target, shrunk.result.case, shrunk.origin)}
+_ASKED = ("unsupported: ", "unobserved: ")
+"""What the reason begins with where a case was skipped for what the target answered."""
 
 
-def _result(result: Result) -> dict[str, object]:
+def _has_row(result: Result) -> bool:
+    """Whether it stands among the results. Generated cases that a target does not claim are only counted."""
+    verdict = result.verdict
+    is_put = verdict.kind is not Kind.SKIP or verdict.detail.startswith(_ASKED)
+    return is_put or not result.case.is_shrinkable
+
+
+def _result(result: Result) -> shape.Result:
+    """A result; one that passed or was skipped without what its id brings back."""
+    case, verdict = result.case, result.verdict
+    is_plain = verdict.kind in (Kind.PASS, Kind.SKIP)
+    differs = case.disputed or result.disputed
+    row = shape.Result(
+        target=result.target,
+        id=case.id,
+        kind="generated" if case.is_shrinkable else "vector",
+        op=case.op,
+        type=case.type,
+        requirement=result.requirement,
+        level=cast("shape.Level", result.level),
+        basis=cast("shape.Basis | None", result.basis or None),
+        verdict=verdict.kind,
+        detail=verdict.detail or (UNSET if is_plain else ""),
+        upstream="differs" if differs else UNSET if is_plain else None,
+        also=list(result.also) or UNSET,
+    )
+    return row if is_plain else _in_full(row, result)
+
+
+def _in_full(row: shape.Result, result: Result) -> shape.Result:
+    """With what is told of a result that neither passed nor was skipped; length and digest of what is long."""
     case = result.case
-    shown: dict[str, object] = {
-        "target": result.target,
-        "id": case.id,
-        "kind": "generated" if case.is_shrinkable else "vector",
-        "op": case.op,
-        "type": case.type,
-        "requirement": result.requirement,
-        "level": result.level,
-        "basis": result.basis or None,
-        "upstream": "differs" if case.disputed or result.disputed else None,
-        "verdict": str(result.verdict.kind),
-        "known": result.known,
-        "flaky": result.verdict.flaky,
-        "detail": result.verdict.detail,
-        "reproduce": reproduce(result.target, case),
-    }
-    if result.verdict.kind not in (Kind.PASS, Kind.SKIP):
-        shown |= _in_full(result)
-    if result.failed:
-        shown["cause"] = result.cause.text
-    if result.also:
-        shown["also"] = list(result.also)
-    return shown
+    digits = None if case.data is None else shortened(case.data.hex(), 2 * MOST + 2)
+    return msgspec.structs.replace(
+        row,
+        known=result.known,
+        flaky=result.verdict.flaky,
+        reproduce=reproduce(result.target, case),
+        via=result.via or None,
+        hex=msgspec.convert(digits, str | shape.Digest | None),
+        expected={name: shortened(entry) for name, entry in expected_json(case).items()},
+        actual=actual_json(result),
+        cause=result.cause.text if result.failed else UNSET,
+    )
 
 
-def _in_full(result: Result) -> dict[str, object]:
-    """What is told of a result that neither passed nor was skipped; length and digest of what is long."""
-    case = result.case
-    return {
-        "via": result.via or None,
-        "hex": None if case.data is None else shortened(case.data.hex(), 2 * MOST + 2),
-        "expected": {name: shortened(entry) for name, entry in expected_json(case).items()},
-        "actual": actual_json(result),
+def _shrunk(shrunk: Shrunk) -> shape.Shrunk:
+    row = msgspec.structs.asdict(_result(shrunk.result)) | {
+        "flaky": shrunk.flaky,
+        "reproduce": reproduce(shrunk.result.target, shrunk.result.case, shrunk.origin),
     }
+    return shape.Shrunk(**row, of=shrunk.origin, count=shrunk.count)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from json_reports import broken_reports
 from traces import ROOT, Traces
 
 from conformance.cases.catalog import VECTORS, read_catalog, vector_files
@@ -84,6 +85,13 @@ def broker_logs(tmp_path_factory):
             subprocess.run(["java", "-Xmx512m", "-cp", jars, "WriteLogs", logs], check=True, timeout=180)
             (shared / "broker-done").touch()
     return logs
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_json_report_holds_to_the_schema(tmp_path_factory):
+    """Whatever a test wrote with `--json`, the schema that ships describes it."""
+    yield
+    assert broken_reports(tmp_path_factory.getbasetemp()) == []
 
 
 @pytest.fixture

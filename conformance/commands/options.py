@@ -56,6 +56,15 @@ def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
     return settings
 
 
+def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 - click's
+    """Print the JSON Schema of the report, and end."""
+    if is_asked:
+        from conformance.reports.json_schema import schema_text
+
+        click.echo(schema_text(), nl=False)
+        context.exit()
+
+
 def mebibytes(_: click.Context, __: click.Parameter, number: int) -> int:
     """Bytes, from an option in MiB."""
     return number << 20
@@ -115,6 +124,15 @@ strict = click.option("--strict", is_flag=True, help="Disputed failures count to
 quiet = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
 master = click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
 conf = click.option("--conf", multiple=True, metavar="KEY=VALUE", callback=_settings, help="A setting of Spark.")
+
+json_schema = click.option(
+    "--json-schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of the file that --json writes.",
+)
 
 
 def report_files(command: Callable[..., R]) -> Callable[..., R]:

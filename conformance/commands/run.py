@@ -105,6 +105,7 @@ class RunOptions:
 @shared.basis
 @shared.strict
 @shared.report_files
+@shared.json_schema
 @shared.quiet
 @click.option("--verbose", "-v", count=True, help="An example of every cause; twice: every failing case.")
 def command(**given: Any) -> ExitStatus:

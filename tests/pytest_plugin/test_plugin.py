@@ -152,8 +152,10 @@ def test_the_verdicts_are_those_of_run_and_each_process_of_pytest_starts_the_tar
         assert verdicts(outcomes) == vectors(results)
         for name in ("VARINT", "INT8"):
             counts = Counter(r["verdict"] for r in results if r["kind"] == "generated" and r["type"] == name)
-            told = outcomes[f"property/{name}"][1]["counts"]
-            assert told == ", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts))
+            told = outcomes[f"property/{name}"][1]["counts"].split(", ")
+            # The JSON report lists no generated case that the target does not claim.
+            told = [part for part in told if not part.startswith("skip ")]
+            assert told == [f"{kind} {counts[kind]}" for kind in sorted(counts)]
         states = {name: outcomes[name][0] for name in ("property/VARINT", "property/INT8", "test_own", "probe/claims")}
         assert states == {
             "property/VARINT": "failure",

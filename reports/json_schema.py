@@ -1,0 +1,115 @@
+"""The types of the JSON report. What is written, and the JSON Schema that it holds to, are both made from them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from conformance.cases.model import Kind, Op
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Level: TypeAlias = Literal["must", "should", "may", "informative"]
+Basis: TypeAlias = Literal["stated", "implied", "settled"]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Shown: TypeAlias = dict[str, Any]
+"""Values in notation (docs/adapters.md#how-values-are-written), by name; Digest in the place of what is long."""
+
+
+class _Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Digest(_Part):
+    """What stands for bytes that are too many to be shown."""
+
+    length: Count
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class Suite(_Part):
+    """What made the report."""
+
+    name: Literal["kafka-conformance"]
+    version: str
+    seed: Annotated[int, Meta(ge=0, description="Of the generated cases.")]
+
+
+class Target(_Part):
+    """A target, and how far it came."""
+
+    target: str
+    describe: Annotated[Shown | None, Meta(description="Its answer to describe; null where it did not start.")]
+    status: Literal["judged", "answered nothing", "not judged", "stopped early", "not started"]
+    problem: Annotated[str, Meta(description="Why it was not judged to the end; empty where it was.")]
+    skipped: Annotated[dict[str, Count], Meta(description="How many cases were skipped, by the reason.")]
+
+
+class Cause(_Part):
+    """Failures of one target that are one."""
+
+    target: str
+    cause: str
+    section: Literal["failures", "disputed", "known"]
+    level: Annotated[Level, Meta(description="The highest of its cases.")]
+    requirements: list[str]
+    vectors: Annotated[Count, Meta(description="How many of its cases are vectors.")]
+    generated: Annotated[Count, Meta(description="How many of its cases are generated.")]
+    example: Annotated[str | None, Meta(description="The id of the case that is shown.")]
+    cases: list[str]
+
+
+class Result(_Part, kw_only=True):
+    """What a target made of a case. Generated cases that a target does not claim have none: `skipped` counts them."""
+
+    target: str
+    id: str
+    kind: Literal["vector", "generated"]
+    op: Op
+    type: str
+    requirement: str
+    level: Level
+    basis: Basis | None
+    verdict: Kind
+    detail: str | UnsetType = UNSET
+    upstream: Annotated[
+        Literal["differs"] | UnsetType | None, Meta(description="Apache Kafka itself does not meet the requirement.")
+    ] = UNSET
+    known: bool | UnsetType = UNSET
+    flaky: bool | UnsetType = UNSET
+    reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET
+    via: Annotated[str | UnsetType | None, Meta(description="The call that was judged, and whose door it is.")] = UNSET
+    hex: str | Digest | UnsetType | None = UNSET
+    expected: Shown | UnsetType = UNSET
+    actual: Shown | UnsetType = UNSET
+    cause: Annotated[str | UnsetType, Meta(description="Only where it failed.")] = UNSET
+    also: Annotated[list[str] | UnsetType, Meta(description="Further requirements that it breaks.")] = UNSET
+
+
+class Shrunk(Result, kw_only=True):
+    """The smallest case that fails in the same way as several generated ones."""
+
+    of: Annotated[str, Meta(description="The id of the case that it came from.")]
+    count: Annotated[Count, Meta(description="How many generated cases it stands for.")]
+
+
+class File(_Part):
+    """A report of the conformance suite for the Apache Kafka wire format."""
+
+    suite: Suite
+    summary: Annotated[
+        dict[str, dict[str, Count]],
+        Meta(description="By target: how many results of each verdict, and of those how many are disputed."),
+    ]
+    targets: list[Target]
+    causes: list[Cause]
+    results: list[Result]
+    shrunk: list[Shrunk]
+
+
+def schema_text() -> str:
+    """The JSON Schema of the report."""
+    schema = {"$schema": DIALECT, "title": "kafka-conformance report", **msgspec.json.schema(File)}
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"

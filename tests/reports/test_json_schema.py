@@ -1,0 +1,100 @@
+"""The schema of the JSON report; tests/conftest.py holds every report that any test writes to it."""
+
+import json
+import subprocess
+import sys
+
+import jsonschema_rs
+import pytest
+from click.testing import CliRunner
+from json_reports import VALIDATOR, broken_reports
+
+from conformance.cli import main
+
+
+@pytest.fixture
+def report(tmp_path):
+    """A report with a result of every kind."""
+    path = tmp_path / "report"
+    (tmp_path / "wrong.py").write_text(WRONG)
+    arguments = ["run", f"module:{tmp_path}/wrong.py", "--select", "type:VARINT", "--select", "type:VARLONG"]
+    CliRunner().invoke(main, [*arguments, "--generated", "20", "--json", str(path)])
+    return path
+
+
+WRONG = """
+from conformance import Unsupported
+
+def describe():
+    return {"name": "wrong", "version": "1", "language": "python", "supports": {"decode": ["VARINT"]}}
+
+def decode(type, data, **_):
+    if len(data) == 1:
+        return {"value": (data[0] >> 1) ^ -(data[0] & 1), "consumed": 1}
+    if len(data) == 3:
+        raise Unsupported("three bytes")
+    raise KeyError(5) if len(data) == 2 else ValueError(6)
+
+REJECTIONS = [ValueError]
+"""
+
+
+def test_the_schema_that_a_command_prints_is_a_schema(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance", "run", "--json-schema"], cwd=tmp_path, capture_output=True, check=True
+    )
+    schema = json.loads(done.stdout)
+    jsonschema_rs.meta.validate(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert not done.stderr
+
+
+def test_a_report_holds_to_it_and_has_all_that_it_names(report):
+    shown = json.loads(report.read_text())
+    VALIDATOR.validate(shown)
+    assert {row["verdict"] for row in shown["results"]} >= {"pass", "fail", "crash", "skip"}
+    named = json.loads(CliRunner().invoke(main, ["run", "--json-schema"]).output)["$defs"]["Result"]["properties"]
+    assert set().union(*shown["results"], *shown["shrunk"]) == {*named, "of", "count"}
+
+
+SPOILT = {
+    "a key that no type names": lambda shown: shown["results"][0].update(extra=1),
+    "a verdict that does not exist": lambda shown: shown["results"][0].update(verdict="passed"),
+    "a result without a level": lambda shown: shown["results"][0].pop("level"),
+    "a number below zero": lambda shown: shown["causes"][0].update(vectors=-1),
+    "a summary that is missing": lambda shown: shown.pop("summary"),
+    "a status of its own": lambda shown: shown["targets"][0].update(status="good"),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_a_report_that_does_not_hold_to_it_is_found_wherever_a_test_wrote_it(spoil, report):
+    assert broken_reports(report.parent) == []
+    shown = json.loads(report.read_text())
+    spoil(shown)
+    # As it is written: the first line is what a report is known by.
+    begin = '{"suite": ' + json.dumps(shown.pop("suite"), separators=(",", ":"))
+    report.write_text(begin + "," + json.dumps(shown)[1:])
+    (line,) = broken_reports(report.parent)
+    report.unlink()  # the same is done with every file that this session leaves
+    assert line.startswith(str(report))
+
+
+def test_what_passed_or_was_skipped_takes_a_short_row(report):
+    rows = json.loads(report.read_text())["results"]
+    for row in rows:
+        is_plain = row["verdict"] in ("pass", "skip")
+        full = {"known", "flaky", "reproduce", "via", "hex", "expected", "actual"}
+        assert full & set(row) == (set() if is_plain else full), row["id"]
+
+
+def test_generated_cases_that_a_target_does_not_claim_are_counted_by_reason_and_take_no_row(report):
+    shown = json.loads(report.read_text())
+    (target,), (summary,), rows = shown["targets"], shown["summary"].values(), shown["results"]
+    skips = [row for row in rows if row["verdict"] == "skip"]
+    assert {row["kind"] for row in skips} == {"vector", "generated"}
+    assert {row["detail"] for row in skips if row["kind"] == "generated"} == {"unsupported: three bytes"}
+    assert sum(target["skipped"].values()) == summary["skip"] > len(skips) > 0
+    left_out = summary["skip"] - len(skips)
+    assert target["skipped"]["decode of VARLONG is not claimed"] > left_out > 20
+    assert sum(summary[kind] for kind in summary if kind != "disputed") == len(rows) + left_out

@@ -1,0 +1,39 @@
+"""The JSON reports that tests make: where they are, and what is wrong with them by the schema that ships."""
+
+import json
+import os
+from pathlib import Path
+
+import jsonschema_rs
+
+from conformance.reports.json_schema import schema_text
+
+_BEGINS = b'{"suite": {"name":"kafka-conformance"'
+VALIDATOR = jsonschema_rs.validator_for(json.loads(schema_text()))
+
+
+def json_reports(folder):
+    """The JSON reports below a folder, whatever they are called."""
+    for above, _, names in os.walk(folder):
+        for name in names:
+            path = Path(above, name)
+            if path.is_file() and not path.is_symlink() and _begins(path):
+                yield path
+
+
+def _begins(path):
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_BEGINS)) == _BEGINS
+    except OSError:
+        return False
+
+
+def broken_reports(folder):
+    """A line for each JSON report below a folder that does not hold to the schema: the file and the first problem."""
+    lines = []
+    for path in json_reports(folder):
+        problem = next(iter(VALIDATOR.iter_errors(json.loads(path.read_bytes()))), None)
+        if problem is not None:
+            lines.append(f"{path}: {problem.message[:300]} at {list(problem.instance_path)}")
+    return lines
