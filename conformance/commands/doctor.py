@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from conformance.commands import options as shared
+from conformance.definitions.shipped import types_with
 from conformance.exit_status import ExitStatus
 from conformance.running.doctor import examine
 from conformance.targets.resolve import resolve
@@ -13,11 +16,14 @@ from conformance.targets.resolve import resolve
 @click.command("doctor")
 @click.argument("target")
 @shared.python
-def command(target: str, python: str | None) -> ExitStatus:
+@shared.definitions
+def command(target: str, python: str | None, definitions: Path | None) -> ExitStatus:
     """Check an adapter before it judges its target."""
+    launch = None if target == "reference" else resolve(target, python)
+    types = types_with(shared.read_messages(definitions))
     healthy = True
-    for check in examine(None if target == "reference" else resolve(target, python)):
+    for check in examine(launch, types):
         healthy &= check.good
         detail = f": {check.detail}" if check.detail else ""
-        click.echo(f"{'ok  ' if check.good else 'FAIL'}  {check.what}{detail}")
+        click.echo("\n      ".join([f"{'ok  ' if check.good else 'FAIL'}  {check.what}{detail}", *check.advice]))
     return ExitStatus.OK if healthy else ExitStatus.NOT_JUDGED

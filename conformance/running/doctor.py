@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from conformance import codec
-from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Request, Unsupported
-from conformance.codec.observation import unknown_fields
+from conformance.cases.model import Broke, Outcome, Request, Unsupported
+from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.primitives import ARRAYS
-from conformance.judging.judge import judge
+from conformance.running.claim_checks import Claim, claims_of, first, is_known
+from conformance.running.exchanges import Weight, exchange
 from conformance.targets import protocol, reference
 from conformance.targets.launch import Launch
-from conformance.targets.probes import probe_case
 from conformance.targets.protocol import OPS, Description
 from conformance.targets.session import Allowance, CannotStart, Session
 
 _MANY = 200
 """Requests sent without waiting, to see that answers come in order and are flushed."""
 
-
-_SHOWN = 8
-"""Claims of an operation without a door that are named."""
 
 _GOOD, _BAD = True, False
 
@@ -33,12 +31,19 @@ class Check:
     good: bool
     what: str
     detail: str = ""
+    advice: tuple[str, ...] = ()
+    """Further lines, which show what would have been in order."""
 
 
-def examine(launch: Launch | None) -> Iterator[Check]:
-    """Look at everything, one check at a time (`launch` None: the reference)."""
+Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
+"""Puts requests to a target: their outcomes, in their order."""
+
+
+def examine(launch: Launch | None, types: codec.Types) -> Iterator[Check]:
+    """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`."""
     if launch is None:
-        yield from _claims(protocol.description(reference.describe()), _reference_outcome)
+        for claim in claims_of(protocol.description(reference.describe()), types):
+            yield _claim(claim, types, _reference_outcomes(types))
         return
     try:
         with Session(launch, Allowance()) as session:
@@ -46,15 +51,17 @@ def examine(launch: Launch | None) -> Iterator[Check]:
             yield Check(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _description(described)
             yield _doors(described)
-            yield from _claims(described, lambda request: _ask(session, request))
-            yield from _habits(described, session)
+            claims = list(claims_of(described, types))
+            for claim in claims:
+                yield _claim(claim, types, lambda requests: session.ask([*map(protocol.body, requests)]))
+            yield from _habits(claims, session)
             yield _ends(session)
     except CannotStart as error:
         yield Check(_BAD, "starts and describes itself", str(error))
 
 
-def _reference_outcome(request: Request) -> Outcome:
-    return protocol.outcome(reference.answer(request))
+def _reference_outcomes(types: codec.Types) -> Ask:
+    return lambda requests: (protocol.outcome(reference.answer(request, types)) for request in requests)
 
 
 def _ask(session: Session, request: Request) -> Outcome:
@@ -69,11 +76,12 @@ def _description(described: Description) -> Iterator[Check]:
         if not getattr(described, name):
             yield Check(_BAD, f"describe says its {name}", "it is empty, so reports do not say what was judged")
     claimed = {name for types in described.supports.values() for name in types}
-    strange = [name for name in sorted(claimed) if not _known_type(name)]
+    strange = [name for name in sorted(claimed) if not is_known(name)]
     if strange:
         yield Check(_GOOD, "claims types that this release of the suite does not judge", ", ".join(strange))
-    if not claimed & set(map(str, [*codec.TYPES, *ARRAYS])):
-        yield Check(_BAD, "claims at least one type", f"there are {', '.join([*codec.TYPES, *ARRAYS])}")
+    if not described.whole_log and len(strange) == len(claimed):
+        there_are = ", ".join([*codec.TYPES, *ARRAYS, "MESSAGE"])
+        yield Check(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"there are the types {there_are}")
 
 
 def _doors(described: Description) -> Check:
@@ -82,17 +90,11 @@ def _doors(described: Description) -> Check:
         op: [name for name in sorted(names) if described.door(op, name) is None]
         for op, names in _claimed(described).items()
     }
-    missing = [f"{op} {_first(names)}".strip() for op, names in lacking.items() if names]
+    missing = [f"{op} {first(names)}".strip() for op, names in lacking.items() if names]
     vain = [f"{op} {name}".strip() for op, name in described.doors if not _is_claimed(described, op, name)]
     remarks = [f"not of {'; '.join(missing)}"] if missing else []
     remarks += [f"of what it does not claim: {', '.join(vain)}"] if vain else []
     return Check(_GOOD, "says by `via` which call it judges, and who calls that", "; ".join(remarks))
-
-
-def _first(names: list[str]) -> str:
-    """The first of many names, and how many there are besides."""
-    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join(names[:_SHOWN] + more)
 
 
 def _claimed(described: Description) -> dict[str, set[str]]:
@@ -109,74 +111,49 @@ def _is_claimed(described: Description, op: str, name: str) -> bool:
     return bool(described.supports.get(op)) if op in OPS and not name else described.claims(op, name)
 
 
-def _known_type(name: str) -> bool:
-    try:
-        codec.wire(name)
-    except codec.UnknownType:
-        return name in ARRAYS
-    return True
+# --- what it claims -----------------------------------------------------------------------------------
 
 
-def _claims(described: Description, ask: Callable[[Request], Outcome]) -> Iterator[Check]:
-    """One plain value for each type and operation it claims."""
-    for op, names in described.supports.items():
-        for name in sorted(names):
-            example = _example(described, op, name)
-            case = probe_case(op, codec.wire(example)) if example else None
-            if case is not None:
-                yield _claim(case, ask(case.request))
+def _claim(claim: Claim, types: codec.Types, ask: Ask) -> Check:
+    """Puts the questions of a claim; the answer with the most to say stands for those like it."""
+    if not claim.cases:
+        return Check(_GOOD, claim.what, claim.remark)
+    outcomes = list(ask([case.request for case in claim.cases.values()]))
+    lenient = claim.one_suffices and not all(isinstance(outcome, Unsupported) for outcome in outcomes)
+    exchanges = [
+        (exchange(case, outcome, types, lenient=lenient), label)
+        for (label, case), outcome in zip(claim.cases.items(), outcomes, strict=True)
+    ]
+    told, label = max(reversed(exchanges), key=lambda pair: pair[0].weight)
+    alike = sum(one.weight is told.weight for one, _ in exchanges)
+    front = f"{label}{_like(alike, len(exchanges))}: " if label else ""
+    detail = "; ".join(filter(None, [f"{front}{told.text}", claim.remark, claim.door and f"via {claim.door}"]))
+    return Check(told.weight < Weight.WRONG, claim.what, detail, told.advice)
 
 
-def _example(described: Description, op: str, name: str) -> str:
-    """A type to probe a claim with: an array form needs an element that it supports."""
-    if name in ARRAYS:
-        elements = ("INT32", "STRING", "COMPACT_STRING", *sorted(described.supports[op]))
-        return next((f"{name}<{element}>" for element in elements if element in described.supports[op]), "")
-    return name if _known_type(name) else ""
-
-
-def _claim(case: Case, outcome: Outcome) -> Check:
-    what = f"{case.op} {case.type}"
-    if isinstance(outcome, Unsupported):
-        return Check(_BAD, what, f"claimed, but answered unsupported: {outcome.reason}")
-    verdict = judge(case, outcome)
-    if verdict.kind is Kind.PROTOCOL:
-        return Check(_BAD, what, verdict.detail)
-    remarks = _remarks(case, outcome)
-    if verdict.kind is not Kind.PASS:
-        remarks.append(f"{verdict.kind} on a plain value: {verdict.detail}")
-    return Check(_GOOD, what, "; ".join(remarks))
-
-
-def _remarks(case: Case, outcome: Outcome) -> list[str]:
-    if not isinstance(outcome, Accepted) or case.op != "decode":
-        return []
-    unknown = unknown_fields(case.wire.notation, outcome.answer.get("value"))
-    remarks = [f"shows fields that are not judged: {', '.join(unknown)}"] if unknown else []
-    if "value" not in outcome.answer:
-        remarks.append("shows no value, so values are not judged")
-    elif "consumed" not in outcome.answer:
-        remarks.append("shows no `consumed`, so cases about it are not judged")
-    return remarks
+def _like(alike: int, of: int) -> str:
+    """How many of the answers are like the one that is told."""
+    if alike == 1:
+        return ""
+    return f", like all {of}" if alike == of else f", like {alike} of {of}"
 
 
 # --- habits -------------------------------------------------------------------------------------------
 
 
-def _habits(described: Description, session: Session) -> Iterator[Check]:
+def _habits(claims: Sequence[Claim], session: Session) -> Iterator[Check]:
     yield _admits(session, {"op": "decode", "type": "NO_SUCH_TYPE", "hex": "00"}, "an unknown type is `unsupported`")
     yield _admits(session, {"op": "no-such-operation"}, "an unknown operation is `unsupported`")
-    name = next((name for name in sorted(described.supports["decode"]) if name in codec.TYPES), None)
-    if name is None:
-        return
-    yield _answers(session, {"op": "decode", "type": name, "hex": ""}, f"empty input is answered ({name})")
-    yield _answers(session, {"op": "decode", "type": name, "hex": "ff" * 100_000}, f"a long line is answered ({name})")
-    case = probe_case("decode", codec.wire(name))
-    assert case is not None
-    outcomes = list(session.ask([protocol.body(case.request)] * _MANY))
-    broken = [outcome for outcome in outcomes if isinstance(outcome, Broke)]
-    detail = broken[0].detail if broken else ""
-    yield Check(not broken, f"{_MANY} requests at once are answered in order", detail)
+    asked = [(claim.what, case.request) for claim in claims for case in claim.cases.values()]
+    what, of_bytes = next(((what, request) for what, request in asked if "hex" in request), ("", {}))
+    if of_bytes:
+        yield _answers(session, {**of_bytes, "hex": ""}, f"empty input is answered ({what})")
+        yield _answers(session, {**of_bytes, "hex": "ff" * 100_000}, f"a long line is answered ({what})")
+    if asked:
+        outcomes = list(session.ask([protocol.body(asked[0][1])] * _MANY))
+        broken = [outcome for outcome in outcomes if isinstance(outcome, Broke)]
+        detail = broken[0].detail if broken else ""
+        yield Check(not broken, f"{_MANY} requests at once are answered in order", detail)
 
 
 def _admits(session: Session, request: Request, what: str) -> Check:
@@ -194,4 +171,5 @@ def _answers(session: Session, request: Request, what: str) -> Check:
 def _ends(session: Session) -> Check:
     status = session.finish()
     good = status == 0
-    return Check(good, "exits with 0 at the end of input", "" if good else f"but: {status}")
+    detail = "it did not end, and was killed" if status is None else f"but: {status}"
+    return Check(good, "exits with 0 at the end of input", "" if good else detail)

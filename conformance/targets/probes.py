@@ -18,6 +18,7 @@ from conformance.cases.model import (
     Question,
     Reads,
     Unsupported,
+    Value,
     Verdict,
 )
 from conformance.cases.operations import WHOLE_LOG, request_of
@@ -69,15 +70,25 @@ def probe_case(op: str, wire: codec.Wire) -> Case | None:
         data = codec.encode(written, _plain_value(written), **parameters)
     except codec.Unencodable:
         return None  # a message whose defaults this version cannot write
-    value = codec.decode(wire, data).value
     if op == "decode":
-        return _probe(f"probe/{name}:decode", op, wire, Question({"hex": data.hex()}, Reads(value, None)), data)
+        return decode_probe(wire, data)
     if name == "LOG":
         return None
-    question = encode_question(wire, value, data)
+    question = encode_question(wire, codec.decode(wire, data).value, data)
     if op == "size":
         question = Question(question.parts, Measures(len(data)))
     return _probe(f"probe/{name}:{op}", op, wire, question, data)
+
+
+def decode_probe(wire: codec.Wire, data: bytes) -> Case:
+    """A case about sound bytes of a type, which are to be decoded."""
+    question = Question({"hex": data.hex()}, Reads(codec.decode(wire, data).value, None))
+    return _probe(f"probe/{wire.name}:decode", "decode", wire, question, data)
+
+
+def log_probe(op: str, question: Question, data: bytes) -> Case:
+    """A case about a whole log: the question of an operation on logs, and the bytes it is about."""
+    return _probe(f"probe/{op}", op, codec.wire("LOG"), question, data)
 
 
 def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: bytes) -> Case:
@@ -88,18 +99,26 @@ def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: b
 
 def _log_probe(op: str) -> Case | None:
     """A log of one plain batch to read, or the first batch of a producer; `convert` is not probed."""
-    data = codec.encode("RECORD_BATCH", _plain_value(codec.wire("RECORD_BATCH")))
+    data = plain_log(magic=2)
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     if op == "convert":
         return None
-    question = read_question(data) if op == "read" else sequence_question([plain])
-    return _probe(f"probe/{op}", op, codec.wire("LOG"), question, data)
+    return log_probe(op, read_question(data) if op == "read" else sequence_question([plain]), data)
 
 
+def plain_log(magic: int, compression: int = 0) -> bytes:
+    """A log of one plain record, in a batch or message of this magic. Raises codec.Unencodable."""
+    if magic == _BATCH_MAGIC:
+        batch = {**_plain_value(codec.wire("RECORD_BATCH")), "compression": compression}
+        return codec.encode("RECORD_BATCH", batch)
+    return codec.encode("MESSAGE_SET", _plain_value(codec.wire("MESSAGE_SET")), magic=magic, compression=compression)
+
+
+_BATCH_MAGIC = 2
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 
 
-def _plain_value(wire: codec.Wire) -> object:
+def _plain_value(wire: codec.Wire) -> Value:
     record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
     batch = {
         **{"baseOffset": 0, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0, "isTransactional": False},

@@ -260,9 +260,10 @@ class TargetProcess:
             with contextlib.suppress(ProcessLookupError):
                 self._popen.send_signal(number)
 
-    def close(self, *, kindly: bool = False) -> int | None:
-        """End the target and every process that came of it; `kindly`, its input ends first, and it may exit by itself.
+    def close(self, *, kindly: bool = False, patience: float = _FAREWELL) -> int | None:
+        """End the target and every process that came of it.
 
+        Its input ends first; `kindly`, it may exit by itself then, and has `patience` seconds for that.
         Returns the status with which it exited by itself, None when it had to be killed.
         """
         self._ended.set()
@@ -271,7 +272,7 @@ class TargetProcess:
             self._popen.stdin.close()
         if kindly:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(_FAREWELL)
+                self._popen.wait(patience)
         by_itself = not self.alive
         self._end_family()
         self._selector.close()

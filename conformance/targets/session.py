@@ -31,6 +31,8 @@ WINDOW_BYTES = 48_000
 _STARTS = 3
 _SLOW, _SLOW_BYTES = 1.0, 200_000
 """An answer may take so many seconds, and one more for each so many bytes of the request."""
+_LAST_PATIENCE = 15.0
+"""Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
 _PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10, "closed output": 4}
 """How many faults of a kind end the conversation: a target that is broken throughout must not cost hours."""
 _PATIENCE_WITH_THE_MUTE = {"timeout": 3, "protocol": 3, "crash": 40, "memory": 5}
@@ -106,7 +108,7 @@ class Session:
     def finish(self) -> int | None:
         """End its input, and it with that: the status it exits with, None when it has to be killed."""
         process, self._process = self._process, None
-        return process.close(kindly=True) if process is not None else None
+        return process.close(kindly=True, patience=_LAST_PATIENCE) if process is not None else None
 
     def abort(self) -> None:
         """End it from another thread: a thread that waits for an answer gets an error at once."""

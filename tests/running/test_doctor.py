@@ -1,10 +1,16 @@
 """`conformance doctor` tells a sound adapter from one that would mislead."""
 
+import json
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
+
+from conformance.definitions.shipped import shipped_types
+from conformance.running.doctor import examine
+from conformance.targets.resolve import resolve
 
 SOUND = """
 import json, sys
@@ -62,6 +68,27 @@ def test_an_unsound_adapter_is_told_what_is_wrong(tmp_path, good, bad, named):
     assert any("FAIL" in line and named in line for line in done.stdout.splitlines()), done.stdout
 
 
+def test_each_claim_is_told_with_what_was_asked_and_how_it_was_answered(tmp_path):
+    assert re.search(
+        "^ok    decode INT8: asked 01, answered 1, consumed 1$", doctor(tmp_path, SOUND).stdout, re.MULTILINE
+    )
+
+
+def test_an_answer_of_another_shape_is_told_beside_one_that_would_be_in_order(tmp_path):
+    done = doctor(tmp_path, SOUND.replace('int.from_bytes(data[:1], "big", signed=True)', '"five"'))
+    at = done.stdout.index("FAIL  decode INT8: ")
+    assert done.stdout[at:].splitlines()[:5] == [
+        (
+            """FAIL  decode INT8: asked 01, answered "five", consumed 1: the answer is not in the notation of INT8: """
+            """expected a number, found 'five'"""
+        ),
+        '      asked    {"op":"decode","type":"INT8","hex":"01"}',
+        '      answered {"ok":true,"value":"five","consumed":1}',
+        '      expected {"ok":true,"value":1,"consumed":1}',
+        "      docs/adapters.md#how-values-are-written says how each type is written",
+    ]
+
+
 def test_a_death_among_many_requests_is_told_with_how_it_died(tmp_path):
     dies = "for number, line in enumerate(sys.stdin):\n    if number == 100:\n        sys.exit(9)"
     done = doctor(tmp_path, SOUND.replace("for line in sys.stdin:", dies))
@@ -74,7 +101,8 @@ def test_a_death_among_many_requests_is_told_with_how_it_died(tmp_path):
 def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_path):
     done = doctor(tmp_path, SOUND.replace('"big", signed=True)', '"big", signed=True) + 1'))
     assert done.returncode == 0
-    assert re.search("^ok    decode INT8: fail on a plain value: ", done.stdout, re.MULTILINE)
+    assert re.search("^ok    decode INT8: .*; fail on a plain value: the value differs$", done.stdout, re.MULTILINE)
+    assert '\n      expected {"ok":true,"value":1,"consumed":1}\n' in done.stdout
     assert not re.search("on a plain value", doctor(tmp_path, SOUND).stdout)
 
 
@@ -109,3 +137,155 @@ def test_the_reference_passes(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "FAIL" not in done.stdout
+
+
+# --- messages, whole logs, formats, doors -------------------------------------------------------------
+
+OF_THE_REFERENCE = """
+import json, sys
+from conformance.targets.reference import answer
+said = {said}
+def told(request):
+    op, name, version = (request.get(key) for key in ("op", "message", "version"))
+    answered = answer(request)
+    if op == "describe":
+        return {{**answered, "language": "python", **said}}
+    {deed}
+    return answered
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps({{"id": request["id"], **told(request)}}), flush=True)
+"""
+
+
+def checks(tmp_path, said, deed="pass"):
+    """What `doctor` finds of an adapter that answers as the reference, but for what it says of itself and a deed."""
+    (tmp_path / "t.py").write_text(OF_THE_REFERENCE.format(said=said, deed=deed))
+    launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
+    return {check.what: check for check in examine(launch, shipped_types())}
+
+
+HEARTBEATS = {"supports": {"decode": ["MESSAGE"], "encode": ["MESSAGE"]}, "messages": {"HeartbeatRequest": "0-4"}}
+LOGS = {"supports": {"read": True, "convert": True, "sequence": True}}
+
+
+def test_a_message_that_is_claimed_is_asked_in_each_version(tmp_path):
+    found = checks(tmp_path, HEARTBEATS)
+    assert [check for check in found.values() if not check.good] == []
+    assert found["decode HeartbeatRequest 0-4"].detail.startswith("version 4, like all 5: asked 0100000000010000, answ")
+    assert found["encode HeartbeatRequest 0-4"].detail.endswith(", answered 0100000000010000")
+    assert not [what for what in found if "does not judge" in what]
+
+
+def test_a_generic_codec_is_asked_every_message_with_its_definition(tmp_path):
+    deed = "if 'message' in request and 'definition' not in request: return {'unsupported': 'no definition'}"
+    found = checks(tmp_path, {"supports": {"decode": ["MESSAGE"]}}, deed)
+    assert len([what for what in found if re.match(r"decode [A-Z]\w+ \d", what)]) == len(shipped_types().messages) > 40
+    assert [check for check in found.values() if not check.good] == []
+
+
+def test_a_version_between_others_may_be_missing_but_not_all_versions(tmp_path):
+    found = checks(tmp_path, HEARTBEATS, "if version == 2: return {'unsupported': 'no version 2'}")
+    check = found["decode HeartbeatRequest 0-4"]
+    assert check.good
+    assert re.match("version 2: asked [0-9a-f]+, answered unsupported", check.detail)
+    check = checks(tmp_path, HEARTBEATS, "if name and op == 'decode': return {'unsupported': 'no'}")
+    assert not check["decode HeartbeatRequest 0-4"].good
+    assert "but it is claimed" in check["decode HeartbeatRequest 0-4"].detail
+    assert check["encode HeartbeatRequest 0-4"].good
+
+
+def test_fields_of_a_message_under_other_names_are_told(tmp_path):
+    deed = "if name and op == 'decode': answered['value'] = {'groupId': answered['value'].pop('GroupId')}"
+    check = checks(tmp_path, HEARTBEATS, deed)["decode HeartbeatRequest 0-4"]
+    assert check.good
+    assert "shows fields that are not judged: groupId; does not show GroupId, GenerationId, MemberId" in check.detail
+
+
+def test_messages_and_versions_that_the_suite_has_no_definition_of_are_told(tmp_path):
+    said = {**HEARTBEATS, "messages": {"HeartbeatRequest": "3-9", "VoteRequest": "0"}}
+    found = checks(tmp_path, said)
+    assert found["decode HeartbeatRequest 3-9"].detail.endswith(
+        "its definition has the versions 0-4, so no others are asked"
+    )
+    assert re.match("not asked: .*--definitions.* of VoteRequest$", found["decode MESSAGE"].detail)
+
+
+def test_each_operation_on_whole_logs_is_asked(tmp_path):
+    found = checks(tmp_path, LOGS)
+    assert [check for check in found.values() if not check.good] == []
+    assert re.match(r'asked [0-9a-f]+…, answered \{"records":\[\{"offset":"0"', found["read"].detail)
+    assert re.match("magic 1 to 2, like all 2: asked [0-9a-f]+…, answered [0-9a-f]+…$", found["convert"].detail)
+    assert found["sequence"].detail.endswith(', answered ["accept"]')
+    assert {"empty input is answered (read)", "a long line is answered (read)"} <= set(found)
+
+
+WRONG_LOGS = {
+    "read": ("read", "answered['value'] = answered['value']['records']", "expected an object"),
+    "records": ("read", "answered['value']['records'][0]['key'] = 'a2V5'", "expected hex digits or null"),
+    "error": ("read", "answered['value']['error'] = 'damaged'", "error is one of malformed, corrupt"),
+    "convert": ("convert", "del answered['hex']", "hex: expected hex digits"),
+    "sequence": ("sequence", "answered['value'] = 'accept'", "expected 1 of accept, duplicate"),
+    "fate": ("sequence", "answered['value'] = ['accepted']", "expected 1 of accept, duplicate"),
+    "nothing": ("convert", "return {'unsupported': 'not yet'}", "but it is claimed"),
+}
+
+
+@pytest.mark.parametrize("operation, deed, named", WRONG_LOGS.values(), ids=WRONG_LOGS)
+def test_an_answer_about_a_log_in_another_shape_is_told_beside_one_in_order(tmp_path, operation, deed, named):
+    found = checks(tmp_path, LOGS, f"if op == {operation!r}: {deed}")
+    assert {what.rpartition(": ")[2] for what, check in found.items() if not check.good} == {operation}
+    assert named in found[operation].detail
+    assert [line for line in found[operation].advice if line.startswith('expected {"ok":true,')]
+
+
+def test_a_converter_may_know_one_direction(tmp_path):
+    check = checks(tmp_path, LOGS, "if request.get('magic') == 1: return {'unsupported': 'up only'}")["convert"]
+    assert check.good
+    assert "magic 2 to 1: asked " in check.detail
+
+
+BATCHES = {"supports": {"decode": ["RECORD_BATCH"]}}
+
+
+def test_each_codec_and_magic_that_is_claimed_is_asked(tmp_path):
+    deed = "if request.get('hex', '')[44:46] == '04': return {'unsupported': 'no zstd'}"
+    found = checks(tmp_path, {**BATCHES, "codecs": ["none", "gzip", "zstd", "zlib"], "magics": [1, 2]}, deed)
+    assert [what for what, check in found.items() if not check.good] == ["codec zstd: decode RECORD_BATCH"]
+    assert "codec gzip: decode RECORD_BATCH" in found
+    assert found["codec zlib"].detail == "there is no codec of this name, but none, gzip, snappy, lz4, zstd"
+    assert found["magic 1"].detail == "not asked: nothing that is claimed reads logs or batches of it"
+    assert "answered {" in found["magic 2: decode RECORD_BATCH"].detail
+
+
+def test_what_nothing_runs_through_is_not_asked_and_told_as_such(tmp_path):
+    said = {"supports": {"decode": ["INT8", "INT16"]}, "via": {"decode": "public: poll", "decode INT8": "unused: byte"}}
+    found = checks(tmp_path, said, "assert request.get('type') != 'INT8'")
+    assert [check for check in found.values() if not check.good] == []
+    assert found["decode INT8"].detail == "not asked, as nothing runs through it: via unused: byte"
+    assert found["decode INT16"].detail.endswith("; via public: poll")
+
+
+def test_doctor_takes_definitions_for_the_messages_that_are_claimed(tmp_path):
+    definition = {"type": "data", "name": "Mine", "validVersions": "0", "flexibleVersions": "none", "fields": []}
+    (tmp_path / "Mine.json").write_text(
+        json.dumps({**definition, "fields": [{"name": "A", "type": "int8", "versions": "0+"}]})
+    )
+    said = {"supports": {"decode": ["MESSAGE"]}, "messages": {"Mine": "0"}}
+    (tmp_path / "t.py").write_text(
+        OF_THE_REFERENCE.format(said=said, deed="if name: return {'ok': True, 'value': {'A': 0}}")
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "conformance",
+        "doctor",
+        f"command:{sys.executable} t.py",
+        "--definitions",
+        "Mine.json",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(
+        '^ok    decode Mine 0: version 0: asked 00, answered {"A":0}; shows no `consumed`', done.stdout, re.MULTILINE
+    )

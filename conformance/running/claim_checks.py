@@ -1,0 +1,182 @@
+"""What `doctor` asks about each claim of a target: plain questions, which show whether the claim holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from conformance import codec
+from conformance.cases.log_questions import convert_question, read_question
+from conformance.cases.model import Case
+from conformance.cases.operations import WHOLE_LOG
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.message_definition import Versions, type_name
+from conformance.codec.primitives import ARRAYS
+from conformance.targets.probes import decode_probe, log_probe, plain_log, probe_case
+from conformance.targets.protocol import Description
+
+MAGICS = (0, 1, 2)
+_NAMED = 8
+"""Names that are listed where there may be many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of a target, with plain questions that try it."""
+
+    what: str
+    cases: dict[str, Case] = field(default_factory=dict)
+    """By what is special about each; empty where there is one."""
+    remark: str = ""
+    """What there is to say of the claim itself, such as why nothing is asked."""
+    door: str = ""
+    """The call that answers, and whose door that is; empty where `via` does not say."""
+    one_suffices: bool = False
+    """Whether the claim holds if one question is not answered `unsupported`."""
+
+
+def claims_of(described: Description, types: codec.Types) -> Iterator[Claim]:
+    """Every claim of a target, in the order of operations and types, messages by `types`."""
+    return (_at_its_door(described, claim) for claim in _all_of(described, types))
+
+
+def _all_of(described: Description, types: codec.Types) -> Iterator[Claim]:
+    for op, names in described.supports.items():
+        for name in sorted(names):
+            if name == "MESSAGE":
+                yield from _messages(described, op, types)
+            elif is_known(name):
+                yield _typed(described, op, name)
+    for op in WHOLE_LOG:
+        if op in described.whole_log:
+            yield _whole_log(described, op)
+    yield from _formats(described)
+
+
+def first(names: list[str]) -> str:
+    """The first of many names, and how many there are besides."""
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return ", ".join(names[:_NAMED] + more)
+
+
+def is_known(name: str) -> bool:
+    """Whether the suite judges a type of this name."""
+    try:
+        codec.wire(name)
+    except codec.UnknownType:
+        return name in ARRAYS or name == "MESSAGE"
+    return True
+
+
+def _at_its_door(described: Description, claim: Claim) -> Claim:
+    """The claim with the call that answers it; with nothing to ask where nothing runs through that call."""
+    case = next(iter(claim.cases.values()), None)
+    door = described.door(case.op, case.type) if case else None
+    if door is None:
+        return claim
+    if door.who == "unused":
+        return Claim(claim.what, remark=f"not asked, as nothing runs through it: via {door}")
+    return replace(claim, door=str(door))
+
+
+# --- types and messages -------------------------------------------------------------------------------
+
+
+def _typed(described: Description, op: str, name: str) -> Claim:
+    if name == "LOG" and op != "decode":
+        return Claim(f"{op} LOG", remark="not asked: a LOG is only decoded")
+    element = _element(described, op) if name in ARRAYS else ""
+    if name in ARRAYS and not element:
+        return Claim(f"{op} {name}", remark=f"not asked: no type of an element is claimed, such as INT32, for {op}")
+    wire = codec.wire(f"{name}<{element}>" if element else name)
+    case = decode_probe(wire, plain_log(_newest(described))) if name == "LOG" else probe_case(op, wire)
+    assert case is not None
+    return Claim(f"{op} {wire.name}", {"": case})
+
+
+def _element(described: Description, op: str) -> str:
+    """A type that arrays are tried with: one of its own types."""
+    own = [name for name in sorted(described.supports[op]) if name in codec.TYPES]
+    return next((name for name in ("INT32", "STRING", "COMPACT_STRING", *own) if name in own), "")
+
+
+def _messages(described: Description, op: str, types: codec.Types) -> Iterator[Claim]:
+    """Each message that is claimed, in all versions of the claim."""
+    claimed = described.messages
+    names = sorted(types.messages if claimed is None else claimed)
+    for name in names:
+        if name in types.messages:
+            valid = types.messages[name].valid
+            yield _message(described, op, types, name, valid if claimed is None else claimed[name])
+    undefined = [name for name in names if name not in types.messages]
+    if undefined:
+        remark = f"not asked: the suite has no definition (see --definitions) of {first(undefined)}"
+        yield Claim(f"{op} MESSAGE", remark=remark)
+
+
+def _message(described: Description, op: str, types: codec.Types, name: str, claimed: Versions) -> Claim:
+    valid = types.messages[name].valid
+    cases = {}
+    for version in claimed.shared(valid):
+        case = probe_case(op, types.wire(type_name(name, version)))
+        if case is not None:
+            cases[f"version {version}"] = _with_definition(described, case)
+    foreign = "" if claimed.within(valid) else f"its definition has the versions {valid}, so no others are asked"
+    # A range of versions cannot say that one between is missing.
+    return Claim(f"{op} {name} {claimed}", cases, foreign, one_suffices=True)
+
+
+def _with_definition(described: Description, case: Case) -> Case:
+    """The case as it is put: a codec that takes any definition gets this one with the request."""
+    if described.messages is not None or not isinstance(case.wire, codec.MessageWire):
+        return case
+    return replace(case, request={**case.request, "definition": case.wire.message.source})
+
+
+# --- logs and formats ---------------------------------------------------------------------------------
+
+
+def _newest(described: Description) -> int:
+    """The newest magic that it claims."""
+    return max((described.magics or set(MAGICS)) & set(MAGICS), default=MAGICS[-1])
+
+
+def _whole_log(described: Description, op: str) -> Claim:
+    if op == "convert":
+        down, up = plain_log(2), plain_log(1)
+        cases = {
+            "magic 2 to 1": log_probe(op, convert_question(down, 1), down),
+            "magic 1 to 2": log_probe(op, convert_question(up, 2, 0), up),
+        }
+        return Claim(op, cases, one_suffices=True)
+    data = plain_log(_newest(described))
+    case = log_probe(op, read_question(data), data) if op == "read" else probe_case(op, codec.wire("LOG"))
+    assert case is not None
+    return Claim(op, {"": case})
+
+
+def _formats(described: Description) -> Iterator[Claim]:
+    """Each codec and each magic that it claims, by what it reads logs or batches with."""
+    for magic in sorted(described.magics or ()):
+        yield _format(described, f"magic {magic}", magic, 0)
+    for name in sorted(described.codecs or ()):
+        if name in CODEC_NAMES:
+            yield _format(described, f"codec {name}", _newest(described), CODEC_NAMES.index(name))
+        else:
+            yield Claim(f"codec {name}", remark=f"there is no codec of this name, but {', '.join(CODEC_NAMES)}")
+
+
+def _format(described: Description, what: str, magic: int, compression: int) -> Claim:
+    if magic not in MAGICS:
+        return Claim(what, remark=f"there is no magic {magic}, but {', '.join(map(str, MAGICS))}")
+    readers = {"RECORD_BATCH": magic == MAGICS[-1], "LOG": True, "MESSAGE_SET": magic != MAGICS[-1]}
+    known = [name for name, reads in readers.items() if reads and described.claims("decode", name)]
+    try:
+        data = plain_log(magic, compression)
+    except codec.Unencodable as error:
+        return Claim(what, remark=f"not asked: {error}")
+    if known:
+        return Claim(f"{what}: decode {known[0]}", {"": decode_probe(codec.wire(known[0]), data)})
+    if described.claims("read", ""):
+        return Claim(f"{what}: read", {"": log_probe("read", read_question(data), data)})
+    return Claim(what, remark="not asked: nothing that is claimed reads logs or batches of it")
