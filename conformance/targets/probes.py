@@ -70,11 +70,12 @@ def probe_case(op: str, wire: codec.Wire) -> Case | None:
         data = codec.encode(written, _plain_value(written), **parameters)
     except codec.Unencodable:
         return None  # a message whose defaults this version cannot write
+    value = codec.decode(wire, data).value
     if op == "decode":
-        return decode_probe(wire, data)
+        return _reading(wire, data, value)
     if name == "LOG":
         return None
-    question = encode_question(wire, codec.decode(wire, data).value, data)
+    question = encode_question(wire, value, data)
     if op == "size":
         question = Question(question.parts, Measures(len(data)))
     return _probe(f"probe/{name}:{op}", op, wire, question, data)
@@ -82,7 +83,11 @@ def probe_case(op: str, wire: codec.Wire) -> Case | None:
 
 def decode_probe(wire: codec.Wire, data: bytes) -> Case:
     """A case about sound bytes of a type, which are to be decoded."""
-    question = Question({"hex": data.hex()}, Reads(codec.decode(wire, data).value, None))
+    return _reading(wire, data, codec.decode(wire, data).value)
+
+
+def _reading(wire: codec.Wire, data: bytes, value: Value) -> Case:
+    question = Question({"hex": data.hex()}, Reads(value, None))
     return _probe(f"probe/{wire.name}:decode", "decode", wire, question, data)
 
 
