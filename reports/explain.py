@@ -192,9 +192,9 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
         case Refused(error, message):
             return f"refused ({error}{': ' + _cut(message) if message else ''})"
         case Unsupported(reason):
-            return f"unsupported: {_cut(reason)}"
+            return f"unsupported: {_cut(reason) or 'without a reason'}"
         case Broke(how, detail):
-            return f"{how}: {_cut(detail)}"
+            return f"{how}: {_cut(detail) or 'without a message'}"
 
 
 def _unpacked(packed: Packed) -> dict[str, object]:
@@ -214,6 +214,8 @@ def _in_our_notation(case: Case, answer: Mapping[str, object]) -> Mapping[str, o
 
 def _written_text(wire: codec.Wire, digits: str, path: str) -> str:
     """What an encoder wrote: the field at `path`, as the reference reads it, or the bytes."""
+    if not digits:
+        return "no bytes"
     try:
         read = codec.decode(wire, bytes.fromhex(digits))
     except ValueError:
@@ -225,8 +227,8 @@ def _written_text(wire: codec.Wire, digits: str, path: str) -> str:
 
 def _converted_text(digits: object, path: str) -> str:
     """What a converter wrote: the field at `path`, as the reference reads it, or the bytes."""
-    if not isinstance(digits, str):
-        return _json(digits)
+    if not isinstance(digits, str) or not digits:
+        return "no bytes" if digits == "" else _json(digits)
     try:
         read = codec.decode("LOG", bytes.fromhex(digits))
     except ValueError:
@@ -238,6 +240,8 @@ def _converted_text(digits: object, path: str) -> str:
 
 def _hex_near(data: bytes, path: str) -> str:
     """The bytes around the one that `path` (`@17`) names, and how many there are in all."""
+    if not data:
+        return "no bytes"
     at = int(path[1:]) if path.startswith("@") else 0
     first = max(0, at - 4)
     window = data[first : at + 8].hex(" ")
@@ -253,7 +257,9 @@ def _narrowed(answer: Mapping[str, object], path: str, *, said: str = "") -> str
         return f"no {path}" if value is _ABSENT else f"{path} = {_json(value)}"
     if "value" in answer:
         return f"{said + ': ' if said else ''}{_json(answer['value'])}"
-    return said or _json(answer)
+    if said:
+        return f"{said}, without a value"
+    return _json(answer) if answer else "accepted, whatever the value"
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")

@@ -1,4 +1,8 @@
-"""Results as JUnit XML: a suite per target and type, a case per case id; red exactly when the exit status is not 0."""
+"""Results as JUnit XML: a suite per target and type, a case per case id; red exactly when the exit status is not 0.
+
+The time of a suite is how long the run waited for the target's answers. A case has none: many requests are under way at
+once, so the time of one would be a guess.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,8 @@ class _Suite:
     name: str
     colours: tuple[str, ...]
     cases: Callable[[], Iterable[ET.Element]]
+    seconds: float = 0.0
+    """How long its answers were waited for."""
 
 
 def render(report: Report) -> Iterator[str]:
@@ -37,18 +43,19 @@ def render(report: Report) -> Iterator[str]:
         suites.append(_Suite("known failures", colours, cases))
     yield "<?xml version='1.0' encoding='utf-8'?>\n"
     whole = [colour for suite in suites for colour in suite.colours]
-    yield f"<testsuites{_attributes('kafka-conformance', whole)}>\n"
+    yield f"<testsuites{_attributes('kafka-conformance', whole, sum(suite.seconds for suite in suites))}>\n"
     for suite in suites:
-        yield f"<testsuite{_attributes(suite.name, suite.colours)}>\n"
+        yield f"<testsuite{_attributes(suite.name, suite.colours, suite.seconds)}>\n"
         for case in suite.cases():
             yield ET.tostring(case, encoding="unicode") + "\n"
         yield "</testsuite>\n"
     yield "</testsuites>\n"
 
 
-def _attributes(name: str, colours: Iterable[str]) -> str:
+def _attributes(name: str, colours: Iterable[str], seconds: float) -> str:
     counts = Counter(colours)
-    numbers = {"tests": counts.total(), **{plural: counts[colour] for colour, plural in _COLOURS.items()}, "time": 0}
+    numbers = {"tests": str(counts.total()), **{plural: str(counts[colour]) for colour, plural in _COLOURS.items()}}
+    numbers["time"] = f"{seconds:.3f}"
     return f" name={quoteattr(clean(name))}" + "".join(f' {key}="{number}"' for key, number in numbers.items())
 
 
@@ -58,7 +65,8 @@ def _suites(run: TargetRun) -> Iterator[_Suite]:
     for result in run.results:
         by_type.setdefault(result.case.type, []).append(result)
     for name, results in by_type.items():
-        yield _Suite(f"{run.name}: {name}", tuple(map(_colour, results)), partial(map, _case, results))
+        colours, cases = tuple(map(_colour, results)), partial(map, _case, results)
+        yield _Suite(f"{run.name}: {name}", colours, cases, run.waited.get(name, 0.0))
     if run.problem or not run.judged or not run.answered:
         yield _Suite(f"{run.name}: target", ("error",), partial(map, _not_judged, [run]))
 

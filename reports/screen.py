@@ -146,7 +146,7 @@ def _title(group: FailureGroup, example: Example) -> str:
 
 def _how_to_see_more(left: int) -> str:
     more = f"{left} more causes; " if left else ""
-    return f"{more}-v: an example of each cause, -vv: every case, --html FILE: a page"
+    return f"{more}-v: an example of each, -vv: every case, --html FILE: a page"
 
 
 # --- lines --------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,6 +23,8 @@ class Examiner:
         """Nothing is started before the target is asked."""
         self._name, self._requirements, self._policy = spec.name, requirements, policy
         self.target = ClaimedTarget(spec.open())
+        self.waited: defaultdict[str, float] = defaultdict(float)
+        """Seconds that answers were waited for, by the type of the cases; many requests are under way at once."""
 
     def disprove_claims(self, cases: Sequence[Case]) -> list[Result]:
         """Probe the claims that cases rest on: a result for each claim that does not hold. Raises CannotStart."""
@@ -28,8 +32,11 @@ class Examiner:
 
     def results(self, cases: Sequence[Case]) -> Iterator[Result]:
         """The results of cases, in their order; only what the target claims is put to it. Raises CannotStart."""
+        since = time.monotonic()
         for answer in self.target.ask(cases):
+            self.waited[answer.case.type] += time.monotonic() - since
             yield self._result(answer, judge(answer.case, answer.outcome))
+            since = time.monotonic()
 
     def _result(self, answer: Answer, verdict: Verdict) -> Result:
         result = self._policy.result(self._name, answer.case, answer.outcome, verdict, self._requirements)

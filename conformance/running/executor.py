@@ -43,5 +43,5 @@ def judge_target(
     except CannotStart as error:
         run.problem = str(error)
     finally:
-        run.answered = examiner.target.has_answered
+        run.answered, run.waited = examiner.target.has_answered, examiner.waited
         examiner.target.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
@@ -109,6 +109,8 @@ class TargetRun:
     """The numbers of all results where `results` holds only some of them, as in a campaign."""
     answered: bool = True
     """Whether it answered anything, be it a case or the probe of a claim."""
+    waited: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that its answers were waited for, by the type of the cases."""
 
     @property
     def numbers(self) -> Tally:

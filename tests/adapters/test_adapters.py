@@ -15,6 +15,7 @@ from conformance.cases.model import Refuses
 from conformance.codec.message_definition import type_name
 from conformance.definitions.files import read_definitions
 from conformance.errors import FileError
+from conformance.reports.screen import LINES
 from conformance.strategies.seeded.cases import case_of
 from conformance.targets import resolve
 from conformance.targets.resolve import adapters
@@ -49,6 +50,14 @@ def explained(name, failures):
         assert failure["reproduce"] == shlex.join(["conformance", "run", name, "--select", failure["id"]])
 
 
+def assert_one_screen(text, name):
+    """Assert that what a run prints of one target fits on a screen of 80 columns; the commands are there whole."""
+    lines = text.splitlines()
+    assert len(lines) <= LINES, text
+    assert [line for line in lines if len(line) > 80 and not line.startswith(f"  conformance run {name} ")] == []
+    assert re.match("(conforms|does not conform): meets requirements must [0-9]+/[0-9]+", lines[1])
+
+
 @pytest.mark.parametrize("name", PYTHON)
 def test_a_python_adapter_is_in_order(name, tmp_path):
     require(name)
@@ -57,13 +66,15 @@ def test_a_python_adapter_is_in_order(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", PYTHON)
-def test_the_verdicts_on_a_library_are_those_that_are_pinned(name, tmp_path):
+def test_the_verdicts_on_a_library_are_those_that_are_pinned(name, tmp_path, monkeypatch):
     require(name)
+    monkeypatch.setenv("COLUMNS", "80")
     pinned = KNOWN / f"{name}.yaml"
     known = ["--known-failures", pinned] if pinned.exists() else []
     done = conformance("run", name, "--generated", 0, "--json", "r.json", *known, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "Traceback" not in done.stdout + done.stderr
+    assert_one_screen(done.stdout, name)
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     judged = [result for result in results if result["verdict"] not in ("skip", "protocol")]
     assert len(judged) >= JUDGED_AT_LEAST.get(name, 1)
@@ -71,9 +82,11 @@ def test_the_verdicts_on_a_library_are_those_that_are_pinned(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", PYTHON)
-def test_every_failure_on_generated_cases_names_requirement_bytes_and_reproduction(name, tmp_path):
+def test_every_failure_on_generated_cases_names_requirement_bytes_and_reproduction(name, tmp_path, monkeypatch):
     require(name)
-    conformance("run", name, "--select", "gen/*", "--generated", 20, "--json", "r.json", cwd=tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    done = conformance("run", name, "--select", "gen/*", "--generated", 20, "--json", "r.json", cwd=tmp_path)
+    assert_one_screen(done.stdout, name)
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     failures = failing(results)
     assert failures or not (KNOWN / f"{name}.yaml").exists()

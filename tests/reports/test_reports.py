@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import xml.etree.ElementTree as ET
@@ -19,6 +20,7 @@ from conformance.cases.model import (
     Broke,
     Case,
     CaseKind,
+    Converts,
     Delivers,
     Kind,
     Measures,
@@ -30,11 +32,13 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
+from conformance.codec.notation import UNSHOWN
 from conformance.judging.judge import judge
 from conformance.reports.explain import explain, reproduce
 from conformance.reports.formats import FORMATS, Report, write_files
 from conformance.reports.json_file import render as render_json
 from conformance.reports.junit import render as as_junit
+from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import Result, TargetRun
 from conformance.safety.files import Outputs
@@ -242,6 +246,15 @@ def test_junit_counts_agree_with_its_cases():
     assert counts == {"tests": 10, "failures": 1, "errors": 3, "skipped": 5}
 
 
+def test_a_suite_in_junit_says_how_long_its_answers_were_waited_for_and_no_case_guesses():
+    root = junit(
+        replace(run(PASS, FAIL), waited={"VARINT": 1.5}), replace(run(PASS, name="u"), waited={"VARINT": 0.25})
+    )
+    assert [suite.get("time") for suite in root.iter("testsuite")] == ["1.500", "0.250"]
+    assert root.get("time") == "1.750"
+    assert not any(one.get("time") for one in root.iter("testcase"))
+
+
 def test_a_target_that_could_not_be_judged_is_an_error_of_its_own():
     assert colours(junit(TargetRun("t", problem="no such program"))) == {"start": "error"}
     assert colours(junit(run(SKIP))) == {"varint/skip": "skipped", "start": "error"}
@@ -344,6 +357,34 @@ def test_a_part_that_is_missing_on_one_side_is_said_to_be_missing(damage, answer
     one = case(Delivers(view, view), op="read", type="LOG", data=b"")
     shown = explain(replace(result(one, Accepted({"value": answer})), verdict=Verdict(Kind.FAIL, path=path)))
     assert (shown.expected, shown.actual) == (expected, actual)
+
+
+EMPTY = {
+    "an encoder that wrote nothing": (case(Writes(b"\x7e"), op="encode"), Accepted({"hex": ""}), "wrote no bytes"),
+    "a writer that is due to write nothing": (case(Writes(b""), op="encode"), Accepted({"hex": "7e"}), "no bytes"),
+    "a converter that wrote nothing": (
+        case(Converts(()), op="convert", type="LOG", data=b""),
+        Accepted({"hex": ""}),
+        "wrote no bytes",
+    ),
+    "a decoder that shows no value": (case(), Accepted({"consumed": 9}), "accepted, without a value"),
+    "a value that is not looked at": (case(Reads(UNSHOWN, None)), Refused("other"), "accepted, whatever the value"),
+    "a crash without a message": (case(), Broke("crash", ""), "crash: without a message"),
+    "a refusal without a message": (case(), Refused("other", ""), "refused (other)"),
+}
+
+
+@pytest.mark.parametrize(("one", "outcome", "said"), EMPTY.values(), ids=EMPTY)
+def test_an_empty_outcome_is_said_in_words_in_every_report(one, outcome, said, catalog):
+    shown = replace(result(one, outcome), verdict=Verdict(Kind.FAIL, "it differs"), counts=True)
+    assert said in (explain(shown).expected, explain(shown).actual)
+    told = Report([run(shown)], 7, requirements=catalog.requirements)
+    files = {form.name: "".join(form.pieces(told)) for form in FORMATS if form.name in ("html", "junit", "markdown")}
+    screen = text(TargetScreen(told.runs[0], catalog.requirements), width=200)
+    for name, whole in {**files, "screen": screen, "report": report(told.runs[0], catalog)}.items():
+        assert said in html.unescape(whole), name
+        assert "(nothing)" not in whole
+        assert "(0 bytes)" not in whole
 
 
 def test_bytes_that_must_be_refused_are_shown_at_the_violation():

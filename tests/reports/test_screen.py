@@ -87,7 +87,7 @@ def test_the_cause_of_most_cases_stands_first_and_every_cause_counts_its_cases(w
 
 
 def test_what_is_not_shown_is_counted_and_where_to_see_it_is_said(wrong, catalog):
-    assert "more causes; -v: an example of each cause" in screen(wrong, catalog)[-2]
+    assert "more causes; -v: an example of each, -vv: every case, --html FILE: a page" in screen(wrong, catalog)[-2]
 
 
 def test_a_target_that_conforms_takes_a_few_lines(wrong, catalog):

@@ -1,6 +1,10 @@
 """What is told of a run while it goes on."""
 
+from collections import Counter
+from itertools import count
+
 from conformance.cases.catalog import select
+from conformance.running import examiner
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
@@ -30,3 +34,13 @@ def test_the_progress_is_told_how_many_are_done_and_how_many_of_them_count_as_fa
     for now in told:
         assert now["failures"] == sum(result.is_unexpected for result in run.results[: now["completed"] + 1])
     assert told[-1]["failures"] > 0
+
+
+def test_how_long_answers_were_waited_for_is_kept_by_type_and_what_else_is_done_meanwhile_is_not(catalog, monkeypatch):
+    clock = count()
+    monkeypatch.setattr(examiner.time, "monotonic", lambda: next(clock))
+    run = TargetRun("reference")
+    cases = select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
+    spec = target_spec("reference", None, Allowance())
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy(), progress=lambda **_: next(clock))
+    assert run.waited == Counter(case.type for case in cases)
