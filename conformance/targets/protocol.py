@@ -228,6 +228,8 @@ class Description:
 
 def description(answer: Answer) -> Description:
     """The answer to `describe`. Raises ProtocolError naming the field that is wrong."""
+    if "crash" in answer:
+        raise ProtocolError(f"describe crashed: {cut(str(answer['crash']))}")
     if answer.get("ok") is not True:
         raise ProtocolError(f"describe was not answered with ok: {shown(_encode(answer))}")
     if answer.get("protocol", PROTOCOL) != PROTOCOL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.metadata
+import os
 import shlex
 import shutil
 import subprocess
@@ -190,10 +191,7 @@ def resolve(target: str, python: str | None = None) -> Launch:
     if colon and kind == "command":
         return Launch(target, _command(target, rest))
     if colon and kind == "module":
-        if rest.endswith(".py") and not Path(rest).is_file():
-            raise UnknownTarget(f"{target}: there is no file {rest}")
-        if not rest:
-            raise UnknownTarget(f"{target}: name a module, module:dotted.name or module:./file.py")
+        _check_module(target, rest)
         return Launch(target, (interpreter, str(SHIM), rest), forks=True)
     known = _descriptions()
     if target not in known:
@@ -206,6 +204,30 @@ def resolve(target: str, python: str | None = None) -> Launch:
     if lacking:
         raise UnknownTarget(f"{target} cannot run here, it lacks {', '.join(lacking)}")
     return adapter.launch(interpreter)
+
+
+_RUNNERS = {".go": "go run", ".java": "java", ".jar": "java -jar", **dict.fromkeys((".js", ".mjs", ".cjs"), "node")}
+"""What runs a program, by the ending of its name."""
+
+
+def _check_module(target: str, name: str) -> None:
+    """Raises UnknownTarget for what cannot be a Python module: nothing, a folder, a file of another language."""
+    if not name:
+        raise UnknownTarget(f"{target}: name a module, module:dotted.name or module:./file.py")
+    path = Path(name)
+    is_path = os.sep in name or name.endswith(".py")
+    if is_path and path.is_dir():
+        raise UnknownTarget(f"{target}: {name} is a folder, name the Python file in it, module:./FILE.py")
+    if is_path and not path.exists():
+        raise UnknownTarget(f"{target}: there is no file {name}")
+    if name.endswith(".py") or not path.is_file():
+        return
+    runner = _RUNNERS.get(path.suffix, "")
+    if runner:
+        line = f"{runner} {shlex.quote(name)}"
+    else:
+        line = shlex.quote(name) if os.access(path, os.X_OK) else "COMMAND LINE"
+    raise UnknownTarget(f"{target}: {name} is not a Python module; say {shlex.quote('command:' + line)} instead")
 
 
 def _command(target: str, line: str) -> tuple[str, ...]:

@@ -129,6 +129,8 @@ def dispatch(module, request):
     """Call the module's function of the operation's name."""
     op = request.pop("op", None)
     if op == "describe":
+        if not hasattr(module, "describe"):
+            raise TypeError("the module %s is not an adapter: it has no function describe" % module.__name__)
         return dict(plain(module.describe()), ok=True, protocol=1)
     function = getattr(module, op, None) if op in CALLS else None
     if function is None:

@@ -1,0 +1,66 @@
+"""What is given as a target and cannot be one: a line that says what to do instead."""
+
+import subprocess
+import sys
+
+import pytest
+
+from conformance.targets.resolve import UnknownTarget, resolve
+
+NO_MODULES = {
+    "./adapter.go": "./adapter.go is not a Python module; say 'command:go run ./adapter.go' instead",
+    "adapter.go": "adapter.go is not a Python module; say 'command:go run adapter.go' instead",
+    "./adapter.mjs": "./adapter.mjs is not a Python module; say 'command:node ./adapter.mjs' instead",
+    "./Adapter.java": "./Adapter.java is not a Python module; say 'command:java ./Adapter.java' instead",
+    "./my.jar": "./my.jar is not a Python module; say 'command:java -jar ./my.jar' instead",
+    "./adapter": "./adapter is not a Python module; say command:./adapter instead",
+    "./main.rs": "./main.rs is not a Python module; say 'command:COMMAND LINE' instead",
+    "./folder": "./folder is a folder, name the Python file in it, module:./FILE.py",
+    "./nowhere.go": "there is no file ./nowhere.go",
+    "nowhere.py": "there is no file nowhere.py",
+    "": "name a module, module:dotted.name or module:./file.py",
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with programs in several languages, of which one is executable."""
+    for name in ("adapter.go", "adapter.mjs", "Adapter.java", "my.jar", "adapter", "main.rs", "adapter.py"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "adapter").chmod(0o755)
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", NO_MODULES)
+def test_what_is_no_python_module_is_told_with_what_to_say_instead(name):
+    with pytest.raises(UnknownTarget) as told:
+        resolve(f"module:{name}")
+    assert str(told.value) == f"module:{name}: {NO_MODULES[name]}"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["./adapter.py", "adapter.py", "adapter", "folder", "json", "package.module"])
+def test_what_may_be_a_python_module_is_started_as_one(name, here):
+    (here / "adapter").unlink()
+    assert resolve(f"module:{name}").command[-1] == name
+
+
+@pytest.mark.parametrize("command", ["run", "doctor", "serve"])
+def test_it_is_one_line_of_a_command(command, here):
+    asked = [sys.executable, "-m", "conformance", command, "module:./adapter.go"]
+    done = subprocess.run(asked, cwd=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"conformance: module:./adapter.go: {NO_MODULES['./adapter.go']}\n"
+
+
+def test_a_module_that_describes_nothing_is_told_as_such(here):
+    asked = [sys.executable, "-m", "conformance", "doctor", "module:./adapter.py"]
+    done = subprocess.run(asked, cwd=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stdout == (
+        "FAIL  starts and describes itself: module:./adapter.py was not described: describe crashed: "
+        "TypeError: the module adapter is not an adapter: it has no function describe\n"
+    )
