@@ -83,7 +83,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
-from conformance.targets import session
+from conformance.targets.faults import PATIENCE
 from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance, CannotStart
 from conformance.targets.target import TargetSpec
@@ -665,7 +665,7 @@ def in_killing_order(cases: Iterable[Case]) -> list[Case]:
 @contextlib.contextmanager
 def impatience() -> Iterator[None]:
     """One fault is enough: the rest is not asked of a target that is to die anyway. Slowness alone kills nobody."""
-    with patch.dict(session._PATIENCE, {**dict.fromkeys(session._PATIENCE, 1), "slow": 0}):  # noqa: SLF001 - ours to hurry
+    with patch.dict(PATIENCE, {**dict.fromkeys(PATIENCE, 1), "slow": 0}):
         yield
 
 

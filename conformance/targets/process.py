@@ -37,7 +37,7 @@ _ADVICE = ("note: ", "stack backtrace:")
 _LAST_LOOKS = 64
 """Chunks of standard error read for a target's last words, at most."""
 _CHUNK = 1 << 16
-_FAREWELL = 1.0
+FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
 _ENDING = 60
 """Seconds its keeper has to end all its processes, be they thousands."""
@@ -196,7 +196,7 @@ class TargetProcess:
             used, limit = self._over >> 20, self._memory_limit >> 20
             return Gone(f"used {used} MiB of memory, {limit} MiB are allowed", memory=True)
         try:
-            self._popen.wait(_FAREWELL)
+            self._popen.wait(FAREWELL)
         except subprocess.TimeoutExpired:
             return Gone("closed its output and went on", lingers=True)
         with contextlib.suppress(OSError, KeyError, ValueError):
@@ -260,7 +260,7 @@ class TargetProcess:
             with contextlib.suppress(ProcessLookupError):
                 self._popen.send_signal(number)
 
-    def close(self, *, kindly: bool = False, patience: float = _FAREWELL) -> int | None:
+    def close(self, *, kindly: bool = False, patience: float = FAREWELL) -> int | None:
         """End the target and every process that came of it.
 
         Its input ends first; `kindly`, it may exit by itself then, and has `patience` seconds for that.

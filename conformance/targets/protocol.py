@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -67,6 +69,21 @@ def body(request: Request) -> bytes:
 def with_id(number: int, request: bytes) -> bytes:
     """The line of a request."""
     return b'{"id":%d,%b\n' % (number, request[1:])
+
+
+WINDOW = 64
+"""Requests in flight at most."""
+WINDOW_BYTES = 48_000
+"""Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
+
+
+def fitting(queue: deque[bytes], window: Sequence[bytes]) -> Iterator[bytes]:
+    """The requests of a queue that may join those in flight, taken from it."""
+    count, size = len(window), sum(map(len, window))
+    while queue and (not count or (count < WINDOW and size + len(queue[0]) <= WINDOW_BYTES)):
+        request = queue.popleft()
+        count, size = count + 1, size + len(request)
+        yield request
 
 
 def shown(line: bytes) -> str:

@@ -1,16 +1,17 @@
 """Sends requests to a target, and charges every answer, death and silence to the request that caused it.
 
 Requests are pipelined: several are in flight at once, which is the window. When the target dies or falls silent, it is
-started again and gets the unanswered requests one at a time; the request that brings it down again is to blame. If no
-request does so alone, the whole window is replayed once, and the last request sent is blamed, with a remark that says
-so. A silence that the replay does not repeat blames no request: a busy machine makes any target late. No request is
-sent again after that.
+started again and gets the unanswered requests one at a time; the request that brings it down again is to blame. A
+process that does not answer its one request soon is waited for while others are asked the next ones. If no request
+brings the target down alone, the whole window is replayed once, and the last request sent is blamed, with a remark that
+says so. A silence that the replay does not repeat blames no request: a busy machine makes any target late. No request
+is sent again after that.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,27 +20,24 @@ from typing import Self
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import TargetError
 from conformance.targets import protocol
+from conformance.targets.faults import Faults, kind_of, outcome_of
 from conformance.targets.launch import Launch
-from conformance.targets.process import TargetProcess
-from conformance.targets.protocol import Breakdown, Description, Flood, Gone, ProtocolError, Silent
+from conformance.targets.process import FAREWELL, TargetProcess
+from conformance.targets.protocol import WINDOW, Breakdown, Description, Flood, Gone, ProtocolError, Silent
 from conformance.targets.warm import CannotFork, WarmStart
 
-WINDOW = 64
-"""Requests in flight at most."""
-WINDOW_BYTES = 48_000
-"""Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
 _STARTS = 3
+_DESCRIBE = protocol.body({"op": "describe", "protocol": protocol.PROTOCOL})
 _SLOW, _SLOW_BYTES = 1.0, 200_000
 """An answer may take so many seconds, and one more for each so many bytes of the request."""
 _LAST_PATIENCE = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
-_PATIENCE = {"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10, "closed output": 4}
-"""How many faults of a kind end the conversation: a target that is broken throughout must not cost hours."""
-_PATIENCE_WITH_THE_MUTE = {"timeout": 3, "protocol": 3, "crash": 40, "memory": 5}
-"""The same for a target that has not answered a single request."""
-_IN_PROPORTION = 1000
-"""A target may use up its memory over a request from one of so many bytes on that memory has: no codec but a bomb makes
-more of a byte (gzip at its best makes 1032)."""
+_PROMPT = 0.5
+"""Seconds that a request asked alone keeps the next one waiting."""
+_ASIDE = 4
+"""Processes that are waited for at once, at most."""
+_GLANCE = 0.05
+"""Seconds that each of them is waited for in turn."""
 
 
 class CannotStart(TargetError):
@@ -55,6 +53,19 @@ class Allowance:
     memory: int = 1024 * 2**20
 
 
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A request that is asked alone."""
+
+    request: bytes
+    number: int = 0
+    process: TargetProcess | None = None
+    since: float = 0
+    """When it was asked, by `time.monotonic()`."""
+    outcome: Outcome | None = None
+    """None while it is waited for."""
+
+
 @dataclass(slots=True)
 class Session:
     """A conversation with one target over as many processes as it takes."""
@@ -66,18 +77,20 @@ class Session:
     _process: TargetProcess | None = None
     _description: Description | None = None
     _number: int = 0
-    _faults: Counter[str] = field(default_factory=Counter)
-    _mute: bool = True
-    """It has not answered a request since faults are counted."""
+    _aside: list[_Asked] = field(default_factory=list)
+    """What is waited for, each in a process of its own."""
+    faults: Faults = field(default_factory=Faults)
+    _breakdowns: int = 0
+    """Requests that were blamed for what ended a process."""
+    _asks_again: bool = True
+    """Whether a slow answer is asked for again, elsewhere."""
     _aborted: bool = False
-    gave_up: str = ""
-    """Why no further request is sent; empty while requests are sent."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end(kindly=True)
+        self.finish(patience=FAREWELL)
 
     def describe(self) -> Description:
         """What the target says of itself. Raises CannotStart."""
@@ -89,8 +102,8 @@ class Session:
         """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
         queue = deque(requests)
         while queue:
-            if self.gave_up:
-                yield Unsupported(self.gave_up)
+            if self.faults.gave_up:
+                yield Unsupported(self.faults.gave_up)
                 queue.popleft()
                 continue
             window: list[bytes] = []
@@ -101,21 +114,23 @@ class Session:
 
     def forget_faults(self) -> None:
         """Start counting faults anew, and ask on where the target was given up."""
-        self._faults.clear()
-        self._mute = True
-        self.gave_up = ""
+        self.faults = Faults()
 
-    def finish(self) -> int | None:
+    def finish(self, *, patience: float = _LAST_PATIENCE) -> int | None:
         """End its input, and it with that: the status it exits with, None when it has to be killed."""
+        while self._aside:
+            asked = self._aside.pop()
+            if asked.process is not None:
+                asked.process.close()
         process, self._process = self._process, None
-        return process.close(kindly=True, patience=_LAST_PATIENCE) if process is not None else None
+        return process.close(kindly=True, patience=patience) if process is not None else None
 
     def abort(self) -> None:
         """End it from another thread: a thread that waits for an answer gets an error at once."""
         self._aborted = True
-        process = self._process
-        if process is not None:
-            process.kill()
+        for process in (self._process, *(asked.process for asked in self._aside)):
+            if process is not None:
+                process.kill()
 
     # --- a process ----------------------------------------------------------------------------------
 
@@ -150,8 +165,12 @@ class Session:
 
     def _introduce(self) -> str:
         """Let it describe itself: what kept it from that, else nothing. Raises CannotStart."""
+        assert self._process is not None
+        self._number += 1
+        self._process.send(protocol.with_id(self._number, _DESCRIBE))
         try:
-            self._description = protocol.description(self._exchange({"op": "describe", "protocol": 1}))
+            line = self._process.line(time.monotonic() + self.allowance.startup)
+            self._description = protocol.description(protocol.fields(line, self._number))
         except ProtocolError as error:
             self._end()
             raise CannotStart(f"{self.launch.name} was not described: {error}") from None
@@ -170,16 +189,9 @@ class Session:
                 return self.warm.process(self.allowance.memory)
         return TargetProcess(self.launch, self.allowance.memory)
 
-    def _exchange(self, request: dict[str, object]) -> dict[str, object]:
-        assert self._process is not None
-        self._number += 1
-        self._process.send(protocol.with_id(self._number, protocol.body(request)))
-        line = self._process.line(time.monotonic() + self.allowance.startup)
-        return protocol.fields(line, self._number)
-
-    def _end(self, *, kindly: bool = False) -> None:
+    def _end(self) -> None:
         if self._process is not None:
-            self._process.close(kindly=kindly)
+            self._process.close()
             self._process = None
 
     # --- asking -------------------------------------------------------------------------------------
@@ -187,33 +199,35 @@ class Session:
     def _pipeline(self, queue: deque[bytes], window: list[bytes]) -> Iterator[Outcome]:
         """Ask until the queue is empty; `window` always holds what is unanswered."""
         numbers: deque[int] = deque()
-        in_flight = 0
         while queue or window:
             process = self._ensure(alive=not window)
-            while queue and (not window or (len(window) < WINDOW and in_flight + len(queue[0]) <= WINDOW_BYTES)):
-                request = queue.popleft()
-                window.append(request)
-                in_flight += len(request)
-                self._number += 1
-                numbers.append(self._number)
-                process.send(protocol.with_id(self._number, request))
+            if queue and len(window) <= WINDOW // 2:  # many at once: a write costs as much as judging an answer
+                joining = list(protocol.fitting(queue, window))
+                window += joining
+                joined = range(self._number + 1, self._number + 1 + len(joining))
+                numbers.extend(joined)
+                self._number += len(joining)
+                if joining:
+                    process.send(b"".join(map(protocol.with_id, joined, joining)))
             asked = time.monotonic()
             line = process.line(asked + self.allowance.timeout)
             took = time.monotonic() - asked
-            outcome = protocol.outcome(protocol.fields(line, numbers.popleft()), len(line))
-            self._mute = False
-            request = window.pop(0)
-            in_flight -= len(request)
-            yield self._if_slow(request, took) or outcome
+            outcome = self._answered(line, numbers.popleft())
+            yield self._if_slow(window.pop(0), took) or outcome
+
+    def _answered(self, line: bytes, number: int) -> Outcome:
+        """What the line says that is due for a request. Raises ProtocolError."""
+        outcome = protocol.outcome(protocol.fields(line, number), len(line))
+        self.faults.mute = False
+        return outcome
 
     def _if_slow(self, request: bytes, took: float) -> Broke | None:
         """A fault where an answer took far too long, and again takes too long in another process, warm and idle."""
         allowed = _SLOW + len(request) / _SLOW_BYTES
-        if took <= allowed or self._aborted or self._faults["slow"] >= _PATIENCE["slow"]:
+        if took <= allowed or self._aborted or not self._asks_again or self.faults.left("slow") <= 0:
             return None
-        self._faults["slow"] += 1
-        with Session(self.launch, self.allowance) as other:
-            other._faults["slow"] = _PATIENCE["slow"]  # it does not ask for a second opinion itself
+        self.faults.add("slow")
+        with Session(self.launch, self.allowance, _asks_again=False) as other:
             if any(isinstance(outcome, Broke) for outcome in other.ask([request])):
                 return None
             asked = time.monotonic()
@@ -229,30 +243,89 @@ class Session:
         if not window:
             return
         last: Outcome | None = None
-        repeated = False
-        for request in window:
-            try:
-                outcome = Unsupported(self.gave_up) if self.gave_up else self._alone(request)
-            except CannotStart:
-                # It does not start again: only the requests in flight when it broke down can be blamed.
-                yield last or self._blame(fault, window[0])
-                raise
-            repeated |= self._process is None
-            if last is not None:
-                yield last
-            last = outcome
-        again = repeated or self._replay(window)
-        if not repeated and (again or not isinstance(fault, Silent)):
-            last = self._blame(fault, window[-1], last=True, again=again)
+        before = self._breakdowns
+        try:
+            for outcome in self._one_by_one(window):
+                if last is not None:
+                    yield last
+                last = outcome
+        except CannotStart:
+            # It does not start again: only the requests in flight when it broke down can be blamed.
+            yield last or self._blame(fault, window[0])
+            raise
+        if self._breakdowns == before:
+            again = self._replay(window)
+            if again or not isinstance(fault, Silent):
+                last = self._blame(fault, window[-1], last=True, again=again)
+            else:
+                self.faults.count("silence")
         assert last is not None
         yield last
 
-    def _alone(self, request: bytes) -> Outcome:
-        try:
-            return next(self._pipeline(deque([request]), []))
-        except Breakdown as fault:
+    def _one_by_one(self, window: Sequence[bytes]) -> Iterator[Outcome]:
+        """The outcomes of requests that are asked one at a time. Raises CannotStart."""
+        asked: deque[_Asked] = deque()
+        cannot_start: CannotStart | None = None
+        for request in window:
+            try:
+                asked.append(self._alone(request))
+            except CannotStart as error:
+                cannot_start = error
+                break
+            while asked and asked[0].outcome is not None:
+                yield asked[0].outcome
+                asked.popleft()
+        while self._aside:
+            self._look_aside(_GLANCE)
+        yield from (each.outcome for each in asked if each.outcome is not None)
+        if cannot_start is not None:
+            raise cannot_start
+
+    def _alone(self, request: bytes) -> _Asked:
+        """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
+
+        Raises CannotStart.
+        """
+        while len(self._aside) >= min(_ASIDE, max(self.faults.left("timeout"), 1)):
+            self._look_aside(_GLANCE)  # the silence that wears out the patience is the last one
+        if self.faults.gave_up:
+            return _Asked(request, outcome=Unsupported(self.faults.gave_up))
+        process = self._ensure(alive=True)
+        self._number += 1
+        asked = _Asked(request, self._number, process, time.monotonic())
+        process.send(protocol.with_id(self._number, request))
+        if self._broke_down(asked, _PROMPT):
             self._end()
-            return self._blame(fault, request)
+        elif asked.outcome is None:
+            self._aside.append(asked)
+            self._process = None
+        self._look_aside(0)
+        return asked
+
+    def _broke_down(self, asked: _Asked, seconds: float) -> bool:
+        """Wait for the outcome of a request for so long; whether its process broke down."""
+        assert asked.process is not None
+        latest = asked.since + self.allowance.timeout
+        until = min(latest, time.monotonic() + seconds)
+        try:
+            line = asked.process.line(until)
+            took = time.monotonic() - asked.since
+            outcome = self._answered(line, asked.number)
+        except Breakdown as fault:
+            if isinstance(fault, Silent) and until < latest:
+                return False
+            asked.outcome = self._blame(fault, asked.request)
+            return True
+        asked.outcome = self._if_slow(asked.request, took) or outcome
+        return False
+
+    def _look_aside(self, seconds: float) -> None:
+        """Wait so long for each process that was set aside; those that have answered or broken down are ended."""
+        for asked in [*self._aside]:
+            self._broke_down(asked, seconds)
+            if asked.outcome is not None and asked.process is not None:
+                self._aside.remove(asked)
+                asked.process.close()
 
     def _replay(self, window: list[bytes]) -> bool:
         """Whether the window brings a fresh process down again."""
@@ -266,27 +339,11 @@ class Session:
         return False
 
     def _blame(self, fault: Exception, request: bytes, *, last: bool = False, again: bool = True) -> Broke:
-        broke = _as_outcome(fault, request, self.allowance)
-        kind = "closed output" if isinstance(fault, Gone) and fault.lingers else broke.how
-        self._faults[kind] += 1
-        patience = (_PATIENCE_WITH_THE_MUTE if self._mute else _PATIENCE).get(kind, _PATIENCE[kind])
-        if self._faults[kind] >= patience:
-            self.gave_up = f"not asked: the target was given up after {self._faults[kind]} faults ({kind})"
+        broke = outcome_of(fault, request, self.allowance.timeout, self.allowance.memory)
+        self._breakdowns += 1
+        self.faults.count(kind_of(fault, broke))
         if not last:
             return broke
         remark = " (no question does this alone: blamed on the last one sent"
         remark += ", and again when all were replayed)" if again else "; it did not happen again)"
         return replace(broke, detail=broke.detail + remark, flaky=not again)
-
-
-def _as_outcome(fault: Exception, request: bytes, allowance: Allowance) -> Broke:
-    match fault:
-        case Gone(detail=detail, memory=True):
-            small = len(request) * _IN_PROPORTION <= allowance.memory
-            return Broke("memory", f"{detail}, for a request of {len(request)} bytes", unprovoked=small)
-        case Gone(detail=detail):
-            return Broke("crash", detail)
-        case Silent():
-            return Broke("timeout", f"no answer within {allowance.timeout:g} s")
-        case _:
-            return Broke("protocol", str(fault))

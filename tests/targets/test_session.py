@@ -13,11 +13,11 @@ import pytest
 
 from conformance.cases.model import Accepted, Broke, Refused, Unsupported
 from conformance.targets import protocol
+from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.launch import Launch
 from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import ProtocolError, Silent
-from conformance.targets.session import _PATIENCE as PATIENCE
-from conformance.targets.session import _PATIENCE_WITH_THE_MUTE, WINDOW, Allowance, CannotStart, Session
+from conformance.targets.session import WINDOW, Allowance, CannotStart, Session
 
 
 def question(number):
@@ -182,6 +182,76 @@ def test_a_silence_that_does_not_happen_again_does_not_wear_out_the_patience(ses
     assert honest(session(body, timeout=1).ask(questions(2 * WINDOW))) == list(range(2 * WINDOW))
 
 
+def test_after_many_silences_that_do_not_happen_again_the_rest_is_skipped_and_no_case_is_blamed(session, monkeypatch):
+    monkeypatch.setitem(PATIENCE, "silence", 2)
+    body = LOGS.replace("for request in requests()", "for count, request in enumerate(requests())")
+    body += f"    if count > {WINDOW}: time.sleep(3600)\n" + ANSWERS
+    running = session(body, timeout=1)
+    outcomes = list(running.ask(questions(10 * WINDOW)))
+    skipped = [outcome for outcome in outcomes if isinstance(outcome, Unsupported)]
+    assert not broken(outcomes)
+    assert honest(outcomes) == list(range(len(outcomes) - len(skipped)))
+    assert len(skipped) > 4 * WINDOW
+    (reason,) = {outcome.reason for outcome in skipped}
+    assert reason.startswith("not asked: the target fell silent 2 times over cases that it answered when they were")
+
+
+def test_the_silent_are_waited_for_together_and_the_others_are_asked_meanwhile(session, tmp_path):
+    body = (
+        LOGS
+        + """
+    if number in (3, 4, 6):
+        log_silent = open(os.path.join(HERE, "silent"), "a")
+        log_silent.write(f"{number} begins\\n"); log_silent.flush()
+        time.sleep(3600)
+    with open(os.path.join(HERE, "silent"), "a") as file:
+        file.write(f"{number} answers\\n")
+"""
+        + ANSWERS
+    )
+    outcomes = list(session(body, timeout=3).ask(questions(9)))
+    assert broken(outcomes) == dict.fromkeys((3, 4, 6), Broke("timeout", "no answer within 3 s"))
+    assert honest(outcomes) == [0, 1, 2, 5, 7, 8]
+    steps = (tmp_path / "silent").read_text().splitlines()
+    # In a row until the first silence; then each alone, past those that are waited for.
+    assert steps == [*(f"{number} answers" for number in range(3)), "3 begins",
+                     "3 begins", "4 begins", "5 answers", "6 begins", "7 answers", "8 answers"]  # fmt: skip
+
+
+def test_only_so_many_are_waited_for_as_there_is_patience_left(session, monkeypatch, tmp_path):
+    monkeypatch.setitem(PATIENCE, "timeout", 2)
+    outcomes = list(session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=1).ask(questions(9)))
+    assert list(broken(outcomes)) == [3, 4]
+    assert set(outcomes[5:]) == {Unsupported("not asked: the target was given up after 2 faults (timeout)")}
+    assert max(asked(tmp_path)) == 4
+
+
+def test_an_answer_that_comes_while_it_is_waited_for_counts(session):
+    body = (
+        STARTS
+        + LOGS
+        + """
+    if number == 3: time.sleep(3600) if start == 1 else time.sleep(0.8)
+    if number == 4: time.sleep(3600)
+"""
+        + ANSWERS
+    )
+    outcomes = list(session(body, timeout=3).ask(questions(9)))
+    assert list(broken(outcomes)) == [4]
+    assert honest(outcomes) == [0, 1, 2, 3, 5, 6, 7, 8]
+
+
+def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):
+    running = session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=600)
+    thread = threading.Thread(target=lambda: [*running._one_by_one(questions(6))], daemon=True)
+    thread.start()
+    until(lambda: len(running._aside) == 3)
+    running.abort()
+    thread.join(60)
+    assert not thread.is_alive()
+    # The fixture `traces` sees that nothing is left.
+
+
 def test_a_death_after_the_last_answer_blames_nobody(session, tmp_path):
     running = session(LOGS + ANSWERS + "    if number == 19: os._exit(5)\n")
     first = list(running.ask(questions(20)))
@@ -314,14 +384,14 @@ def test_closing_the_output_is_forgiven_a_few_times_as_each_costs_a_second(sessi
     [("os._exit(1)", "crash", 6), ("time.sleep(3600)", "timeout", 3), ("print(flush=True)", "protocol", 3)],
 )
 def test_a_target_that_never_answers_is_given_up_sooner(deed, how, faults, session, monkeypatch):
-    monkeypatch.setitem(_PATIENCE_WITH_THE_MUTE, "crash", 6)
+    monkeypatch.setitem(PATIENCE_WITH_THE_MUTE, "crash", 6)
     outcomes = list(session(f"for request in requests(): {deed}\n", timeout=0.5).ask(questions(60)))
     assert list(broken(outcomes)) == list(range(faults))
     assert set(outcomes[faults:]) == {Unsupported(f"not asked: the target was given up after {faults} faults ({how})")}
 
 
 def test_a_target_that_answered_before_its_faults_were_forgotten_is_mute_again(session, monkeypatch):
-    monkeypatch.setitem(_PATIENCE_WITH_THE_MUTE, "crash", 6)
+    monkeypatch.setitem(PATIENCE_WITH_THE_MUTE, "crash", 6)
     running = session(LOGS + "    if number > 9: os._exit(1)\n" + ANSWERS)
     assert honest(list(running.ask(questions(10)))) == list(range(10))
     running.forget_faults()
@@ -378,6 +448,7 @@ def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces
     command = python_target(LOGS + "    time.sleep(3600)\n")
     program = f"""
 import os
+from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.launch import Launch
 from conformance.targets.session import Session
 session = Session(Launch("t", {command!r}))

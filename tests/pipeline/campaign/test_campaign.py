@@ -35,7 +35,7 @@ from conformance.running.known_failures import Known
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import tally
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.targets import session
+from conformance.targets.faults import PATIENCE
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 
@@ -159,7 +159,7 @@ def test_a_target_that_dies_hangs_or_floods_gets_that_verdict_for_this_case_and_
 
 
 def test_a_target_that_was_given_up_in_one_slice_is_asked_again_in_the_next(tmp_path, catalog, monkeypatch):
-    monkeypatch.setitem(session._PATIENCE, "timeout", 1)
+    monkeypatch.setitem(PATIENCE, "timeout", 1)
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     campaign = Campaign((f"command:{sys.executable} {program}",), ("INT8",), 200, terms=Allowance(timeout=0.2))
