@@ -1,0 +1,116 @@
+"""The guide for typed languages in docs/adapters.md: its programs run as shown, its table of names is the layouts'."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import codec
+from conformance.codec import notation as n
+from conformance.codec.legacy_message import LAYOUTS
+from conformance.codec.message_set import ENTRY, MESSAGE
+from conformance.codec.record import HEADER, HEADER_LAYOUT, RECORD, RECORD_LAYOUT
+from conformance.codec.record_batch import BATCH_LAYOUT, RECORD_BATCH
+from conformance.semantics.visibility import SEEN, VIEW
+
+ROOT = Path(__file__).parent.parent
+GUIDE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+
+
+def example(name):
+    return re.search(rf"<!-- example: {re.escape(name)} -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL)[1]
+
+
+def conformance(*arguments, cwd):
+    command = [sys.executable, "-m", "conformance", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=200)
+
+
+# --- the programs -------------------------------------------------------------------------------------
+
+
+def test_the_program_in_go_is_the_one_that_new_adapter_writes():
+    assert example("adapter.go") == (ROOT / "adapters" / "starters" / "go" / "adapter.go").read_text(encoding="utf-8")
+
+
+def test_records_shown_by_reflection_are_in_order_and_conform(tmp_path):
+    if not shutil.which("go") or subprocess.run(["go", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("go is not on the PATH: the guide's program was neither built nor judged")
+    made = conformance("new-adapter", "--language", "go", ".", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    for name in ("notation.go", "record.go"):
+        (tmp_path / name).write_text(example(name))
+    built = subprocess.run(
+        ["go", "build", "-o", "adapter", "."], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert built.returncode == 0, built.stderr
+    examined = conformance("doctor", "command:./adapter", cwd=tmp_path)
+    assert examined.returncode == 0, examined.stdout
+    assert re.search("^ok    decode RECORD: asked 10000000026b027600, answered ", examined.stdout, re.MULTILINE)
+    arguments = ["run", "command:./adapter", "--select", "type:RECORD", "--generated", "50", "--fail-on", "should"]
+    judged = conformance(*arguments, cwd=tmp_path)
+    assert judged.returncode == 0, judged.stdout
+    assert int(re.search(r"^cases: (\d+) pass", judged.stdout, re.MULTILINE)[1]) > 100
+
+
+# --- the table of names -------------------------------------------------------------------------------
+
+STRUCTURES = {
+    "RECORD_BATCH": (BATCH_LAYOUT, RECORD_BATCH.notation),
+    "RECORD": (RECORD_LAYOUT, RECORD.notation),
+    "a RECORD in a batch, besides": (None, n.Fields({"offset": n.DECIMAL, "timestamp": n.DECIMAL})),
+    "a header": (HEADER_LAYOUT, HEADER.notation),
+    "a message of a MESSAGE_SET": (LAYOUTS[1], MESSAGE),
+    "an entry of magic 0 or 1 in a LOG": (LAYOUTS[1], ENTRY),
+    "LOG": (None, codec.wire("LOG").notation),
+    "CONTROL_RECORD": (None, codec.wire("CONTROL_RECORD").notation),
+    "the value of `read`": (None, VIEW),
+    "a record of `read`": (None, SEEN),
+}
+
+
+def on_the_wire(layout, name):
+    """The type of a field, or the bits that hold it; empty for what is derived, or has no type of its own."""
+    for field in layout.fields if layout else ():
+        for bits in field.bits:
+            if bits.name == name:
+                last = bits.shift + bits.width - 1
+                return (
+                    f"bit{'s' if bits.width > 1 else ''} {bits.shift}{f' to {last}' * (bits.width > 1)} of {field.name}"
+                )
+        if field.name == name:
+            return getattr(field.wire, "name", "") if getattr(field.wire, "name", "") in codec.TYPES else ""
+    return ""
+
+
+def takes_null(layout, name):
+    field = next((field for field in layout.fields if field.name == name), None) if layout else None
+    if field is None or not isinstance(field.wire, codec.Wire):
+        return True
+    try:
+        field.wire.encode(None)
+    except codec.Unencodable:
+        return False
+    return True
+
+
+def written_as(layout, name, notation):
+    if isinstance(notation, n.Names):
+        return ", ".join([f"`{one}`" for one in (*notation.names, *notation.further)]) + ", or a number"
+    nullable = notation.nullable if isinstance(notation, n.ListOf) else takes_null(layout, name)
+    return notation.describes if nullable else notation.describes.removesuffix(" or null")
+
+
+def table():
+    lines = ["| in | field | on the wire | written as |", "|---|---|---|---|"]
+    for structure, (layout, notation) in STRUCTURES.items():
+        for name, one in notation.fields.items():
+            lines.append(f"| {structure} | `{name}` | {on_the_wire(layout, name)} | {written_as(layout, name, one)} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_table_of_names_is_that_of_the_layouts():
+    assert GUIDE.partition("<!-- names of fields -->\n")[2] == table()
