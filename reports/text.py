@@ -61,13 +61,13 @@ _HEADLINES = {
 
 
 def title(run: TargetRun) -> str:
-    """The name of a target, with the version and the language it tells."""
+    """What a target calls itself, with the version and the language it tells, and what the command line calls it."""
     described = run.description
     if described is None:
         return printable(run.name)
-    return printable(
-        " ".join(filter(None, (run.name, described.version, f"({described.language})" * bool(described.language))))
-    )
+    language = f"({described.language})" * bool(described.language)
+    given = f"as {run.name}" * (run.called != run.name)
+    return printable(" ".join(filter(None, (run.called, described.version, language, given))))
 
 
 def _group(
@@ -199,9 +199,8 @@ def target_summary(run: TargetRun) -> RenderableType:
         table.add_column(str(name), justify="right", no_wrap=True)
     numbers = run.numbers
     for level in LEVELS:
-        counts = [numbers.verdicts[level, kind] for kind in Kind]
-        if any(counts):
-            shown = [*counts, numbers.known[level], numbers.disputed[level]]
+        shown = [*(numbers.unexcused(level, kind) for kind in Kind), numbers.known_at(level), numbers.disputed[level]]
+        if any(shown):
             table.add_row(level, *(str(number or "") for number in shown))
     parts: list[RenderableType] = [table]
     parts += skips(numbers.skipped)

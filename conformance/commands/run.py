@@ -21,15 +21,24 @@ from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
 from conformance.reports.screen import target_text
-from conformance.reports.text import target_summary
+from conformance.reports.text import printable, target_summary
 from conformance.running.executor import judge_target
 from conformance.running.interrupts import interrupt_on_signals
-from conformance.running.known_failures import Known, known_text, read_known, stale, updated
+from conformance.running.known_failures import (
+    Known,
+    Update,
+    known_text,
+    read_known,
+    stale,
+    unseen,
+    update_lines,
+    updated,
+)
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.running.saving import save_all
 from conformance.running.selection import Selection, selected_cases
-from conformance.running.shrinking import shrink_all
+from conformance.running.shrinking import failures_by_kin, kin, shrink_all
 from conformance.running.status import status_of
 from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.resolve import target_spec
@@ -150,12 +159,10 @@ def _options(given: dict[str, Any]) -> RunOptions:
 
 
 def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
-    """The known failures; a file that is to be written need not exist yet. Raises UsageError or FileError."""
-    if path is None:
-        if update:
-            raise UsageError("--update-known-failures", "name the file with --known-failures")
-        return ()
-    return () if update and not path.exists() else read_known(path)
+    """The known failures. Raises UsageError or FileError."""
+    if path is None and update:
+        raise UsageError("--update-known-failures", "name the file with --known-failures")
+    return () if path is None else read_known(path)
 
 
 # --- judging ------------------------------------------------------------------------------------------
@@ -195,21 +202,23 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     outputs, known = options.outputs, options.policy.known
     if options.save_failures is not None:
         save_all(runs, options.save_failures, outputs)
-    old = stale(known, catalog.cases, [result for run in runs for result in run.results]) if known else []
-    is_updated = options.update_known_failures and _update_known(options, runs, [entry for entry, _ in old])
-    if is_updated:
+    results = [result for run in runs for result in run.results]
+    old = stale(known, catalog.cases, results, catalog.requirements) if known else []
+    update = _update_known(options, runs, [entry for entry, _ in old]) if options.update_known_failures else None
+    if update is not None:
         old = []
     console = open_console()
     # Files first: whoever reads the text may have gone.
-    told = [(entry.id, why) for entry, why in old]
+    told = [(str(entry), why) for entry, why in old]
     write_files(options.files, Report(runs, options.selection.seed, told, catalog.requirements), outputs)
     for run in runs:
         shown = target_summary(run) if options.quiet else target_text(run, catalog.requirements, options.verbosity)
         console.print(shown, crop=False)
-    if is_updated:
-        console.print(f"{options.known_failures}: updated", markup=False, soft_wrap=True)
-    for entry, why in old:
-        console.print(f"stale known failure {entry.id} (line {entry.line}): {why}", markup=False, soft_wrap=True)
+    lines = [f"stale known failure {entry} (line {entry.line}): {why}" for entry, why in old]
+    if update is not None:
+        lines += update_lines(update, str(options.known_failures))
+    for line in lines:
+        console.print(printable(line), markup=False, soft_wrap=True)
     for problem in outputs.problems:
         open_console(err=True).print(f"conformance: {problem}", markup=False, soft_wrap=True)
     return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs, stale_entries=bool(old))
@@ -248,12 +257,18 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool
     return False
 
 
-def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> bool:
-    """Write the list anew, and take what it now names as known; whether it went well."""
+def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> Update | None:
+    """Write the list anew, and take what it now names as known; None where it cannot be written."""
     assert options.known_failures is not None
-    entries = updated(options.policy.known, [result for run in runs for result in run.results], gone)
-    if not options.outputs.write(options.known_failures, [known_text(entries)]):
-        return False
+    results = [result for run in runs for result in run.results]
+    known = options.policy.known
+    if options.own_case is None and not options.selection.patterns:
+        gone = [*gone, *unseen(known, results)]
+    update = updated(known, results, gone)
+    if not options.outputs.write(options.known_failures, [known_text(update.entries)]):
+        return None
     for run in runs:
         run.results[:] = [replace(result, known=True) if result.counts else result for result in run.results]
-    return True
+        left = failures_by_kin(run.results)
+        run.shrunk[:] = [shrunk for shrunk in run.shrunk if kin(shrunk.result) in left]
+    return update

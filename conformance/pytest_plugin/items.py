@@ -126,7 +126,7 @@ class KafkaCase(_Item):
         selected = self.target.selected
         if result.verdict.kind is Kind.PASS:
             for entry in selected.known_of_one_case:
-                if entry.covers(result.target, self.case.id):
+                if entry.covers(result.name, self.case.id):
                     pytest.fail(f"[XPASS(strict)] known failure (line {entry.line}): {entry.reason}", pytrace=False)
 
 

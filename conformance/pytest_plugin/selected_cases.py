@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,8 @@ class SelectedCases:
         known = read_known(Path(option("kafka_known_failures"))) if option("kafka_known_failures") else ()
         self.allowance = Allowance(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
         self.policy = FailurePolicy(option("kafka_fail_on"), option("kafka_strict"), known)
-        self.known_of_one_case = {entry for entry in known if self._is_of_one_case(entry, option("kafka_target"))}
         self._patterns: list[str] = option("kafka_select") or []
+        self._is_shared = len(set(option("kafka_target"))) > 1
         self._count, self._seed = option("kafka_generated"), option("kafka_seed")
         check_patterns(self._patterns, self.catalog, self._count, self._seed, "--kafka-select")
         named = [case for pattern in self._patterns for case in case_of(pattern, self.catalog)]
@@ -45,12 +46,13 @@ class SelectedCases:
             self.cases = [*select(self.catalog.cases.values(), self._patterns), *named]
             self.properties = self._types() if self._count else []
 
-    def _is_of_one_case(self, entry: Known, targets: Sequence[str]) -> bool:
-        """Whether a known failure names one case of one target only: it is stale as soon as that case passes."""
-        names = [target for target in dict.fromkeys(targets) if entry.target in ("", target)]
-        if len(names) != 1 or entry.flaky:
-            return False
-        return sum(entry.covers(names[0], case) for case in self.catalog.cases) == 1
+    @cached_property
+    def known_of_one_case(self) -> tuple[Known, ...]:
+        """The known failures that name one case of one target only: they are stale as soon as that case passes."""
+        if self._is_shared:
+            return ()
+        alone = (entry for entry in self.policy.known if not entry.flaky)
+        return tuple(entry for entry in alone if sum(map(entry.names, self.catalog.cases)) == 1)
 
     def _types(self) -> list[str]:
         """The types that have a property: some of their generated cases are selected."""

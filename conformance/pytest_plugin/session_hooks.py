@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -100,7 +100,7 @@ class SessionHooks:
             return
         stopped = session.shouldstop or session.shouldfail
         self._problems += [] if stopped else _unjudged(self._seen)
-        self._problems += _stale(self._selected, self._seen)
+        self._problems += _stale(self._selected, self._seen, {target.name: target.called for target in self._targets})
         if self._problems:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -154,15 +154,17 @@ def _unjudged(seen: Iterable[tuple[str, str, str]]) -> list[str]:
     return [f"{target} was judged on no case" for target, any_case in judged.items() if not any_case]
 
 
-def _stale(selected: SelectedCases, seen: Iterable[tuple[str, str, str]]) -> list[str]:
-    """A line for each stale known failure."""
+def _stale(selected: SelectedCases, seen: Iterable[tuple[str, str, str]], names: Mapping[str, str]) -> list[str]:
+    """A line for each stale known failure; `names` has what each target calls itself."""
     cases = selected.catalog.cases
     results = [
-        Result(target, cases[name], Unsupported(""), Verdict(Kind(verdict)), cases.labels[name].level)
+        Result(
+            target, cases[name], Unsupported(""), Verdict(Kind(verdict)), cases.labels[name].level, name=names[target]
+        )
         for target, name, verdict in seen
         if selected.policy.known and name in cases
     ]
     return [
-        f"stale known failure {entry.id} (line {entry.line}): {why}"
-        for entry, why in stale(selected.policy.known, cases, results)
+        f"stale known failure {entry} (line {entry.line}): {why}"
+        for entry, why in stale(selected.policy.known, cases, results, selected.catalog.requirements)
     ]

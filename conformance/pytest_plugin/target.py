@@ -19,6 +19,8 @@ class Target:
 
     def __init__(self, spec: TargetSpec, selected: SelectedCases) -> None:
         self.name = spec.name
+        self.called = ""
+        """What it calls itself, once it was started."""
         self.selected = selected
         self.problem = ""
         """Why no further case can be put to it; empty while it answers."""
@@ -37,7 +39,8 @@ class Target:
         """Start it, if it does not run. Raises CannotStart."""
         if self._examiner is None:
             self._examiner = Examiner(self._spec, self.selected.catalog.requirements, self.selected.policy)
-        self._version = self._examiner.target.describe().version
+        described = self._examiner.target.describe()
+        self._version, self.called = described.version, described.name
         return self._examiner
 
     def close(self) -> None:

@@ -39,5 +39,6 @@ class Examiner:
             since = time.monotonic()
 
     def _result(self, answer: Answer, verdict: Verdict) -> Result:
-        result = self._policy.result(self._name, answer.case, answer.outcome, verdict, self._requirements)
+        name = self.target.describe().name
+        result = self._policy.result(self._name, answer.case, answer.outcome, verdict, self._requirements, name=name)
         return result if verdict.kind in (Kind.PASS, Kind.SKIP) else replace(result, via=answer.via)

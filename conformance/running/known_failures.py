@@ -1,9 +1,13 @@
-"""The list of known failures: reading and writing the YAML file, and finding the entries that are stale."""
+"""The list of known failures: reading and writing the YAML file, and finding the entries that are stale.
+
+An entry names cases by their ids, or failures by the requirement that they break and their cause. The second holds
+whatever the seed of generated cases is. Both name a target as it describes itself, however it is started.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -23,36 +27,55 @@ _NEVER_STALE = ("gen/", "bytes/")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One entry: the cases it names, why they fail, and what it is narrowed to."""
+    """One entry: the failures it names, why they happen, and what it is narrowed to."""
 
-    id: str
-    """The id of a case, or a glob over ids."""
-    reason: str
+    id: str = ""
+    """The id of a case, or a glob over ids; empty for an entry by requirement and cause."""
+    reason: str = ""
     verdict: str = ""
     """Only results with this verdict; empty: any failure."""
     target: str = ""
-    """Only results of this target; empty: of any."""
+    """Only results of the target that describes itself by this name; empty: of any."""
     flaky: bool = False
     """Its cases pass now and then, so the entry is not stale when they do."""
     line: int = 0
+    requirement: str = ""
+    """The requirement that the failures break, in an entry without an id."""
+    cause: str = ""
+    """The text of their cause, in an entry without an id (docs/concepts.md#causes)."""
+
+    def __str__(self) -> str:
+        """What it names, in a line."""
+        return self.id or f"{self.requirement}, {self.cause}"
 
     def names(self, case: str) -> bool:
         """Whether it names a case, by its id."""
-        return case == self.id or fnmatchcase(case, self.id)
+        return bool(self.id) and (case == self.id or fnmatchcase(case, self.id))
 
     def covers(self, target: str, case: str) -> bool:
-        """Whether it names this case of this target."""
+        """Whether it names this case of the target that describes itself by this name."""
         return self.target in ("", target) and self.names(case)
 
     def excuses(self, result: Result) -> bool:
         """Whether a failing result is the known one."""
-        return self.covers(result.target, result.case.id) and self.verdict in ("", result.verdict.kind)
+        return self.excuses_failure(
+            result.name, result.case.id, result.requirement, result.cause.text, result.verdict.kind
+        )
+
+    def excuses_failure(self, target: str, case: str, requirement: str, cause: str, verdict: str) -> bool:
+        """The same for a failure that is told in words."""
+        if self.verdict not in ("", verdict):
+            return False
+        same = (self.requirement, self.cause) == (requirement, cause)
+        return self.covers(target, case) or (not self.id and same and self.target in ("", target))
 
 
 # --- the file -----------------------------------------------------------------------------------------
 
 _SHAPES: dict[str, tuple[type[object], str]] = {
     "id": (str, "text"),
+    "requirement": (str, "text"),
+    "cause": (str, "text"),
     "reason": (str, "text"),
     "verdict": (str, "text"),
     "target": (str, "text"),
@@ -60,21 +83,27 @@ _SHAPES: dict[str, tuple[type[object], str]] = {
 }
 """The keys of an entry, the type of each value, and what the user is told to write."""
 
+_NAMES = {"id", "requirement", "cause"}
+"""The keys that say which failures an entry names."""
+
 
 def read_known(path: Path) -> tuple[Known, ...]:
-    """The entries of a file. Raises FileError with the line."""
+    """The entries of a file, none of one that does not exist yet. Raises FileError with the line."""
+    if not path.exists() and path.parent.is_dir():
+        return ()
     rows = load(path)
     if not isinstance(rows, list):
-        raise FileError(path, "expected a list of {id, reason}")
+        raise FileError(path, "expected a list of {id, reason} or {requirement, cause, reason}")
     return tuple(_entry(path, row) for row in rows)
 
 
 def _entry(path: Path, row: object) -> Known:
-    if not isinstance(row, Row) or not isinstance(row.get("id"), str):
-        raise FileError(path, f"expected a mapping with an id, found {row!r:.60}", getattr(row, "line", 0))
+    if not isinstance(row, Row) or not _NAMES & row.keys():
+        problem = f"expected a mapping with an id, or with requirement and cause, found {row!r:.60}"
+        raise FileError(path, problem, getattr(row, "line", 0))
     problem = _problem(row)
     if problem:
-        raise FileError(path, f"{row['id']}: {problem}", row.line)
+        raise FileError(path, f"{next(row[name] for name in row if name in _NAMES)}: {problem}", row.line)
     return Known(**row, line=row.line)
 
 
@@ -86,6 +115,10 @@ def _problem(row: Row) -> str:
         kind, expected = _SHAPES[key]
         if not isinstance(value, kind):
             return f"{key}: expected {expected}, found {value!r:.60}"
+    if _NAMES & row.keys() not in ({"id"}, {"requirement", "cause"}):
+        return "expected either an id, or a requirement and a cause"
+    if not all(row[name] for name in _NAMES & row.keys()):
+        return "expected an id, or a requirement and a cause, that are not empty"
     if "reason" not in row:
         return "expected a reason"
     if row.get("verdict", Kind.FAIL) not in _VERDICTS:
@@ -95,55 +128,105 @@ def _problem(row: Row) -> str:
 
 def known_text(entries: Sequence[Known]) -> str:
     """The text of a file of these entries."""
-    rows = [{"id": entry.id, "reason": entry.reason, **_narrowing(entry)} for entry in entries]
+    rows = [
+        {key: getattr(entry, key) for key in _SHAPES if key == "reason" or getattr(entry, key)} for entry in entries
+    ]
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000) if rows else "[]\n"
-
-
-def _narrowing(entry: Known) -> dict[str, object]:
-    """The optional keys that an entry has."""
-    return {key: getattr(entry, key) for key in ("verdict", "target", "flaky") if getattr(entry, key)}
 
 
 # --- against a run ------------------------------------------------------------------------------------
 
 
-def stale(entries: Sequence[Known], catalogue: Iterable[str], results: Iterable[Result]) -> list[tuple[Known, str]]:
-    """The stale entries, each with the reason; `catalogue` holds the ids of all cases, selected or not.
+def stale(
+    entries: Sequence[Known], catalogue: Iterable[str], results: Iterable[Result], requirements: Container[str]
+) -> list[tuple[Known, str]]:
+    """The stale entries, each with the reason.
 
-    An entry is stale when no case has its id, or when all its cases ran and passed. Entries whose cases were not
-    selected or were skipped, flaky ones, and those for generated and ad hoc cases never are.
+    `catalogue` holds the ids of all cases, selected or not, and `requirements` those of the register. An entry is stale
+    when no case has its id, or when all its cases ran and passed. Entries whose cases were not selected or were
+    skipped, flaky ones, and those for generated and ad hoc cases never are. One by requirement and cause is when there
+    is no such requirement: that no generated case of a run shows a cause does not prove that it is gone.
     """
     if not entries:
         return []
     ids, ran = list(catalogue), list(results)
-    reasons = [(entry, _why_stale(entry, ids, ran)) for entry in entries]
+    reasons = [(entry, _why_stale(entry, ids, ran, requirements)) for entry in entries]
     return [(entry, reason) for entry, reason in reasons if reason]
 
 
-def _why_stale(entry: Known, ids: Sequence[str], ran: Sequence[Result]) -> str:
+def _why_stale(entry: Known, ids: Sequence[str], ran: Sequence[Result], requirements: Container[str]) -> str:
     """Why an entry is stale; empty when it is not."""
+    if not entry.id:
+        return "" if entry.requirement in requirements else "no requirement has this id"
     if entry.id.startswith(_NEVER_STALE):
         return ""
     named = [case for case in ids if entry.names(case)]
     if not named:
         return "no case has this id"
-    verdicts = {result.verdict.kind for result in ran if entry.covers(result.target, result.case.id)}
+    verdicts = {result.verdict.kind for result in ran if entry.covers(result.name, result.case.id)}
     if entry.flaky or verdicts != {Kind.PASS}:
         return ""
     return "all its cases passed" if {result.case.id for result in ran}.issuperset(named) else ""
 
 
-def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[Known]) -> list[Known]:
-    """The entries with those of `gone` dropped, and one added for each unexpected result."""
-    dropped = set(gone)
-    new = [
-        Known(
-            result.case.id,
-            f"{result.requirement}: {result.verdict.detail}",
-            str(result.verdict.kind),
-            result.target,
-        )
-        for result in results
-        if result.is_unexpected
+def unseen(entries: Iterable[Known], results: Iterable[Result]) -> list[Known]:
+    """The entries by requirement and cause that no result shows, although generated cases of the requirement ran."""
+    ran = [result for result in results if result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL)]
+    failed = [result for result in ran if result.failed]
+    generated = [result for result in ran if result.case.is_shrinkable]
+    judged = {
+        (name, rule) for one in generated for name in (one.name, "") for rule in (one.requirement, one.case.requirement)
+    }
+    return [
+        entry
+        for entry in entries
+        if not (entry.id or entry.flaky)
+        and (entry.target, entry.requirement) in judged
+        and not any(map(entry.excuses, failed))
     ]
-    return [*(entry for entry in entries if entry not in dropped), *new]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A list of known failures made anew, and what is different in it."""
+
+    entries: tuple[Known, ...]
+    added: tuple[Known, ...]
+    dropped: tuple[Known, ...]
+
+
+def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[Known]) -> Update:
+    """The entries without those of `gone`, and with one for each unexpected result that none of them names.
+
+    A vector is named by its id. A generated case is named by its requirement and cause, which it shares with others.
+    """
+    dropped = set(gone)
+    kept = [entry for entry in entries if entry not in dropped]
+    added: dict[Known, Known] = {}
+    for result in results:
+        if result.is_unexpected:
+            entry = _entry_for(result)
+            added.setdefault(replace(entry, reason=""), entry)
+    return Update((*kept, *added.values()), tuple(added.values()), tuple(dropped))
+
+
+def _entry_for(result: Result) -> Known:
+    """The entry that names a failure."""
+    kind, detail = str(result.verdict.kind), result.verdict.detail
+    if not result.case.is_shrinkable:
+        return Known(result.case.id, f"{result.requirement}: {detail}", kind, result.name)
+    return Known("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
+
+
+_SHOWN = 20
+"""Entries that are listed of those which an update adds, and of those it drops."""
+
+
+def update_lines(update: Update, path: str) -> list[str]:
+    """What an update of the file at `path` added and dropped, as lines of text."""
+    lines = [f"{path}: {len(update.added)} added, {len(update.dropped)} dropped, {len(update.entries)} in all"]
+    for sign, entries in (("+", update.added), ("-", update.dropped)):
+        lines += [f"  {sign} {entry}  ({entry.reason})" for entry in entries[:_SHOWN]]
+        if len(entries) > _SHOWN:
+            lines.append(f"  {sign} {len(entries) - _SHOWN} more")
+    return lines

@@ -34,11 +34,18 @@ class FailurePolicy:
         return level in _COUNTED_LEVELS[self.fail_on] and (self.strict or not disputed)
 
     def result(
-        self, target: str, case: Case, outcome: Outcome, verdict: Verdict, requirements: Mapping[str, Requirement]
+        self,
+        target: str,
+        case: Case,
+        outcome: Outcome,
+        verdict: Verdict,
+        requirements: Mapping[str, Requirement],
+        *,
+        name: str = "",
     ) -> Result:
         """The result of a verdict: its level and basis, and whether it is disputed, counts and is known.
 
-        What was written wrongly is charged to a row that binds writers.
+        `name` is what the target calls itself. What was written wrongly is charged to a row that binds writers.
         """
         level, disputed = verdict.level or case.level, case.disputed
         row = requirements.get(case.requirement)
@@ -50,7 +57,7 @@ class FailurePolicy:
             verdict = replace(verdict, requirement=row.id)
         basis = basis_of(row, case) if row is not None else ""
         held, verdict = kept(case, outcome, verdict), kept_verdict(verdict)
-        result = Result(target, case, held, verdict, level, basis, disputed=verdict.kind in disputed)
+        result = Result(target, case, held, verdict, level, basis, disputed=verdict.kind in disputed, name=name)
         if not result.failed:
             return result
         known = any(entry.excuses(result) for entry in self.known)

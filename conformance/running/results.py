@@ -17,6 +17,7 @@ class Result:
     """A case, what the target did, and the verdict on it."""
 
     target: str
+    """The target as the command line names it."""
     case: Case
     outcome: Outcome | Packed
     verdict: Verdict
@@ -30,6 +31,8 @@ class Result:
     """It breaks a requirement that Apache Kafka itself does not meet."""
     via: str = ""
     """The call that was judged and whose door it is, where the target says so and did not pass."""
+    name: str = ""
+    """What the target calls itself, by which known failures name it; where it says nothing, `target`."""
     requirement: str = field(init=False)
     """The requirement that the verdict is about."""
     failed: bool = field(init=False)
@@ -42,6 +45,7 @@ class Result:
     """Whether it counts and is not a known failure: one such result makes the exit status 1."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.target)
         object.__setattr__(self, "requirement", self.verdict.requirement or self.case.requirement)
         object.__setattr__(self, "failed", self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT))
         held = self.outcome
@@ -71,14 +75,22 @@ class Tally:
 
     verdicts: Counter[tuple[str, Kind]] = field(default_factory=Counter)
     """Results by level and verdict."""
-    known: Counter[str] = field(default_factory=Counter)
-    """Known failures by level."""
+    known: Counter[tuple[str, Kind]] = field(default_factory=Counter)
+    """Those of them that are known failures."""
     disputed: Counter[str] = field(default_factory=Counter)
     """Disputed failures by level."""
     skipped: Counter[str] = field(default_factory=Counter)
     """Skipped cases by the reason."""
     unobserved: int = 0
     """Cases that passed although the target does not show all fields: those it shows are right."""
+
+    def unexcused(self, level: str, kind: Kind) -> int:
+        """How many results there are of a verdict at a level, without known failures."""
+        return self.verdicts[level, kind] - self.known[level, kind]
+
+    def known_at(self, level: str) -> int:
+        """How many known failures there are at a level."""
+        return sum(self.known[level, kind] for kind in Kind)
 
 
 def tally(results: Iterable[Result]) -> Tally:
@@ -87,7 +99,7 @@ def tally(results: Iterable[Result]) -> Tally:
     for result in results:
         kind = result.verdict.kind
         numbers.verdicts[result.level, kind] += 1
-        numbers.known[result.level] += result.known
+        numbers.known[result.level, kind] += result.known
         numbers.disputed[result.level] += result.disputed
         if kind is Kind.SKIP:
             numbers.skipped[result.verdict.detail] += 1
@@ -111,6 +123,11 @@ class TargetRun:
     """Whether it answered anything, be it a case or the probe of a claim."""
     waited: Mapping[str, float] = field(default_factory=dict)
     """Seconds that its answers were waited for, by the type of the cases."""
+
+    @property
+    def called(self) -> str:
+        """What the target calls itself; where it says nothing, what the command line calls it."""
+        return (self.description.name if self.description else "") or self.name
 
     @property
     def numbers(self) -> Tally:

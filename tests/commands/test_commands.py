@@ -93,7 +93,7 @@ WRONG_USAGE = {
     "vectors that are not there": (["run", "reference", "--vectors", "nowhere"], "nowhere"),
     "malformed vectors": (["run", "reference", "--vectors", "bad.yaml"], "bad.yaml:"),
     "vectors with an unknown requirement": (["run", "reference", "--vectors", "rule.yaml"], "no.such-rule"),
-    "known failures that are not there": (["run", "reference", "--known-failures", "nowhere.yaml"], "nowhere.yaml"),
+    "known failures that are not there": (["run", "reference", "--known-failures", "nowhere/k.yaml"], "nowhere/k.yaml"),
     "malformed known failures": (["run", "reference", "--known-failures", "known.yaml"], "known.yaml:1"),
     "unknown option": (["run", "reference", "--no-such-option"], "--no-such-option"),
     "no target": (["run"], "TARGET"),
@@ -239,6 +239,37 @@ def test_known_failures_are_written_and_then_excuse_what_they_name(wrong):
     assert conformance(*arguments, cwd=wrong).returncode == 0
     (wrong / "wrong.py").write_text(WRONG_VARINT.replace("127) << shift", "127) << 0"))
     assert conformance(*arguments, cwd=wrong).returncode == 1
+
+
+def test_an_update_tells_what_it_added_and_what_it_dropped(wrong):
+    (wrong / "k.yaml").write_text("- {id: varint/zero, reason: once upon a time}\n")
+    arguments = ["run", "module:./wrong.py", "--select", "varint/z*", "--select", "varint/six-bytes"]
+    done = conformance(*arguments, "--known-failures", "k.yaml", "--update-known-failures", cwd=wrong)
+    lines = text(done.stdout).splitlines()
+    assert done.returncode == 0
+    assert "k.yaml: 1 added, 1 dropped, 1 in all" in lines
+    assert any(line.startswith("  + varint/six-bytes  (varint.max-five-bytes: ") for line in lines)
+    assert "  - varint/zero  (once upon a time)" in lines
+
+
+def test_generated_failures_that_are_known_stay_known_with_another_seed_and_by_another_command_line(wrong):
+    known = ["--known-failures", "k.yaml", "--select", "gen/*/VARINT/*", "--generated", "300"]
+    before = conformance("run", "module:./wrong.py", *known, "--seed", "1", cwd=wrong)
+    done = conformance("run", "module:./wrong.py", *known, "--update-known-failures", cwd=wrong)
+    assert (before.returncode, done.returncode) == (1, 0)
+    assert "gen/" not in (wrong / "k.yaml").read_text()
+    assert "break" not in text(done.stdout)
+    (wrong / "elsewhere").mkdir()
+    (wrong / "wrong.py").rename(wrong / "elsewhere" / "adapter.py")
+    again = conformance("run", "module:elsewhere/adapter.py", *known, "--seed", "1", cwd=wrong)
+    assert again.returncode == 0, text(again.stdout)
+
+
+def test_known_failures_that_do_not_exist_yet_are_none(wrong):
+    arguments = ["run", "module:./wrong.py", "--known-failures", "k.yaml", "--select"]
+    assert conformance(*arguments, "varint/zero", cwd=wrong).returncode == 0
+    assert conformance(*arguments, "varint/six-bytes", cwd=wrong).returncode == 1
+    assert not (wrong / "k.yaml").exists()
 
 
 STOPS_AFTER_8_KIB = ["bash", "-c", 'ulimit -f 8; exec "$@"', "-"]

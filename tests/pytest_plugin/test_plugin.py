@@ -381,7 +381,7 @@ WRONG_USAGE = {
     "target that does not start": (["--kafka-target=command:false"], "could not be started"),
     "target that does not start, with workers": (["--kafka-target=command:false", "-n2"], "could not be started"),
     "selection of nothing": (["--kafka-target=reference", "--kafka-select=no/such"], "no case matches"),
-    "file that is not there": (["--kafka-target=reference", "--kafka-known-failures=no.yaml"], "no.yaml"),
+    "file that is not there": (["--kafka-target=reference", "--kafka-known-failures=no/k.yaml"], "no/k.yaml"),
     "no number": (["--kafka-target=reference", "--kafka-timeout=soon"], "'soon' is not a number"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from importlib import import_module
@@ -36,6 +37,7 @@ from conformance.codec.notation import UNSHOWN
 from conformance.judging.judge import judge
 from conformance.reports.explain import explain, reproduce
 from conformance.reports.formats import FORMATS, Report, write_files
+from conformance.reports.html_file import render as render_page
 from conformance.reports.json_file import render as render_json
 from conformance.reports.junit import render as as_junit
 from conformance.reports.screen import TargetScreen
@@ -305,6 +307,28 @@ def test_passes_and_known_failures_are_counted_but_not_told(catalog):
     assert "varint/known" not in shown
     assert "varint/sixty-three" not in shown
     assert "no such type" in shown
+
+
+def test_known_failures_do_not_stand_in_the_column_of_their_verdict():
+    head, must = text(target_summary(run(PASS, FAIL, KNOWN, KNOWN))).splitlines()[:2]
+    assert dict(zip(head.split()[1:3], must.split()[1:3], strict=True)) == {"pass": "1", "fail": "1"}
+    assert must.split() == ["must", "1", "1", "2"]
+
+
+def test_known_failures_do_not_stand_under_their_verdict_on_the_screen(catalog):
+    shown = text(TargetScreen(run(PASS, FAIL, KNOWN, KNOWN), catalog.requirements))
+    assert "cases: 1 pass, 1 fail, 2 known" in shown
+
+
+@pytest.mark.parametrize(
+    "given, heading", [("t", "t 1.2 (go)"), ("module:./t.py", "t 1.2 (go) as module:./t.py"), ("x", "t 1.2 (go) as x")]
+)
+def test_a_report_is_headed_by_what_the_target_calls_itself(given, heading, catalog):
+    record = run(FAIL, name=given)
+    assert report(record, catalog).splitlines()[0].split(" ─")[0] == heading
+    assert text(TargetScreen(record, catalog.requirements)).splitlines()[0].split(" ─")[0] == heading
+    page = "".join(render_page(Report([record], 7, requirements=catalog.requirements)))
+    assert re.search(r'<h2 id="target-0">(.*?)<', page)[1].strip() == "t"
 
 
 def test_disputed_failures_and_faults_of_the_adapter_stand_apart(catalog):

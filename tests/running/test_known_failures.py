@@ -7,20 +7,29 @@ from dataclasses import replace
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, Kind, Reads, Verdict
+from conformance.cases.model import Accepted, Case, CaseKind, Kind, Reads, Refused, Verdict
 from conformance.errors import FileError
-from conformance.running.known_failures import Known, known_text, read_known, stale, updated
+from conformance.running.known_failures import Known, known_text, read_known, stale, unseen, update_lines, updated
 from conformance.running.results import Result
 
 
-def result(id="a/b", kind=Kind.FAIL, *, target="t", known=False, counts=True, flaky=False):
-    case = Case(id, "decode", codec.wire("INT8"), "int8.layout", "must", {}, Reads(0, 1), b"\0")
+RULE, TOO_LONG = "int8.layout", "refused: too long"
+
+
+def result(id="a/b", kind=Kind.FAIL, *, target="t", known=False, counts=True, flaky=False, says=None, name=""):
+    made = CaseKind.GENERATED if id.startswith("gen/") else CaseKind.VECTOR
+    case = Case(id, "decode", codec.wire("INT8"), RULE, "must", {}, Reads(0, 1), b"\0", kind=made)
     verdict = Verdict(kind, "the value differs", flaky=flaky)
-    return Result(target, case, Accepted({}), verdict, "must", known=known, counts=counts)
+    outcome = Accepted({}) if says is None else Refused("malformed", says)
+    return Result(target, case, outcome, verdict, "must", known=known, counts=counts, name=name)
 
 
 def entry(id="a/b", **rest):
     return Known(id, "why", **rest)
+
+
+def by_cause(cause=TOO_LONG, **rest):
+    return Known("", "why", requirement=RULE, cause=cause, **rest)
 
 
 # --- reading ------------------------------------------------------------------------------------------
@@ -41,6 +50,20 @@ def test_an_entry_is_read_with_all_its_keys(tmp_path):
     assert read(tmp_path, "[]") == ()
 
 
+def test_an_entry_is_read_by_requirement_and_cause(tmp_path):
+    text = f"- {{requirement: {RULE}, cause: '{TOO_LONG}', reason: why, target: t}}\n"
+    assert read(tmp_path, text) == (by_cause(target="t", line=1),)
+
+
+def test_a_file_that_does_not_exist_yet_is_an_empty_one(tmp_path):
+    assert read_known(tmp_path / "known.yaml") == ()
+
+
+def test_a_file_in_a_folder_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(FileError):
+        read_known(tmp_path / "nowhere" / "known.yaml")
+
+
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
@@ -57,6 +80,10 @@ def test_an_entry_is_read_with_all_its_keys(tmp_path):
         ("- {id: a/b, reason: x, flaky: 'yes'}", 1, "flaky"),
         ("- {id: a/b, reason: x, since: '1'}", 1, "since"),
         ("- {id: a/b, reason: x, id: a/b}", 1, "twice"),
+        ("- {requirement: int8.layout, reason: x}", 1, "either an id, or a requirement and a cause"),
+        ("- {id: a/b, requirement: int8.layout, cause: x, reason: x}", 1, "either an id, or a requirement and a cause"),
+        ("- {requirement: int8.layout, cause: '', reason: x}", 1, "not empty"),
+        ("- {id: '', reason: x}", 1, "not empty"),
     ],
 )
 def test_a_malformed_file_is_an_error_with_path_and_line(tmp_path, text, line, problem):
@@ -91,13 +118,30 @@ def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():
     assert entry().excuses(result(kind=Kind.CRASH))
 
 
+def test_an_entry_by_requirement_and_cause_holds_whatever_the_seed():
+    for case in ("gen/2/INT8/0/5", "gen/2/INT8/77/123", "a/b"):
+        assert by_cause().excuses(result(case, says="too long"))
+    assert not by_cause().excuses(result("gen/2/INT8/0/5", says="too short"))
+    assert not replace(by_cause(), requirement="int16.layout").excuses(result("gen/2/INT8/0/5", says="too long"))
+    assert not by_cause(verdict="crash").excuses(result("gen/2/INT8/0/5", says="too long"))
+
+
+def test_a_target_is_named_as_it_calls_itself_and_not_by_the_command_line():
+    for command in ("module:./adapter.py", "module:other/adapter.py", "command:python adapter.py"):
+        told = result("gen/2/INT8/0/5", target=command, name="my-varints", says="too long")
+        assert by_cause(target="my-varints").excuses(told)
+        assert entry("gen/*", target="my-varints").excuses(told)
+        assert not by_cause(target=command).excuses(told)
+        assert not entry("gen/*", target=command).excuses(told)
+
+
 # --- stale --------------------------------------------------------------------------------------------
 
 CATALOGUE = ("a/b", "a/c", "a/c:encode", "d/e")
 
 
 def found(entries, results=(), catalogue=CATALOGUE):
-    return [(old.id, why) for old, why in stale(entries, catalogue, results)]
+    return [(str(old), why) for old, why in stale(entries, catalogue, results, {RULE})]
 
 
 def test_an_entry_is_stale_when_no_case_of_the_whole_catalogue_has_its_id():
@@ -131,6 +175,24 @@ def test_flaky_and_generated_entries_are_never_stale_for_passing():
         assert found([entry(name)]) == []
 
 
+def test_an_entry_by_cause_is_stale_only_when_there_is_no_such_requirement():
+    assert found([by_cause()], [result("gen/2/INT8/0/5", Kind.PASS)]) == []
+    gone = replace(by_cause(), requirement="int9.layout")
+    assert found([gone]) == [(f"int9.layout, {TOO_LONG}", "no requirement has this id")]
+
+
+def test_an_entry_by_cause_is_unseen_when_generated_cases_of_its_requirement_ran_and_none_shows_it():
+    passed, other = result("gen/2/INT8/0/5", Kind.PASS), result("gen/2/INT8/0/6", says="too short")
+    assert unseen([by_cause()], [passed]) == [by_cause()]
+    assert unseen([by_cause(target="t")], [passed, other]) == [by_cause(target="t")]
+    assert unseen([by_cause()], [passed, result("gen/2/INT8/0/7", says="too long")]) == []
+    assert unseen([by_cause()], [passed, result("a/b", says="too long")]) == []
+    assert unseen([by_cause()], [result("a/b", Kind.PASS)]) == []
+    assert unseen([by_cause()], [result("gen/2/INT8/0/5", Kind.SKIP)]) == []
+    assert unseen([by_cause(target="u"), by_cause(flaky=True), entry()], [passed]) == []
+    assert unseen([replace(by_cause(), requirement="int16.layout")], [passed]) == []
+
+
 def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
     assert found([entry(target="u")], [result(kind=Kind.PASS)]) == []
     assert found([entry(target="t")], [result(kind=Kind.PASS), result(target="u")]) == [("a/b", "all its cases passed")]
@@ -143,12 +205,43 @@ def test_an_entry_of_one_target_is_not_stale_for_what_another_did():
 def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_path):
     kept, gone = entry("a/c", flaky=True, target="t"), entry("z/z")
     results = [result(), result("a/c", known=True), result("d/e", counts=False), result("d/e", Kind.PASS, counts=False)]
-    entries = updated([kept, gone], results, [gone])
-    assert entries == [kept, Known("a/b", "int8.layout: the value differs", "fail", "t")]
-    (tmp_path / "known.yaml").write_text(known_text(entries), encoding="utf-8")
+    update = updated([kept, gone], results, [gone])
+    new = Known("a/b", "int8.layout: the value differs", "fail", "t")
+    assert (update.entries, update.added, update.dropped) == ((kept, new), (new,), (gone,))
+    (tmp_path / "known.yaml").write_text(known_text(update.entries), encoding="utf-8")
     again = read_known(tmp_path / "known.yaml")
-    assert [replace(one, line=0) for one in again] == entries
+    assert tuple(replace(one, line=0) for one in again) == update.entries
     assert any(one.excuses(results[0]) for one in again)
+
+
+def test_generated_failures_are_added_by_requirement_and_cause_once_for_all_seeds(tmp_path):
+    results = [
+        result(f"gen/2/INT8/0/{number}", says="too long", target="module:./a.py", name="mine") for number in range(9)
+    ]
+    entries = updated([], results, []).entries
+    assert entries == (Known("", "the value differs", "fail", "mine", requirement=RULE, cause=TOO_LONG),)
+    (tmp_path / "known.yaml").write_text(known_text(entries), encoding="utf-8")
+    (again,) = read_known(tmp_path / "known.yaml")
+    assert again.excuses(result("gen/2/INT8/4711/0", says="too long", target="command:a", name="mine"))
+
+
+def test_an_update_tells_what_it_added_and_dropped():
+    update = updated(
+        [entry("z/z"), entry("y/y")], [result("a/b"), result("gen/2/INT8/0/1", says="too long")], [entry("z/z")]
+    )
+    assert update_lines(update, "known.yaml") == [
+        "known.yaml: 2 added, 1 dropped, 3 in all",
+        "  + a/b  (int8.layout: the value differs)",
+        f"  + int8.layout, {TOO_LONG}  (the value differs)",
+        "  - z/z  (why)",
+    ]
+
+
+def test_a_long_update_tells_how_many_more_there_are():
+    lines = update_lines(updated([], [result(f"a/{number}") for number in range(25)], []), "k.yaml")
+    assert lines[0] == "k.yaml: 25 added, 0 dropped, 25 in all"
+    assert len(lines) == 22
+    assert lines[-1] == "  + 5 more"
 
 
 def test_an_empty_list_is_written_so_that_it_can_be_read(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -56,25 +56,25 @@ class Clusters:
 
     by_target: dict[str, list[Cluster]] = field(default_factory=dict)
     """The most serious level first, within a level the largest cluster."""
-    known: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How many failures are known, by target and level."""
+    known: dict[str, Counter[tuple[str, Kind]]] = field(default_factory=dict)
+    """How many failures of a target are known, by level and verdict."""
 
     def of(self, target: str) -> list[Cluster]:
         """The clusters of a target."""
         return self.by_target.get(target, [])
 
 
-COLUMNS = ["target", "slice", "id", "size", *Signature._fields]
+COLUMNS = ["target", "slice", "id", "size", "cause", *Signature._fields]
 """The columns of failures that clusters are made from."""
 
 
-def clusters(failures: Iterable[Row], known: Sequence[Known]) -> Clusters:
-    """The clusters of failures; those that are known are only counted."""
+def clusters(failures: Iterable[Row], known: Sequence[Known], names: Mapping[str, str]) -> Clusters:
+    """The clusters of failures; those that are known are only counted. `names`: what each target calls itself."""
     by_target: dict[str, dict[Signature, Cluster]] = {}
-    excused: Counter[tuple[str, str]] = Counter()
+    excused: dict[str, Counter[tuple[str, Kind]]] = {}
     for row in failures:
-        if _is_known(row, known):
-            excused[row["target"], row["level"]] += 1
+        if _is_known(row, known, names[row["target"]]):
+            excused.setdefault(row["target"], Counter())[row["level"], Kind(row["verdict"])] += 1
             continue
         signature, case = _signature(row), Smallest(row["size"], row["slice"], row["id"])
         cluster = by_target.setdefault(row["target"], {}).setdefault(signature, Cluster(signature, case))
@@ -84,8 +84,9 @@ def clusters(failures: Iterable[Row], known: Sequence[Known]) -> Clusters:
     return Clusters(ordered, excused)
 
 
-def _is_known(row: Row, known: Sequence[Known]) -> bool:
-    return any(entry.covers(row["target"], row["id"]) and entry.verdict in ("", row["verdict"]) for entry in known)
+def _is_known(row: Row, known: Sequence[Known], name: str) -> bool:
+    told = (row["id"], row["requirement"], row["cause"], row["verdict"])
+    return any(entry.excuses_failure(name, *told) for entry in known)
 
 
 def _signature(row: Row) -> Signature:

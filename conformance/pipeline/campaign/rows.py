@@ -77,6 +77,7 @@ def _failure_row(number: int, keys: Keys, result: Result) -> Row:
         "id": case.id,
         **keys._asdict(),
         "field": verdict.path,
+        "cause": result.cause.text,
         "flaky": verdict.flaky,
         "detail": verdict.detail,
         "size": len(case.data or b""),

@@ -68,14 +68,14 @@ class Summary:
 
     def _fill(self, store: Store, runs: Sequence[TargetRun]) -> Clusters:
         """Give each run its numbers and the smallest failure of each cluster; returns the clusters."""
-        failures = clusters(rows_of(store.failures, COLUMNS), self.policy.known)
+        called = {run.name: run.called for run in runs}
+        failures = clusters(rows_of(store.failures, COLUMNS), self.policy.known, called)
         numbers = tallies(rows_of(store.counts))
         rebuilder = Rebuilder(self.work.campaign, self.catalog, self.policy)
         for run in runs:
             run.counted = _with_claims(numbers.get(run.name, Tally()), run.results)
             run.answered |= any(kind in (Kind.PASS, Kind.EITHER, Kind.FAIL) for _, kind in run.counted.verdicts)
-            known = {level: count for (target, level), count in failures.known.items() if target == run.name}
-            run.counted.known = Counter(known)
+            run.counted.known = failures.known.get(run.name, Counter())
             ids = [cluster.smallest.id for cluster in failures.of(run.name)]
             results = rebuilder.results(failures_of(store.failures, run.name, ids))
             run.results += [_with_door(result, run.description) for result in results]

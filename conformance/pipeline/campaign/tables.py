@@ -44,6 +44,7 @@ FAILURES = pa.schema(
         _column("id", _TEXT),
         *_KEYS,
         _column("field", _TEXT),
+        _column("cause", _TEXT),
         _column("flaky", pa.bool_()),
         _column("detail", _TEXT),
         _column("size", pa.int32()),

@@ -184,7 +184,7 @@ def test_the_tables_have_the_columns_that_the_docs_name():
 
 def smallest(store, campaign, catalog, target):
     """The smallest failure of each cluster of a target, rebuilt from its row."""
-    ids = [cluster.smallest.id for cluster in clusters(rows_of(store.failures), ()).of(target)]
+    ids = [cluster.smallest.id for cluster in clusters(rows_of(store.failures), (), {target: target}).of(target)]
     return Rebuilder(campaign, catalog, FailurePolicy()).results(failures_of(store.failures, target, ids))
 
 
@@ -192,7 +192,7 @@ def test_failures_are_clustered_by_requirement_layout_field_mutation_and_verdict
     campaign = Campaign((OFF_BY_ONE,), ("VARINT", "INT8"), 400)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    found = clusters(rows_of(store.failures), ())
+    found = clusters(rows_of(store.failures), (), {OFF_BY_ONE: "liar"})
     rows = list(rows_of(store.failures))
     parts = ("requirement", "type", "op", "field", "mutation", "verdict")
     assert {tuple(getattr(one.signature, part) for part in parts) for one in found.of(OFF_BY_ONE)} == {
@@ -211,9 +211,24 @@ def test_known_failures_are_counted_and_are_in_no_cluster(tmp_path, catalog):
     campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
-    found = clusters(rows_of(store.failures), (Known("gen/*/VARINT/*", "known to be off", verdict="fail"),))
+    rows = list(rows_of(store.failures))
+    found = clusters(rows, (Known("gen/*/VARINT/*", "known to be off", verdict="fail"),), {OFF_BY_ONE: "liar"})
     assert found.by_target == {}
-    assert sum(found.known.values()) == len(list(rows_of(store.failures))) > 0
+    assert found.known[OFF_BY_ONE].total() == len(rows) > 0
+
+
+def test_a_known_failure_of_a_campaign_is_named_by_requirement_and_cause_and_by_what_the_target_calls_itself(
+    tmp_path, catalog
+):
+    campaign = Campaign((OFF_BY_ONE,), ("VARINT",), 100)
+    store = judged(tmp_path / "out", campaign, catalog)
+    store.finish()
+    rows = list(rows_of(store.failures))
+    first = rows[0]
+    entry = Known("", "why", target="mine", requirement=first["requirement"], cause=first["cause"])
+    same = [row for row in rows if (row["requirement"], row["cause"]) == (entry.requirement, entry.cause)]
+    assert clusters(rows, (entry,), {OFF_BY_ONE: "mine"}).known[OFF_BY_ONE].total() == len(same) > 1
+    assert clusters(rows, (entry,), {OFF_BY_ONE: "other"}).known == {}
 
 
 def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalog):
@@ -461,7 +476,7 @@ def test_the_tables_so_far_exist_while_they_are_read_and_leave_nothing(tmp_path,
         (["--select", "type:NONESUCH"], "no type matches 'type:NONESUCH'"),
         (["--seed", "x"], "--seed: expected a number or random"),
         (["--corpus", "nowhere"], "nowhere: this file or folder does not exist"),
-        (["--known-failures", "nowhere.yaml"], "nowhere.yaml"),
+        (["--known-failures", "nowhere/k.yaml"], "nowhere/k.yaml"),
         (["--conf", "spark"], "--conf: expected KEY=VALUE, found 'spark'"),
     ],
 )
