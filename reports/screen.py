@@ -88,7 +88,8 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     if run.problem:
         # One line, however long: it names a command, and people search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
-    cases = [(sum(numbers.unexcused(level, kind) for level in LEVELS), str(kind)) for kind in Kind]
+    unexcused = numbers.unexcused()
+    cases = [(sum(unexcused[level, kind] for level in LEVELS), str(kind)) for kind in Kind]
     cases += [(numbers.known.total(), "known"), (numbers.disputed.total(), "disputed")]
     yield Text("cases: " + (", ".join(f"{count} {name}" for count, name in cases if count) or "none"))
     yield from (_cut(line, 2) for line in skips(numbers.skipped))

@@ -66,8 +66,9 @@ def title(run: TargetRun) -> str:
     if described is None:
         return printable(run.name)
     language = f"({described.language})" * bool(described.language)
-    given = f"as {run.name}" * (run.called != run.name)
-    return printable(" ".join(filter(None, (run.called, described.version, language, given))))
+    name = described.name or run.name
+    given = f"as {run.name}" * (name != run.name)
+    return printable(" ".join(filter(None, (name, described.version, language, given))))
 
 
 def _group(
@@ -198,8 +199,9 @@ def target_summary(run: TargetRun) -> RenderableType:
     for name in (*Kind, "known", "disputed"):
         table.add_column(str(name), justify="right", no_wrap=True)
     numbers = run.numbers
+    counts = numbers.unexcused()
     for level in LEVELS:
-        shown = [*(numbers.unexcused(level, kind) for kind in Kind), numbers.known_at(level), numbers.disputed[level]]
+        shown = [*(counts[level, kind] for kind in Kind), numbers.known_at(level), numbers.disputed[level]]
         if any(shown):
             table.add_row(level, *(str(number or "") for number in shown))
     parts: list[RenderableType] = [table]

@@ -40,17 +40,19 @@ def _list_requirements(catalog: Catalog, cases: Sequence[Label], *, narrowed: bo
     for name, requirement in catalog.requirements.items():
         covered_by = [case for case in covering[name] if case in ids]
         if covered_by or not narrowed:
-            state = _covered(name, len(covered_by)) if covered_by else _why_no_case(requirement)
+            state = coverage(name, len(covered_by)) if covered_by else why_no_case(requirement)
             source = ", ".join(requirement.source)
             click.echo(f"{name}\t{requirement.level}\t{requirement.basis}\t{source}\t{state}\t{' '.join(covered_by)}")
 
 
-def _covered(name: str, count: int) -> str:
+def coverage(name: str, count: int) -> str:
+    """How many cases a requirement has, and why none of them is known to catch a violation, if so."""
     cases = f"{count} cases"
     return f"{cases}, no catch: {UNPROVEN[name]}" if name in UNPROVEN else cases
 
 
-def _why_no_case(requirement: Requirement) -> str:
+def why_no_case(requirement: Requirement) -> str:
+    """Why a requirement has no case."""
     if requirement.judged_by:
         return f"waits for live mode: only a {requirement.judged_by} at work can break it"
     if not requirement.testable:

@@ -20,6 +20,7 @@ from conformance.errors import UsageError, UserError
 from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
+from conformance.reports.github import step_of_job
 from conformance.reports.screen import target_text
 from conformance.reports.text import printable, target_summary
 from conformance.running.executor import judge_target
@@ -210,15 +211,17 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     console = open_console()
     # Files first: whoever reads the text may have gone.
     told = [(str(entry), why) for entry, why in old]
-    write_files(options.files, Report(runs, options.selection.seed, told, catalog.requirements), outputs)
-    for run in runs:
-        shown = target_summary(run) if options.quiet else target_text(run, catalog.requirements, options.verbosity)
-        console.print(shown, crop=False)
+    report = Report(runs, options.selection.seed, told, catalog.requirements)
+    write_files(options.files, report, outputs)
     lines = [f"stale known failure {entry} (line {entry.line}): {why}" for entry, why in old]
     if update is not None:
         lines += update_lines(update, str(options.known_failures))
-    for line in lines:
-        console.print(printable(line), markup=False, soft_wrap=True)
+    with step_of_job(report, console, options.files.values()):
+        for run in runs:
+            shown = target_summary(run) if options.quiet else target_text(run, catalog.requirements, options.verbosity)
+            console.print(shown, crop=False)
+        for line in lines:
+            console.print(printable(line), markup=False, soft_wrap=True)
     for problem in outputs.problems:
         open_console(err=True).print(f"conformance: {problem}", markup=False, soft_wrap=True)
     return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs, stale_entries=bool(old))

@@ -28,17 +28,20 @@ class Examiner:
 
     def disprove_claims(self, cases: Sequence[Case]) -> list[Result]:
         """Probe the claims that cases rest on: a result for each claim that does not hold. Raises CannotStart."""
-        return [self._result(answer, verdict) for answer, verdict in self.target.disprove(cases)]
+        false = self.target.disprove(cases)
+        name = self.target.describe().name if false else ""
+        return [self._result(answer, verdict, name) for answer, verdict in false]
 
     def results(self, cases: Sequence[Case]) -> Iterator[Result]:
         """The results of cases, in their order; only what the target claims is put to it. Raises CannotStart."""
+        name = self.target.describe().name
         since = time.monotonic()
         for answer in self.target.ask(cases):
             self.waited[answer.case.type] += time.monotonic() - since
-            yield self._result(answer, judge(answer.case, answer.outcome))
+            yield self._result(answer, judge(answer.case, answer.outcome), name)
             since = time.monotonic()
 
-    def _result(self, answer: Answer, verdict: Verdict) -> Result:
-        name = self.target.describe().name
-        result = self._policy.result(self._name, answer.case, answer.outcome, verdict, self._requirements, name=name)
+    def _result(self, answer: Answer, verdict: Verdict, name: str) -> Result:
+        told = (self._name, answer.case, answer.outcome, verdict, self._requirements)
+        result = self._policy.result(*told, name=name)
         return result if verdict.kind in (Kind.PASS, Kind.SKIP) else replace(result, via=answer.via)

@@ -84,9 +84,9 @@ class Tally:
     unobserved: int = 0
     """Cases that passed although the target does not show all fields: those it shows are right."""
 
-    def unexcused(self, level: str, kind: Kind) -> int:
-        """How many results there are of a verdict at a level, without known failures."""
-        return self.verdicts[level, kind] - self.known[level, kind]
+    def unexcused(self) -> Counter[tuple[str, Kind]]:
+        """Results by level and verdict, without known failures."""
+        return self.verdicts - self.known
 
     def known_at(self, level: str) -> int:
         """How many known failures there are at a level."""

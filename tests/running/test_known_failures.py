@@ -12,7 +12,6 @@ from conformance.errors import FileError
 from conformance.running.known_failures import Known, known_text, read_known, stale, unseen, update_lines, updated
 from conformance.running.results import Result
 
-
 RULE, TOO_LONG = "int8.layout", "refused: too long"
 
 
