@@ -224,7 +224,8 @@ def test_the_command_is_copied(browser, written):
     browser.find_element("css selector", "td.cell.bad a").click()
     button = shown(browser, "button.copy")[0]
     button.click()
-    assert "Copied" in button.text
+    waiting = pytest.importorskip("selenium.webdriver.support.wait")
+    waiting.WebDriverWait(browser, 30).until(lambda _: "Copied" in button.text)  # the clipboard answers when it can
     assert browser.find_element("css selector", "details[open].failure pre").text.startswith("conformance ")
 
 
