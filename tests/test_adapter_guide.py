@@ -1,5 +1,6 @@
 """The guide for typed languages in docs/adapters.md: its programs run as shown, its table of names is the layouts'."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from conformance.codec.message_set import ENTRY, MESSAGE
 from conformance.codec.record import HEADER, HEADER_LAYOUT, RECORD, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, RECORD_BATCH
 from conformance.semantics.visibility import SEEN, VIEW
+from conformance.targets import reference
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
@@ -54,6 +56,45 @@ def test_records_shown_by_reflection_are_in_order_and_conform(tmp_path):
     judged = conformance(*arguments, cwd=tmp_path)
     assert judged.returncode == 0, judged.stdout
     assert int(re.search(r"^cases: (\d+) pass", judged.stdout, re.MULTILINE)[1]) > 100
+
+
+def exchanges():
+    """The requests and answers of the guide's tables that stand there whole."""
+    for request, answer in re.findall(r"^\| `(\{.*\})` \| `(\{.*\})` \|$", GUIDE, re.MULTILINE):
+        try:
+            yield json.loads(request), json.loads(answer)
+        except ValueError:
+            continue  # with LOG or ... in the place of a value
+
+
+def test_the_requests_of_the_tables_are_answered_as_shown():
+    shown = [(request, answer) for request, answer in exchanges() if request["op"] != "describe"]
+    assert {request["op"] for request, _ in shown} >= {"decode", "encode", "size", "sequence"}
+    assert [{"id": request["id"], **reference.answer(request)} for request, _ in shown] == [one for _, one in shown]
+
+
+# --- what doctor says ---------------------------------------------------------------------------------
+
+FLOATING = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    named = {"name": "n", "version": "1", "language": "python", "via": {"decode VARINT": "public: adapter.decode"}}
+    told = {
+        "INT64": {"ok": True, "value": 1.0, "consumed": 8},
+        "VARINT": {"ok": True, "value": 1, "consumed": 1},
+        "describe": {"ok": True, "protocol": 1, "supports": {"decode": ["INT64", "VARINT"]}, **named},
+    }.get(request.get("type", request["op"]), {"unsupported": "no"})
+    print(json.dumps({"id": request["id"], **told}), flush=True)
+"""
+
+
+def test_doctor_says_what_the_guide_shows(tmp_path):
+    shown = re.search(r"^ok    decode VARINT.*?(?=^```)", GUIDE, re.DOTALL | re.MULTILINE)[0].splitlines()
+    (tmp_path / "t.py").write_text(FLOATING)
+    said = conformance("doctor", f"command:{sys.executable} t.py", cwd=tmp_path).stdout.splitlines()
+    for line in shown:
+        assert any(one.startswith(line.removesuffix("…")) for one in said), (line, said)
 
 
 # --- the table of names -------------------------------------------------------------------------------
