@@ -10,6 +10,7 @@ import pytest
 
 from conformance.definitions.shipped import shipped_types
 from conformance.running.doctor import examine
+from conformance.targets import session
 from conformance.targets.resolve import resolve
 
 SOUND = """
@@ -96,6 +97,24 @@ def test_a_death_among_many_requests_is_told_with_how_it_died(tmp_path):
     assert re.search(
         "^FAIL  200 requests at once are answered in order: exited with status 9", done.stdout, re.MULTILINE
     )
+
+
+SLOW_TO_END = "import atexit, time; atexit.register(lambda: time.sleep({}))\nfor line in sys.stdin:"
+
+
+def test_an_adapter_that_takes_seconds_to_end_is_in_order(tmp_path):
+    done = doctor(tmp_path, SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(3)))
+    assert done.returncode == 0, done.stdout
+    assert "\nok    exits with 0 at the end of input\n" in done.stdout
+
+
+def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_LAST_PATIENCE", 0.5)
+    (tmp_path / "t.py").write_text(SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(600)))
+    launch = resolve(f"command:{shlex.join([sys.executable, str(tmp_path / 't.py')])}")
+    *others, last = examine(launch, shipped_types())
+    assert all(check.good for check in others)
+    assert (last.good, last.detail) == (False, "it did not end, and was killed")
 
 
 def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_path):
