@@ -14,11 +14,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from conformance.reports.annotated import printable
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, Section, grouped
 from conformance.reports.markdown_file import render as markdown
-from conformance.reports.text import printable, title
+from conformance.reports.text import title
 from conformance.running.results import TargetRun
 
 MOST = 10

@@ -17,11 +17,12 @@ from jinja2 import Environment, StrictUndefined
 from conformance import __version__
 from conformance.cases.model import LEVELS, Broke, Kind
 from conformance.cases.vector_files import Requirement
+from conformance.reports.annotated import printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import State, disagreements, matrix, met, state_of, verdict_on
-from conformance.reports.text import number_of_cases, printable, rest, stands_for
+from conformance.reports.text import number_of_cases, rest, stands_for
 from conformance.running.results import TargetRun
 
 _SHOWN = 20

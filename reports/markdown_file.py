@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 from conformance.cases.model import LEVELS
+from conformance.reports.annotated import printable
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import met, verdict_on
-from conformance.reports.text import printable, title
+from conformance.reports.text import title
 from conformance.running.results import TargetRun
 
 _IN_FULL = 5

@@ -17,10 +17,11 @@ from rich.text import Text
 
 from conformance.cases.model import LEVELS, Kind
 from conformance.cases.vector_files import Requirement
+from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import met, verdict_on
-from conformance.reports.text import MUTE, STYLES, dump, number_of_cases, printable, skips, target_report, title
+from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, title
 from conformance.running.results import TargetRun
 
 LINES = 60

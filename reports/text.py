@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -11,29 +11,19 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from conformance.cases.model import LEVELS, Accepted, Case, Kind
+from conformance.cases.model import LEVELS, Accepted, Kind
 from conformance.cases.vector_files import Requirement
-from conformance.codec import Violation
-from conformance.codec.dump import Line
+from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.running.keeping import Packed
 from conformance.running.results import Result, TargetRun
-
-_LONGEST = 8192
-"""Characters of a line at most. The longest that the suite itself makes is a command with a kilobyte of hex."""
 
 STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 
 
 MUTE = "It does not conform: it answered none of its requests."
 """What is said of a target that was judged and never answered."""
-
-
-def printable(text: str) -> str:
-    """Text with control characters escaped, cut to a length to read: a target cannot drive or flood a terminal."""
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def target_report(
@@ -164,33 +154,6 @@ def _side_by_side(shown: Explanation) -> RenderableType:
     return table
 
 
-def dump(lines: Sequence[Line], place: int = -1) -> RenderableType:
-    """Annotated bytes, a line per field: position, bytes, field, value. Violations and open places stand below it."""
-    wide = max((len(line.hex) for line in lines), default=0)
-    named = max((len(line.path) for line in lines), default=0)
-    rows: list[RenderableType] = []
-    layer = 0
-    for index, line in enumerate(lines):
-        if line.layer != layer:
-            layer = line.layer
-            rows.append(Text(f"decompressed stream {layer}", style="dim"))
-        row = Text.assemble(
-            ("→ " if index == place else "  ", "bold"),
-            (f"{line.start:>5}", "dim"),
-            "  ",
-            (f"{line.hex:<{wide}}", "cyan"),
-        )
-        row.append(f"  {line.path:<{named}}  {printable(line.value)}".rstrip())
-        rows.append(row)
-        rows += [_mark(mark) for mark in line.marks]
-    return Group(*rows)
-
-
-def _mark(mark: Violation) -> Text:
-    kind, style = ("open place", "yellow") if mark.open else ("violation", "red")
-    return Text(f"         ^ {kind}: {mark.requirement}: {printable(mark.hint)}", style=style)
-
-
 def target_summary(run: TargetRun) -> RenderableType:
     """The table of verdicts by level, what was skipped and why, and why the target was not judged to the end, if so."""
     # Ten columns that stand in 80, however large the numbers of a run are.
@@ -231,27 +194,3 @@ def skips(details: Counter[str]) -> list[RenderableType]:
 
 def _short_reason(detail: str) -> str:
     return detail if len(detail) <= 70 else detail[:69] + "…"
-
-
-def case_report(case: Case, requirement: Requirement, lines: Sequence[Line], expected: str) -> RenderableType:
-    """`conformance show`: what is asked of a target, what is expected and why, and the annotated bytes."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    judged = f"{requirement.level}, {requirement.basis}{', upstream differs' if case.disputed else ''}"
-    rows = {
-        "case": f"{case.id} ({case.op} {case.type})",
-        "expected": expected,
-        "requirement": f"{requirement.id} ({judged})",
-        "says": requirement.statement,
-        "documents": ", ".join(requirement.source),
-        "settled": f"{requirement.settled}: {requirement.why}" if requirement.settled else "",
-        "about": ", ".join(case.about),
-        "catches": case.comment,
-        "found in": case.found_in,
-        "source": case.source,
-    }
-    for name, value in rows.items():
-        if value:
-            table.add_row(name, Text(value))
-    return Group(table, Text(""), dump(lines))

@@ -11,7 +11,7 @@ from pathlib import Path
 from conformance import codec
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
-from conformance.cases.yaml_files import Row, load
+from conformance.cases.rows import Row
 from conformance.codec.log import codecs_and_magics
 from conformance.codec.message_definition import type_name
 from conformance.codec.primitives import VARINT
@@ -79,6 +79,8 @@ class Vector:
 
 def read_requirements(path: Path) -> dict[str, Requirement]:
     """The register in a file. Raises FileError."""
+    from conformance.cases.yaml_files import load
+
     rows = load(path)
     if not isinstance(rows, list):
         raise FileError(path, "expected a list of requirements")
@@ -129,6 +131,8 @@ _ID = re.compile(
 
 def read_vectors(path: Path, types: codec.Types = codec.BUILT_IN) -> Iterator[Vector]:
     """The vectors in a file, shape checked, beside the types known so far. Raises FileError with the line."""
+    from conformance.cases.yaml_files import load
+
     document = load(path)
     common = Row()
     if isinstance(document, Row):

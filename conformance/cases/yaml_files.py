@@ -12,15 +12,10 @@ from typing import Any
 
 import yaml
 
+from conformance.cases.rows import Row
 from conformance.cases.yaml_bounds import JSON_TAG, LARGEST, check_yaml
 from conformance.errors import FileError
 from conformance.safety.json_text import read_json
-
-
-class Row(dict[str, Any]):
-    """A mapping that knows the line it starts on."""
-
-    line: int = 0
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -6,8 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import crc32c as _crc32c
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +17,19 @@ class Checksum:
     compute: Callable[[bytes | memoryview], int]
 
 
-CRC32C = Checksum("CRC-32C", _crc32c.crc32c)
+def _crc32c(data: bytes | memoryview) -> int:
+    return _castagnoli()(data)
+
+
+@cache
+def _castagnoli() -> Callable[[bytes | memoryview], int]:
+    """The function of the package, which reads its own metadata when it is loaded: only where a sum is computed."""
+    from crc32c import crc32c
+
+    return crc32c
+
+
+CRC32C = Checksum("CRC-32C", _crc32c)
 """Castagnoli, polynomial 0x1EDC6F41, of record batches (record-batch#crc32-c-calculation)."""
 
 CRC32 = Checksum("CRC-32", zlib.crc32)

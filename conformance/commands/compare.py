@@ -9,8 +9,8 @@ import click
 
 from conformance.commands import options as shared
 from conformance.exit_status import ExitStatus
+from conformance.reports.annotated import printable
 from conformance.reports.comparison import Change, Outcome, compare, read_report
-from conformance.reports.text import printable
 from conformance.running.policy import FailurePolicy
 
 _SHOWN = 3

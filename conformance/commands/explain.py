@@ -10,8 +10,8 @@ import click
 from conformance.codec.dump import annotate
 from conformance.commands import options as shared
 from conformance.definitions.shipped import types_with
+from conformance.reports.annotated import dump
 from conformance.reports.console import open_console
-from conformance.reports.text import dump
 
 
 @click.command("explain")

@@ -12,7 +12,6 @@ from conformance.cases.compiled import Label
 from conformance.cases.vector_files import Requirement
 from conformance.commands import options as shared
 from conformance.errors import UserError
-from conformance.targets.violations import UNPROVEN
 
 
 @click.command("list")
@@ -35,6 +34,7 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
 
 
 def _list_requirements(catalog: Catalog, cases: Sequence[Label], *, narrowed: bool) -> None:
+
     covering = catalog.covering()
     ids = {case.id for case in cases}
     for name, requirement in catalog.requirements.items():
@@ -47,6 +47,8 @@ def _list_requirements(catalog: Catalog, cases: Sequence[Label], *, narrowed: bo
 
 def coverage(name: str, count: int) -> str:
     """How many cases a requirement has, and why none of them is known to catch a violation, if so."""
+    from conformance.targets.violations import UNPROVEN
+
     cases = f"{count} cases"
     return f"{cases}, no catch: {UNPROVEN[name]}" if name in UNPROVEN else cases
 

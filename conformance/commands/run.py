@@ -18,11 +18,13 @@ from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import UsageError, UserError
 from conformance.exit_status import ExitStatus
-from conformance.reports.console import open_console, progress_bar
+from conformance.reports.annotated import printable
+from conformance.reports.console import open_console
 from conformance.reports.formats import Report, write_files
 from conformance.reports.github import step_of_job
+from conformance.reports.progress import progress_bar
 from conformance.reports.screen import target_text
-from conformance.reports.text import printable, target_summary
+from conformance.reports.text import target_summary
 from conformance.running.executor import judge_target
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
@@ -37,7 +39,6 @@ from conformance.running.known_failures import (
 )
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
-from conformance.running.saving import save_all
 from conformance.running.selection import Selection, selected_cases
 from conformance.running.shrinking import failures_by_kin, kin, shrink_all
 from conformance.running.status import status_of
@@ -202,6 +203,8 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     """Write the files that are asked for and print the text; what they come to."""
     outputs, known = options.outputs, options.policy.known
     if options.save_failures is not None:
+        from conformance.running.saving import save_all
+
         save_all(runs, options.save_failures, outputs)
     results = [result for run in runs for result in run.results]
     old = stale(known, catalog.cases, results, catalog.requirements) if known else []

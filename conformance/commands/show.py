@@ -10,9 +10,9 @@ from conformance.cases.catalog import read_catalog
 from conformance.codec.dump import annotate
 from conformance.commands import options as shared
 from conformance.errors import UserError
+from conformance.reports.annotated import case_report
 from conformance.reports.console import open_console
 from conformance.reports.explain import expected_text
-from conformance.reports.text import case_report
 
 
 @click.command("show")

@@ -14,8 +14,8 @@ from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.plain_text import described, described_property, verdict
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target
+from conformance.reports.annotated import printable
 from conformance.reports.grouping import Example, Section, section_of
-from conformance.reports.text import printable
 from conformance.running.results import Result, Shrunk
 from conformance.targets.session import CannotStart
 

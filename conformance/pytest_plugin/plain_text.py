@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from conformance.cases.vector_files import Requirement
+from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import Explanation, explain, reproduce
 from conformance.reports.grouping import Example
-from conformance.reports.text import dump, printable, stands_for
+from conformance.reports.text import stands_for
 from conformance.running.results import Result
 
 

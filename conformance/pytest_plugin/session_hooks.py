@@ -15,7 +15,7 @@ from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target
-from conformance.reports.text import printable
+from conformance.reports.annotated import printable
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import stale
 from conformance.running.results import Result

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import yaml
-
 from conformance.cases.model import Kind
-from conformance.cases.yaml_files import Row, load
+from conformance.cases.rows import Row
 from conformance.errors import FileError
 from conformance.running.results import Result
 
@@ -91,6 +89,8 @@ def read_known(path: Path) -> tuple[Known, ...]:
     """The entries of a file, none of one that does not exist yet. Raises FileError with the line."""
     if not path.exists() and path.parent.is_dir():
         return ()
+    from conformance.cases.yaml_files import load
+
     rows = load(path)
     if not isinstance(rows, list):
         raise FileError(path, "expected a list of {id, reason} or {requirement, cause, reason}")
@@ -128,6 +128,8 @@ def _problem(row: Row) -> str:
 
 def known_text(entries: Sequence[Known]) -> str:
     """The text of a file of these entries."""
+    import yaml
+
     rows = [
         {key: getattr(entry, key) for key in _SHAPES if key == "reason" or getattr(entry, key)} for entry in entries
     ]

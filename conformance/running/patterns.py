@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from conformance.cases.catalog import Catalog, select
@@ -44,6 +43,8 @@ def no_case_matches(pattern: str, catalog: Catalog, seed: int = 0) -> str:
 
 def nearest(asked: str, names: Iterable[str]) -> list[str]:
     """The names that come nearest to one that does not exist, whatever their case; at most three."""
+    from difflib import get_close_matches
+
     by_folded = {name.casefold(): name for name in names}
     return [by_folded[near] for near in get_close_matches(asked.casefold(), by_folded, 3)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.metadata
 import os
 import shlex
 import shutil
@@ -19,7 +18,6 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from conformance import __version__
-from conformance.cases.yaml_files import load
 from conformance.errors import FileError, UserError
 from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance
@@ -92,10 +90,13 @@ _STAMP = ".set-up"
 
 
 def _installed(requirement: str) -> bool:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
     name, _, version = requirement.partition("==")
     try:
-        return importlib.metadata.version(name) == version
-    except importlib.metadata.PackageNotFoundError:
+        return installed(name) == version
+    except PackageNotFoundError:
         return False
 
 
@@ -116,6 +117,8 @@ _SHAPE: dict[str, type] = {
 
 
 def _adapter(path: Path) -> Adapter:
+    from conformance.cases.yaml_files import load
+
     row: Any = load(path)
     if not isinstance(row, dict):
         raise FileError(path, "a mapping is expected")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance import commands
+from conformance.cases.catalog import read_catalog
 from conformance.cases.model import BASES
 from conformance.cli import COMMANDS, command_of
 
@@ -400,6 +401,31 @@ def test_version_and_help_import_nothing_heavy(tmp_path, asked):
     )
     done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, check=True)
     assert text(done.stdout).splitlines()[-1] == "[]"
+
+
+SMALL = {
+    "show": (["show", "varint/six-bytes"], 85, ()),
+    "list": (["list"], 70, ("rich",)),
+    "explain": (["explain", "--type", "VARINT", "7e"], 65, ("platformdirs",)),
+}
+"""Commands that answer at once, how many modules of the suite they import at most, and what else each does not need."""
+UNNEEDED = (
+    *("yaml", "psutil", "difflib", "rich.progress", "jinja2", "crc32c", "hypothesis", "conformance.strategies"),
+    *("conformance.targets.process", "conformance.targets.violations", "conformance.judging.judge"),
+)
+
+
+@pytest.mark.parametrize("arguments, most, more", SMALL.values(), ids=SMALL)
+def test_a_small_command_imports_only_what_it_uses(tmp_path, arguments, most, more):
+    read_catalog()  # makes the compiled catalogue, if no command has yet
+    probe = (
+        f"import sys; from conformance.cli import main\ntry: main({arguments!r})\nfinally: print(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, check=True)
+    imported = text(done.stdout).splitlines()[-1].split()
+    assert "conformance.codec" in imported
+    assert [name for name in (*UNNEEDED, *more) if name in imported] == []
+    assert sum(name.startswith("conformance") for name in imported) <= most
 
 
 @pytest.mark.parametrize("name", COMMANDS)

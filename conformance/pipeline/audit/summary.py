@@ -13,7 +13,7 @@ from rich.text import Text
 from conformance import __version__
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.audit.findings import NOTE, UNREAD
-from conformance.reports.text import printable
+from conformance.reports.annotated import printable
 
 SHOWN = 20
 """Findings in a report; all of them are in the table."""

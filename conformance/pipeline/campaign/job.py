@@ -14,7 +14,7 @@ from conformance.errors import MachineError
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.session import has_ended, session
-from conformance.reports.console import progress_bar
+from conformance.reports.progress import progress_bar
 
 _MOST_SLICES = 50
 """Slices of one task at most: the last task must not take long after all others are done."""
