@@ -16,6 +16,7 @@ import yaml
 
 from conformance import __version__
 from conformance.cli import COMMANDS, main
+from conformance.running.known_failures import read_known, stale
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -134,6 +135,14 @@ def test_the_line_for_a_shell_that_completes_prints_a_script(shell, tmp_path):
     asked = {"COMP_WORDS": "conformance run --known", "COMP_CWORD": "2", "_CONFORMANCE_COMPLETE": f"{shell}_complete"}
     done = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     assert shell == "fish" or "--known-failures" in done.stdout
+
+
+def test_the_known_failures_that_are_shown_can_be_read_and_name_what_there_is(catalog, tmp_path):
+    block = re.search(r"^## Known failures\n.*?^```yaml\n(.*?)^```", PAGES["concepts"], re.DOTALL | re.MULTILINE)[1]
+    (tmp_path / "known.yaml").write_text(block, encoding="utf-8")
+    entries = read_known(tmp_path / "known.yaml")
+    assert [bool(entry.id) for entry in entries] == [True, False]
+    assert stale(entries, catalog.cases, [], catalog.requirements) == []
 
 
 # --- workflows ----------------------------------------------------------------------------------------
