@@ -25,7 +25,8 @@ from conformance.reports.github import step_of_job
 from conformance.reports.progress import progress_bar
 from conformance.reports.screen import target_text
 from conformance.reports.text import target_summary
-from conformance.running.executor import judge_target
+from conformance.running.at_once import do_at_once
+from conformance.running.executor import judge_and_shrink
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
     Known,
@@ -40,7 +41,7 @@ from conformance.running.known_failures import (
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.running.selection import Selection, selected_cases
-from conformance.running.shrinking import failures_by_kin, kin, shrink_all
+from conformance.running.shrinking import failures_by_kin, kin
 from conformance.running.status import status_of
 from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.resolve import target_spec
@@ -178,9 +179,8 @@ def run_targets(options: RunOptions) -> ExitStatus:
     runs: list[TargetRun] = []
     try:
         interrupted = _judge(options, catalog, runs)
-    except Exception as error:
+    except Exception:
         if runs:
-            runs[-1].problem = f"stopped by a defect of the suite: {type(error).__name__}"
             with suppress(Exception):  # the defect is told of, whatever else goes wrong
                 _report(options, catalog, runs)
         raise
@@ -243,23 +243,22 @@ def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
 
 
 def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool:
-    """Judge target by target into `runs`; whether it was interrupted.
+    """Judge all targets at once into `runs`; whether it was interrupted.
 
     Raises UsageError or UnknownType before anything runs.
     """
     cases = _cases(options, catalog)
-    try:
-        with progress_bar(open_console(err=True)) as progress:
-            for target in options.targets:
-                bar = progress.add_task(target.name, total=len(cases))
-                shown = partial(progress.update, bar)
-                run = TargetRun(target.name)
-                runs.append(run)
-                judge_target(target, run, cases, catalog.requirements, options.policy, progress=shown)
-                progress.update(bar, description=f"{target.name}: shrinking", completed=len(cases))
-                run.shrunk += shrink_all(target, run, catalog, options.policy)
-    except KeyboardInterrupt:
-        return True
+    with progress_bar(open_console(err=True)) as progress:
+        works = []
+        for target in options.targets:
+            shown = partial(progress.update, progress.add_task(target.name, total=len(cases)))
+            runs.append(TargetRun(target.name))
+            works.append(partial(judge_and_shrink, target, runs[-1], cases, catalog, options.policy, shown))
+        try:
+            do_at_once(works)
+        except KeyboardInterrupt:
+            runs[:] = [run for run in runs if run.description is not None or run.problem] or runs[:1]
+            return True
     return False
 
 

@@ -10,21 +10,39 @@ from dataclasses import replace
 from conformance.cases.model import Case, Kind, Verdict
 from conformance.cases.vector_files import Requirement
 from conformance.judging.judge import judge
+from conformance.running.at_once import Stop
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.targets.claims import Answer, ClaimedTarget
+from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
 
 class Examiner:
     """Puts cases to one target and judges what it makes of them. Close the `target`, however the work ended."""
 
-    def __init__(self, spec: TargetSpec, requirements: Mapping[str, Requirement], policy: FailurePolicy) -> None:
-        """Nothing is started before the target is asked."""
+    def __init__(
+        self,
+        spec: TargetSpec,
+        requirements: Mapping[str, Requirement],
+        policy: FailurePolicy,
+        stop: Stop | None = None,
+    ) -> None:
+        """Nothing is started before the target is asked; when `stop` is told, nothing more is asked."""
         self._name, self._requirements, self._policy = spec.name, requirements, policy
+        self._stop = stop or Stop()
+        self._stop.reached.append(self)
         self.target = ClaimedTarget(spec.open())
+        if self._stop.is_told:
+            self.target.stop()
         self.waited: defaultdict[str, float] = defaultdict(float)
         """Seconds that answers were waited for, by the type of the cases; many requests are under way at once."""
+
+    def stop(self) -> None:
+        """End the target from another thread: whoever waits for it gets CannotStart."""
+        target = getattr(self, "target", None)
+        if target is not None:
+            target.stop()
 
     def disprove_claims(self, cases: Sequence[Case]) -> list[Result]:
         """Probe the claims that cases rest on: a result for each claim that does not hold. Raises CannotStart."""
@@ -37,6 +55,8 @@ class Examiner:
         name = self.target.describe().name
         since = time.monotonic()
         for answer in self.target.ask(cases):
+            if self._stop.is_told:
+                raise CannotStart("stopped")
             self.waited[answer.case.type] += time.monotonic() - since
             yield self._result(answer, judge(answer.case, answer.outcome), name)
             since = time.monotonic()

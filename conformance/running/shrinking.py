@@ -13,6 +13,7 @@ from conformance.cases.model import LEVELS, Case, CaseKind
 from conformance.cases.operations import OPERATIONS, parts_of
 from conformance.codec.notation import NotationError
 from conformance.judging.causes import Cause
+from conformance.running.at_once import Stop
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
@@ -50,15 +51,18 @@ def failures_by_kin(results: Sequence[Result]) -> dict[Kin, list[Result]]:
     return groups
 
 
-def shrink_all(spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: FailurePolicy) -> Iterator[Shrunk]:
+def shrink_all(
+    spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: FailurePolicy, stop: Stop | None = None
+) -> Iterator[Shrunk]:
     """Shrink the failures of a run; the target is started anew. The record notes a target that cannot start."""
-    if record.problem or not failures_by_kin(record.results):
+    stop = stop or Stop()
+    if record.problem or stop.is_told or not failures_by_kin(record.results):
         return
-    examiner = Examiner(spec, catalog.requirements, policy)
+    examiner = Examiner(spec, catalog.requirements, policy, stop)
     try:
         yield from shrink(record.results, examiner, catalog)
     except CannotStart as error:
-        record.problem = str(error)
+        record.problem = "" if stop.is_told else str(error)
     finally:
         examiner.target.close()
 

@@ -64,6 +64,10 @@ class ClaimedTarget:
         """Start counting faults anew: only the cases still to come decide when the target is given up."""
         self._target.forget_faults()
 
+    def stop(self) -> None:
+        """End it from another thread: whoever waits for it gets CannotStart."""
+        self._target.stop()
+
     def close(self) -> None:
         """End whatever runs of the target."""
         self._target.close()

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
 import subprocess
 import sys
+import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Protocol
 
 from conformance.targets import keeper
 
 TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
+_PASSING, _ATTEMPTS, _PAUSE = (errno.EAGAIN, errno.ENOMEM), 3, 1.0
+"""What another target may do to the machine for a while; how often a start is tried again then, and after how long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,17 @@ class Kept(Protocol):
 
 def start(launch: Launch, token: str, report: int, passed: tuple[int, ...] = ()) -> Kept:
     """Start a keeper, which starts the target, which is passed some descriptors. Raises OSError."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return _started(launch, token, report, passed)
+        except OSError as error:
+            if error.errno not in _PASSING:
+                raise
+            time.sleep(_PAUSE)
+    return _started(launch, token, report, passed)
+
+
+def _started(launch: Launch, token: str, report: int, passed: tuple[int, ...]) -> Kept:
     command = (sys.executable, "-I", "-S", keeper.__file__, str(report), str(os.getpid()), *launch.command)
     return subprocess.Popen(  # noqa: S603 - running targets is what we do
         (*command, *map(str, passed)),
@@ -128,3 +144,13 @@ def end_in_words(status: int | None) -> str:
         return f"exited with status {status}"
     names = {number.value: number.name for number in signal.Signals}
     return f"died of {names.get(-status, f'signal {-status}')}"
+
+
+def waited_for_a_core(processes: Iterable[int]) -> float:
+    """The most seconds that a thread of some processes was ready to run while others did; 0 where that is not told."""
+    longest = 0
+    for process in processes:
+        for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with suppress(OSError, ValueError, IndexError):
+                longest = max(longest, int(path.read_text().split()[1]))
+    return longest / 1e9

@@ -23,7 +23,7 @@ from functools import partial
 import psutil
 
 from conformance.targets import keeper
-from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start
+from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start, waited_for_a_core
 from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
 _SAMPLE = 0.01
@@ -251,6 +251,10 @@ class TargetProcess:
                 self._over = used
                 self.kill()
                 return
+
+    def delay(self) -> float:
+        """Seconds since its start in which it could not run as others did: they are not its own."""
+        return waited_for_a_core([process.pid for process in self._family])
 
     # --- the end ------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from conformance.cases.model import Accepted, Case, Outcome
 from conformance.targets import protocol
 from conformance.targets.launch import Launch
-from conformance.targets.session import Allowance, Session
+from conformance.targets.session import Allowance, CannotStart, Session
 from conformance.targets.warm import WarmStart
 
 _SHARE = 128
@@ -62,11 +62,18 @@ class ProcessTarget:
         for number, (share, given) in enumerate(zip(shares, answers, strict=True)):
             self._take(0, number)
             for _ in share:
-                answer = _awaited(given)
+                answer = self._awaited(given)
                 self._take(_size(answer), number)
                 if isinstance(answer, Exception):
                     raise answer
                 yield answer
+
+    def _awaited(self, answers: _Answers) -> Outcome | Exception:
+        """The next answer; wakes up now and then, as a signal just before an endless wait would not be seen."""
+        while not self._stop.is_set():
+            with suppress(queue.Empty):
+                return answers.get(timeout=0.5)
+        return CannotStart(f"{self._launch.name}: stopped")
 
     def _take(self, size: int, number: int) -> None:
         """Say that so many bytes are on their way to be judged, of the share with this number."""
@@ -107,13 +114,23 @@ class ProcessTarget:
         for session in self._sessions:
             session.forget_faults()
 
-    def close(self) -> None:
-        """End every process, and the threads that talk to them."""
+    def stop(self) -> None:
+        """End every process, from any thread: whoever waits for an answer gets CannotStart."""
+        self._let_go()
+        for session in [*self._sessions]:
+            session.abort()
+        self._warm.close()
+
+    def _let_go(self) -> None:
         self._stop.set()
         with self._taken:
             self._taken.notify_all()
-        for session in self._sessions if self._threads else ():
-            session.abort()
+
+    def close(self) -> None:
+        """End every process, and the threads that talk to them."""
+        self._let_go()
+        if self._threads:
+            self.stop()
         self._warm.close()
         for thread in self._threads:
             with suppress(RuntimeError):  # an interrupt kept it from starting
@@ -123,10 +140,3 @@ class ProcessTarget:
 
 def _size(answer: Outcome | Exception) -> int:
     return answer.size if isinstance(answer, Accepted) else 0
-
-
-def _awaited(answers: _Answers) -> Outcome | Exception:
-    """The next answer; wakes up now and then, as a signal just before an endless wait would not be seen."""
-    while True:
-        with suppress(queue.Empty):
-            return answers.get(timeout=0.5)

@@ -110,5 +110,8 @@ class ReferenceTarget:
     def forget_faults(self) -> None:
         """It has no faults that are counted."""
 
+    def stop(self) -> None:
+        """Nothing is waited for."""
+
     def close(self) -> None:
         """Nothing runs."""

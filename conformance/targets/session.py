@@ -20,6 +20,7 @@ from typing import Self
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import TargetError
 from conformance.targets import protocol
+from conformance.targets.asked import Asked
 from conformance.targets.faults import Faults, kind_of, outcome_of
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
@@ -53,19 +54,6 @@ class Allowance:
     memory: int = 1024 * 2**20
 
 
-@dataclass(slots=True, eq=False)
-class _Asked:
-    """A request that is asked alone."""
-
-    request: bytes
-    number: int = 0
-    process: TargetProcess | None = None
-    since: float = 0
-    """When it was asked, by `time.monotonic()`."""
-    outcome: Outcome | None = None
-    """None while it is waited for."""
-
-
 @dataclass(slots=True)
 class Session:
     """A conversation with one target over as many processes as it takes."""
@@ -77,7 +65,7 @@ class Session:
     _process: TargetProcess | None = None
     _description: Description | None = None
     _number: int = 0
-    _aside: list[_Asked] = field(default_factory=list)
+    _aside: list[Asked] = field(default_factory=list)
     """What is waited for, each in a process of its own."""
     faults: Faults = field(default_factory=Faults)
     _breakdowns: int = 0
@@ -119,9 +107,7 @@ class Session:
     def finish(self, *, patience: float = _LAST_PATIENCE) -> int | None:
         """End its input, and it with that: the status it exits with, None when it has to be killed."""
         while self._aside:
-            asked = self._aside.pop()
-            if asked.process is not None:
-                asked.process.close()
+            self._aside.pop().process.close()
         process, self._process = self._process, None
         return process.close(kindly=True, patience=patience) if process is not None else None
 
@@ -196,8 +182,11 @@ class Session:
 
     # --- asking -------------------------------------------------------------------------------------
 
-    def _pipeline(self, queue: deque[bytes], window: list[bytes]) -> Iterator[Outcome]:
-        """Ask until the queue is empty; `window` always holds what is unanswered."""
+    def _pipeline(self, queue: deque[bytes], window: list[bytes], *, fair: bool = False) -> Iterator[Outcome]:
+        """Ask until the queue is empty; `window` always holds what is unanswered.
+
+        `fair`: the time that other processes take of an answer does not count, which costs more to find out.
+        """
         numbers: deque[int] = deque()
         while queue or window:
             process = self._ensure(alive=not window)
@@ -210,7 +199,8 @@ class Session:
                 if joining:
                     process.send(b"".join(map(protocol.with_id, joined, joining)))
             asked = time.monotonic()
-            line = process.line(asked + self.allowance.timeout)
+            patience = self.allowance.timeout
+            line = (Asked(b"", 0, process).line(patience) if fair else None) or process.line(asked + patience)
             took = time.monotonic() - asked
             outcome = self._answered(line, numbers.popleft())
             yield self._if_slow(window.pop(0), took) or outcome
@@ -230,9 +220,9 @@ class Session:
         with Session(self.launch, self.allowance, _asks_again=False) as other:
             if any(isinstance(outcome, Broke) for outcome in other.ask([request])):
                 return None
-            asked = time.monotonic()
+            asked = Asked(request, 0, other._ensure())
             list(other.ask([request]))
-            again = time.monotonic() - asked
+            again = asked.took()
         if again <= allowed:
             return None
         return Broke("slow", f"took {took:.1f} s, and {again:.1f} s when asked again, for {len(request) // 2} bytes")
@@ -264,7 +254,7 @@ class Session:
 
     def _one_by_one(self, window: Sequence[bytes]) -> Iterator[Outcome]:
         """The outcomes of requests that are asked one at a time. Raises CannotStart."""
-        asked: deque[_Asked] = deque()
+        asked: deque[Outcome | Asked] = deque()
         cannot_start: CannotStart | None = None
         for request in window:
             try:
@@ -272,16 +262,16 @@ class Session:
             except CannotStart as error:
                 cannot_start = error
                 break
-            while asked and asked[0].outcome is not None:
-                yield asked[0].outcome
+            while asked and (outcome := _outcome(asked[0])) is not None:
+                yield outcome
                 asked.popleft()
         while self._aside:
             self._look_aside(_GLANCE)
-        yield from (each.outcome for each in asked if each.outcome is not None)
+        yield from filter(None, map(_outcome, asked))
         if cannot_start is not None:
             raise cannot_start
 
-    def _alone(self, request: bytes) -> _Asked:
+    def _alone(self, request: bytes) -> Outcome | Asked:
         """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
 
         Raises CannotStart.
@@ -289,10 +279,10 @@ class Session:
         while len(self._aside) >= min(_ASIDE, max(self.faults.left("timeout"), 1)):
             self._look_aside(_GLANCE)  # the silence that wears out the patience is the last one
         if self.faults.gave_up:
-            return _Asked(request, outcome=Unsupported(self.faults.gave_up))
+            return Unsupported(self.faults.gave_up)
         process = self._ensure(alive=True)
         self._number += 1
-        asked = _Asked(request, self._number, process, time.monotonic())
+        asked = Asked(request, self._number, process)
         process.send(protocol.with_id(self._number, request))
         if self._broke_down(asked, _PROMPT):
             self._end()
@@ -302,18 +292,15 @@ class Session:
         self._look_aside(0)
         return asked
 
-    def _broke_down(self, asked: _Asked, seconds: float) -> bool:
+    def _broke_down(self, asked: Asked, seconds: float) -> bool:
         """Wait for the outcome of a request for so long; whether its process broke down."""
-        assert asked.process is not None
-        latest = asked.since + self.allowance.timeout
-        until = min(latest, time.monotonic() + seconds)
         try:
-            line = asked.process.line(until)
-            took = time.monotonic() - asked.since
+            line = asked.line(self.allowance.timeout, seconds)
+            if line is None:
+                return False
+            took = asked.took()
             outcome = self._answered(line, asked.number)
         except Breakdown as fault:
-            if isinstance(fault, Silent) and until < latest:
-                return False
             asked.outcome = self._blame(fault, asked.request)
             return True
         asked.outcome = self._if_slow(asked.request, took) or outcome
@@ -323,7 +310,7 @@ class Session:
         """Wait so long for each process that was set aside; those that have answered or broken down are ended."""
         for asked in [*self._aside]:
             self._broke_down(asked, seconds)
-            if asked.outcome is not None and asked.process is not None:
+            if asked.outcome is not None:
                 self._aside.remove(asked)
                 asked.process.close()
 
@@ -331,7 +318,7 @@ class Session:
         """Whether the window brings a fresh process down again."""
         self._end()
         try:
-            for _ in self._pipeline(deque(window), []):
+            for _ in self._pipeline(deque(window), [], fair=True):
                 pass
         except Breakdown:
             self._end()
@@ -347,3 +334,7 @@ class Session:
         remark = " (no question does this alone: blamed on the last one sent"
         remark += ", and again when all were replayed)" if again else "; it did not happen again)"
         return replace(broke, detail=broke.detail + remark, flaky=not again)
+
+
+def _outcome(asked: Outcome | Asked) -> Outcome | None:
+    return asked.outcome if isinstance(asked, Asked) else asked

@@ -29,6 +29,10 @@ class Target(Protocol):
         """Start counting faults anew: only the cases still to come decide when the target is given up."""
         ...
 
+    def stop(self) -> None:
+        """End it from another thread: whoever waits for it gets CannotStart."""
+        ...
+
     def close(self) -> None:
         """End whatever runs of it."""
         ...

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -239,6 +241,32 @@ def test_an_answer_that_comes_while_it_is_waited_for_counts(session):
     outcomes = list(session(body, timeout=3).ask(questions(9)))
     assert list(broken(outcomes)) == [4]
     assert honest(outcomes) == [0, 1, 2, 3, 5, 6, 7, 8]
+
+
+def test_the_time_that_other_processes_take_is_not_the_targets(session, monkeypatch):
+    began = time.monotonic()
+    monkeypatch.setattr(TargetProcess, "delay", lambda _: (time.monotonic() - began) * 0.7)
+    body = STARTS + LOGS + "    if number == 3: time.sleep(3600 if start == 1 else 1.5)\n" + ANSWERS
+    assert honest(session(body, timeout=1).ask(questions(9))) == list(range(9))
+
+
+def test_a_wait_ends_on_a_machine_that_is_never_free(session, monkeypatch):
+    began = time.monotonic()
+    monkeypatch.setattr(TargetProcess, "delay", lambda _: time.monotonic() - began)
+    body = STARTS + LOGS + "    if number == 3: time.sleep(3600)\n" + ANSWERS
+    assert list(broken(session(body, timeout=1).ask(questions(9)))) == [3]
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux does not tell who waited for a core")
+def test_processes_that_want_one_core_delay_each_other(python_target):
+    core = {min(os.sched_getaffinity(0))}
+    body = f"os.sched_setaffinity(0, {core})\nwhile True: pass\n"
+    targets = [TargetProcess(Launch("t", python_target(body)), 1 << 30) for _ in range(3)]
+    idle = TargetProcess(Launch("t", python_target(LOGS, "idle.py")), 1 << 30)
+    until(lambda: sum(target.delay() for target in targets) > 1)
+    assert idle.delay() < 60
+    for target in (*targets, idle):
+        target.close()
 
 
 def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):

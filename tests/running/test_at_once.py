@@ -1,0 +1,143 @@
+"""Several targets at once: each is judged as it is alone, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from conformance.running.at_once import Stop, do_at_once
+from conformance.running.examiner import Examiner
+from conformance.running.policy import FailurePolicy
+from conformance.targets.launch import Launch
+from conformance.targets.processes import ProcessTarget
+from conformance.targets.reference import ReferenceTarget
+from conformance.targets.session import Allowance, CannotStart
+
+SUITE = (sys.executable, "-m", "conformance", "run")
+
+
+def test_work_is_done_at_once():
+    barrier = threading.Barrier(3, timeout=30)
+    do_at_once([lambda _: barrier.wait() and None] * 3)
+
+
+def test_work_alone_is_done_in_the_thread_that_asks():
+    threads = []
+    do_at_once([lambda _: threads.append(threading.current_thread())])
+    assert threads == [threading.current_thread()]
+
+
+def test_what_one_raises_is_raised_when_the_others_are_done():
+    failed, done = threading.Event(), []
+
+    def fail(_):
+        failed.set()
+        raise ZeroDivisionError
+
+    def work(stop):
+        failed.wait(30)
+        time.sleep(0.1)
+        done.append(stop.is_told)
+
+    with pytest.raises(ZeroDivisionError):
+        do_at_once([fail, work, work])
+    assert done == [False, False]
+
+
+def test_the_word_to_stop_ends_targets_there_are_and_those_that_come_later(catalog):
+    told = []
+
+    class Target(ReferenceTarget):
+        def stop(self):
+            told.append(True)
+
+    spec, stop = SimpleNamespace(name="t", open=Target), Stop()
+    examiner = Examiner(spec, catalog.requirements, FailurePolicy(), stop)
+    results = examiner.results([catalog.cases["varint/63"]] * 2)
+    assert next(results).verdict.kind == "pass"
+    stop.tell()
+    assert told == [True]
+    Examiner(spec, catalog.requirements, FailurePolicy(), stop)
+    assert told == [True, True]
+    with pytest.raises(CannotStart):
+        next(results)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_whoever_waits_for_a_target_that_is_stopped_is_woken(jobs, python_target, traces, catalog):
+    launch = Launch("t", python_target("for request in requests(): log('asked'); time.sleep(3600)\n"), traces.env)
+    target, raised = ProcessTarget(launch, Allowance(timeout=600), jobs), threading.Event()
+    cases = [catalog.cases["varint/63"]] * 300
+
+    def ask():
+        with pytest.raises(CannotStart):
+            list(target.ask(cases))
+        raised.set()
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    time.sleep(0.5)
+    target.stop()
+    assert raised.wait(60)
+    thread.join()
+    target.close()
+
+
+HANGS_AT_TEN = """
+for number, request in enumerate(requests()):
+    if number == 10:
+        time.sleep(1)  # what was answered so far is read meanwhile
+        open(os.path.join(HERE, NAME), "w").close(); time.sleep(3600)
+    say(request, ok=True, value=63, consumed=1)
+"""
+
+
+def test_an_interrupt_reports_what_all_targets_gathered(python_target, traces, tmp_path):
+    names = ["one", "two", "three"]
+    targets = [
+        "command:" + shlex.join(python_target(f"NAME = {name!r}\n{HANGS_AT_TEN}", f"{name}.py")) for name in names
+    ]
+    report = tmp_path / "report.json"
+    options = ("--select", "varint/*", "--timeout", "600", "--jobs", "1", "--json", str(report), "--generated", "0")
+    running = subprocess.Popen([*SUITE, *targets, *options], env=traces.env, stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not all((tmp_path / name).exists() for name in names):
+        assert time.monotonic() < until, "all of them are asked, though none has ended"
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode == 130
+    found = json.loads(report.read_text())
+    assert [target["target"] for target in found["targets"]] == targets
+    assert [target["problem"] for target in found["targets"]] == [""] * 3
+    for target in targets:
+        verdicts = [row["verdict"] for row in found["results"] if row["target"] == target and row["verdict"] != "skip"]
+        assert 1 <= len(verdicts) <= 10
+
+
+def test_targets_at_once_get_the_results_that_each_gets_alone_in_the_order_of_the_command(tmp_path, traces):
+    liars = [
+        f"command:{shlex.quote(sys.executable)} -m conformance.targets.liars {name}"
+        for name in ("varint-off-by-one", "segfaults", "exits", "dies-at-start")
+    ]
+
+    def rows(*targets):
+        report = tmp_path / "report.json"
+        options = ("--select", "type:*VAR*", "--generated", "5", "--json", str(report))
+        subprocess.run([*SUITE, *targets, *options], env=traces.env, capture_output=True, check=False, timeout=300)
+        found = json.loads(report.read_text())
+        return [target["target"] for target in found["targets"]], found["results"], found["shrunk"]
+
+    alone = [rows(liar) for liar in liars]
+    together = rows(*liars)
+    assert together[0] == liars
+    assert together[1] == [row for _, results, _ in alone for row in results]
+    assert together[2] == [row for _, _, shrunk in alone for row in shrunk]
