@@ -62,7 +62,7 @@ def rate(work: Callable[[bytes], int], data: bytes) -> float:
 def main() -> None:
     """Print a line for each kind of batch; fails where the columns are not ahead."""
     assert memory_records.MemoryRecords is _crecords.MemoryRecords, "aiokafka runs without its C extension"
-    if not kernels.COMPILED:
+    if not kernels.compile_all():
         sys.exit("numba is not installed: nothing to measure")
     print(f"{'records':<28} {'columns':>14} {'aiokafka (C)':>14}   ratio")
     behind = False

@@ -83,7 +83,7 @@ def middle(seconds: Sequence[float]) -> float:
 
 def main() -> None:
     """Print a line for each size and codec."""
-    if not kernels.COMPILED:
+    if not kernels.compile_all():
         sys.exit("numba is not installed: nothing to measure")
     size = (int(sys.argv[1]) if len(sys.argv) > 1 else 64) * 10**6
     command = peer()

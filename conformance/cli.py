@@ -24,7 +24,7 @@ COMMANDS = {
     "list": "List cases, or requirements with level, document section and cases.",
     "new-adapter": "Write a starter adapter that passes `doctor`.",
     "run": "Judge one or several targets.",
-    "scan": "Check stored log segments, batch by batch, on Spark.",
+    "scan": "Check stored log segments, batch by batch.",
     "serve": "Speak the target protocol for the reference or a Python module.",
     "show": "Show one case: its bytes field by field, what is expected, and why.",
     "targets": "List the bundled adapters, and what is missing where one cannot run.",

@@ -54,15 +54,15 @@ from conformance.targets.session import Allowance
 @shared.strict
 @shared.report_files
 @shared.quiet
-@shared.on_spark
+@shared.needs("spark", "pyarrow", "pyspark")
 def command(**given: Any) -> ExitStatus:
     """Judge targets on millions of generated cases, on Spark.
 
     Killed and started again with the same --out, it goes on. Exit status: as run.
     """
+    interrupt_on_signals()
     from conformance.pipeline.campaign.driver import run_campaign
 
-    interrupt_on_signals()
     return run_campaign(_options(given), open_console(), open_console(err=True))
 
 

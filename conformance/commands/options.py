@@ -7,14 +7,13 @@ import re
 import secrets
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
 from conformance.cases.model import BASES
-from conformance.errors import MachineError, UsageError
+from conformance.errors import UsageError
 from conformance.reports.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -153,19 +152,20 @@ def report_files(command: Callable[..., R]) -> Callable[..., R]:
 # --- what commands have in common ---------------------------------------------------------------------
 
 
-def on_spark(command: Callable[P, R]) -> Callable[P, R]:
-    """Refuse a command where Spark is not installed. Raises MachineError."""
+def needs(extra: str, *packages: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Refuse a command where packages of an extra are not installed. Raises MachineError."""
 
-    @wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            for name in ("pyarrow", "pyspark"):
-                import_module(name)
-        except ImportError as error:
-            raise MachineError(f"{error.name} is not installed: pip install 'kafka-conformance[spark]'") from None
-        return command(*args, **kwargs)
+    def decorated(command: Callable[P, R]) -> Callable[P, R]:
+        @wraps(command)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            from conformance.pipeline.options import require
 
-    return wrapped
+            require(extra, *packages)
+            return command(*args, **kwargs)
+
+        return wrapped
+
+    return decorated
 
 
 def read_messages(path: Path | None) -> tuple[Message, ...]:

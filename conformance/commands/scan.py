@@ -1,4 +1,4 @@
-"""`conformance scan`: checks stored log segments, batch by batch, on Spark."""
+"""`conformance scan`: checks stored log segments, batch by batch, on Spark where they are large."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from conformance.running.interrupts import interrupt_on_signals
 @shared.fail_on
 @click.option("--json", "summary_file", type=shared.PATH, metavar="FILE", help="Write the summary as JSON.")
 @shared.quiet
-@shared.on_spark
+@shared.needs("scan", "pyarrow", "numpy")
 def command(**given: Any) -> ExitStatus:
-    """Check stored log segments, batch by batch, on Spark.
+    """Check stored log segments, batch by batch; more than 256 MiB, or with --master, on Spark.
 
     PATH is a segment or a folder of them, at any depth; s3://…, hdfs://… and whatever else pyarrow reaches will do.
     Exit status: 0 nothing that counts, 1 findings, 2 wrong usage or a file that could not be read.
     """
+    interrupt_on_signals()
     from conformance.pipeline.audit.driver import run_scan
 
-    interrupt_on_signals()
     spark = SparkOptions(given.pop("master"), given.pop("conf"))
     return run_scan(ScanOptions(spark=spark, **given), open_console(), open_console(err=True))

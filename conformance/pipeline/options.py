@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 from conformance.codec.message_definition import Message
+from conformance.errors import MachineError
 from conformance.running.policy import FailurePolicy
 from conformance.targets.session import Allowance
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set in the environment of a program that spark-submit started; then Java, master and settings come from there."""
+
+
+def require(extra: str, *packages: str, why: str = "") -> None:
+    """Find out whether the packages of an extra are installed; `why` is said where not. Raises MachineError."""
+    try:
+        for name in packages:
+            import_module(name)
+    except ImportError as error:
+        install = f"pip install 'kafka-conformance[{extra}]'"
+        raise MachineError(f"{error.name} is not installed: {install}{why}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +35,11 @@ class SparkOptions:
     """None: what spark-submit says, else `local[*]`."""
     settings: Mapping[str, str] | None = None
     """Spark's own settings, by their names."""
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether the user, or spark-submit, says anything of Spark."""
+        return self.master is not None or bool(self.settings) or SUBMITTED in os.environ
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkConf, SparkContext
+from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -21,10 +25,9 @@ from pyspark.sql import SparkSession
 import conformance
 from conformance.errors import MachineError
 from conformance.pipeline.java import java_home
-from conformance.pipeline.options import SparkOptions
+from conformance.pipeline.options import SUBMITTED, SparkOptions
 
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set in the environment of a program that spark-submit started; then Java, master and settings come from there."""
+T = TypeVar("T")
 
 
 class NoSpark(MachineError):
@@ -37,7 +40,7 @@ def session(options: SparkOptions, app: str) -> Iterator[SparkSession]:
 
     The settings of the options win over ours. Raises NoJava, NoSpark or OSError.
     """
-    is_submitted = _SUBMITTED in os.environ
+    is_submitted = SUBMITTED in os.environ
     master = options.master
     if master is None and not is_submitted:
         master = "local[*]"
@@ -49,15 +52,42 @@ def session(options: SparkOptions, app: str) -> Iterator[SparkSession]:
         if master is not None:
             conf = conf.setMaster(master)
         log = folder / "java.log"
-        with _environment({} if is_submitted else _variables(master)):
-            context = _context(conf, log)
-        identity = ""
-        try:
-            spark = _ready(context, folder, log)
-            identity = str(context.applicationId)
-            yield spark
-        finally:
-            _stop(context, identity)
+        with _plain_interrupts():
+            with _environment({} if is_submitted else _variables(master)):
+                context = _context(conf, log)
+            identity = ""
+            try:
+                spark = _ready(context, folder, log)
+                identity = str(context.applicationId)
+                yield spark
+            finally:
+                _stop(context, identity)
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """What interrupts a call to Java is not logged: py4j logs each with its traceback, and raises it too."""
+    root = logging.getLogger()
+    root.addFilter(_is_not_of_py4j)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
+
+
+@contextmanager
+def _same_handler() -> Iterator[None]:
+    """Take SIGINT back from Spark, whose handler calls Java in the midst of another call."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _is_local(master: str | None) -> bool:
@@ -109,10 +139,11 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
         with log.open("wb") as out:
             output = {"stdout": out, "stderr": out}
             gateway = launch_gateway(conf, popen_kwargs=output)  # type: ignore[no-untyped-call]
-        return SparkContext(conf=conf, gateway=gateway)
+        with _same_handler():
+            return SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, Py4JError) as error:
         _end(gateway)
-        raise NoSpark(_why(error, log)) from None
+        raise _no_spark(error, log) from None
 
 
 def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
@@ -121,7 +152,17 @@ def _ready(context: SparkContext, folder: Path, log: Path) -> SparkSession:
         context.addArchive(f"{package_archive(folder)}#conformance")
         return SparkSession(context)
     except (PySparkException, Py4JError) as error:
-        raise NoSpark(_why(error, log)) from None
+        raise _no_spark(error, log) from None
+
+
+def _no_spark(error: Exception, log: Path) -> BaseException:
+    """What to raise where Spark did not start: an interrupt where Spark stumbled over one."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            return cause
+        cause = cause.__context__
+    return NoSpark(_why(error, log))
 
 
 def _why(error: Exception, log: Path) -> str:
@@ -135,12 +176,52 @@ def _why(error: Exception, log: Path) -> str:
 def _stop(context: SparkContext, identity: str) -> None:
     """End the session of the application with this identity, and its Java where this process started it."""
     gateway, master = SparkContext._gateway, str(context.master)  # noqa: SLF001
-    with suppress(Py4JError, OSError):  # its Java may have ended already
-        context.stop()
+    # A thread has a connection of its own: that of this one may have been left in the midst of an answer.
+    stopping = threading.Thread(target=_stop_quietly, args=(context,), daemon=True)
+    stopping.start()
+    stopping.join()
     if identity and master.startswith("local-cluster"):
         # Its workers unpack archives in the folder where Spark is installed, and leave them there.
         shutil.rmtree(Path(pyspark.__file__).parent / "work" / identity, ignore_errors=True)
     _end(gateway)
+
+
+def _stop_quietly(context: SparkContext) -> None:
+    with suppress(Py4JError, OSError):  # its Java may have ended already
+        context.stop()
+
+
+def apart(spark: SparkSession, work: Callable[[], T], watch: Callable[[threading.Thread], object] | None = None) -> T:
+    """What `work` returns. It is done in a thread of its own, so that no interrupt falls into a call to Java.
+
+    `watch` waits until the thread ends. Raises what `work` raises, or KeyboardInterrupt when its jobs are cancelled.
+    """
+    results: list[T] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except Exception as error:  # noqa: BLE001 - raised by the thread that waits
+            errors.append(error)
+
+    thread = InheritableThread(target=run, daemon=True)
+    try:
+        thread.start()
+        (watch or _wait)(thread)
+    except KeyboardInterrupt:
+        with suppress(Py4JError, OSError):  # what interrupts us may have ended its Java
+            spark.sparkContext.cancelAllJobs()
+        thread.join(30)
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _wait(thread: threading.Thread) -> None:
+    while thread.is_alive():
+        thread.join(1)
 
 
 def has_ended(error: Exception) -> bool:

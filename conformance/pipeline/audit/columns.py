@@ -173,6 +173,7 @@ def _with_rows(header: BatchHeader, plain: bytes) -> Batch | None:
     most = AT_LEISURE.elements // RECORD_COST if header.compression else count
     if count * RECORD.smallest > len(plain) or count > most:
         return None
+    kernels.expect(len(plain))
     rows: Rows = np.empty((count, len(COLUMNS)), np.int64)
     sound, headers = kernels.records(kernels.octets(plain), 0, len(plain), rows)
     is_dense = header.compression and RECORD_COST * count + headers > AT_LEISURE.elements

@@ -1,14 +1,15 @@
 """The records of a batch as rows of numbers, in one pass that checks every bound. Needs numpy; compiled by numba.
 
-Plain functions over bytes: without numba they run uncompiled, slower than the reference codec. A record is laid out as
-in record-batch#record-format. Where anything is wrong, or unusual enough for the reference to remark on it, the pass
-ends and returns the number of the record.
+Plain functions over bytes: without numba, and for the first mebibyte of a process, they run uncompiled, about as fast
+as the reference codec. A record is laid out as in record-batch#record-format. Where anything is wrong, or unusual
+enough for the reference to remark on it, the pass ends and returns the number of the record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeAlias, TypeVar, cast
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,30 +36,65 @@ COLUMNS = (
 
 HEADER_COLUMNS = ("record", "keyStart", "keyLength", "valueStart", "valueLength")
 
-_Arguments = ParamSpec("_Arguments")
-_Returned = TypeVar("_Returned")
+_Kernel = TypeVar("_Kernel", bound=Callable[..., object])
 
-try:
-    from numba import njit as _njit
-except ImportError:
-    COMPILED = False
+_KERNELS: list[str] = []
+"""The names of the functions that numba compiles, each after those that it calls."""
 
-    def _jit(function: Callable[_Arguments, _Returned]) -> Callable[_Arguments, _Returned]:
-        return function
-else:
-    COMPILED = True
+_WORTH_COMPILING = 1 << 20
+"""Bytes of plain records after which a process uses machine code: numba takes longer to load than these to be read."""
 
-    def _jit(function: Callable[_Arguments, _Returned]) -> Callable[_Arguments, _Returned]:
+
+def _jit(function: _Kernel) -> _Kernel:
+    """Name a function as one that is compiled."""
+    _KERNELS.append(function.__name__)
+    return function
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far this process is on the way to machine code."""
+
+    left: int = _WORTH_COMPILING
+    """Bytes that are still read without it."""
+    compiled: bool = False
+
+
+_progress = _Progress()
+
+
+def expect(count: int) -> None:
+    """Take notice, before it is read, that so many bytes of plain records come next."""
+    if _progress.left > 0:
+        _progress.left -= count
+        if _progress.left <= 0:
+            compile_all()
+
+
+def compile_all() -> bool:
+    """Use machine code from now on; False where numba is not installed."""
+    _progress.left = 0
+    if not _progress.compiled:
         try:
-            compiled = _njit(cache=True, nogil=True)(function)
-        except RuntimeError:  # there is no folder to keep the machine code in
-            compiled = _njit(nogil=True)(function)
-        return cast("Callable[_Arguments, _Returned]", compiled)
+            from numba import njit
+        except ImportError:
+            return False
+        for name in _KERNELS:
+            globals()[name] = _compiled(njit, globals()[name])
+        _progress.compiled = True
+    return True
+
+
+def _compiled(njit: Callable[..., Callable[[_Kernel], _Kernel]], function: _Kernel) -> _Kernel:
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # there is no folder to keep the machine code in
+        return njit(nogil=True)(function)
 
 
 def octets(data: bytes) -> Octets:
-    """Bytes in the form that the kernels take."""
-    return np.frombuffer(data, np.uint8) if COMPILED else data
+    """Bytes in the form that the kernels take now."""
+    return np.frombuffer(data, np.uint8) if _progress.compiled else data
 
 
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1

@@ -1,7 +1,8 @@
 """Which segment files of Kafka logs there are under paths, on any file system that pyarrow reaches. Needs pyarrow.
 
 A folder named topic-partition holds files named for the first offset they may hold (20 digits, .log), with indexes of
-the same name beside them. What bears such a name and cannot be read is a segment too, with the reason.
+the same name beside them. Copies may bear a prefix instead (topic-partition, or another, and a separator): the files
+of a folder with one prefix are one log. What bears such a name and cannot be read is a segment too, with the reason.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from pyarrow import fs
 
 from conformance.errors import FileError
 
-_SEGMENT = re.compile(r"(\d{20})\.log\Z")
-_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(\.[0-9a-f]{32}-future)?\Z")
+_SEGMENT = re.compile(r"(?:(?P<prefix>.+)[-_.])?(?P<offset>\d{20})\.log\Z")
+_LOG = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(\.[0-9a-f]{32}-future)?\Z")
+"""The name of a folder, or the prefix of a copy."""
 _REMOVED = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)\Z")
 """Folders that a broker is about to remove."""
 _LARGEST_OFFSET, _LARGEST_PARTITION = (1 << 63) - 1, (1 << 31) - 1
@@ -35,6 +37,7 @@ class Segment:
 
     path: str
     directory: str
+    """What holds one log: a folder, or the files of a folder with one prefix, as a glob."""
     topic: str | None
     partition: int | None
     base_offset: int | None
@@ -144,7 +147,8 @@ def _around(path: str, inner: str) -> tuple[str, str]:
 
 def _is_live(path: str) -> bool:
     folder, _, name = path.rpartition("/")
-    return bool(_SEGMENT.match(name)) and not _REMOVED.match(folder)
+    found = _SEGMENT.match(name)
+    return found is not None and not _REMOVED.match(folder) and not _REMOVED.match(found["prefix"] or "")
 
 
 def _segment(path: str, size: int, problem: str, around: tuple[str, str]) -> Segment:
@@ -154,20 +158,27 @@ def _segment(path: str, size: int, problem: str, around: tuple[str, str]) -> Seg
     if shown != path:
         problem = problem or "its path is not UTF-8"
     folder, _, name = shown.rpartition("/")
-    file_name, folder_name = _SEGMENT.match(name), _FOLDER.match(folder.rpartition("/")[2])
-    base_offset = int(file_name[1]) if file_name else None
-    partition = int(folder_name["partition"]) if folder_name else None
+    named = _SEGMENT.match(name)
+    prefix = named["prefix"] if named else None
+    by_prefix = _LOG.match(prefix or "")
+    log = by_prefix or _LOG.match(folder.rpartition("/")[2])
+    base_offset = int(named["offset"]) if named else None
+    partition = int(log["partition"]) if log else None
     if base_offset is not None and base_offset > _LARGEST_OFFSET:
         base_offset, problem = None, problem or f"it is named for an offset above {_LARGEST_OFFSET}"
     if partition is not None and partition > _LARGEST_PARTITION:
-        partition, problem = None, problem or f"its folder is named for a partition above {_LARGEST_PARTITION}"
+        partition, problem = None, problem or _of_partition("prefix" if by_prefix else "folder")
     return Segment(
         path=before + shown + after,
-        directory=before + folder + after,
-        topic=folder_name["topic"] if folder_name else None,
+        directory=before + folder + (f"/{name[: len(prefix) + 1]}*" if prefix else "") + after,
+        topic=log["topic"] if log else None,
         partition=partition,
         base_offset=base_offset,
         size=size,
         is_last=True,
         problem=problem,
     )
+
+
+def _of_partition(what: str) -> str:
+    return f"its {what} is named for a partition above {_LARGEST_PARTITION}"

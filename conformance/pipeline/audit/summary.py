@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -75,6 +76,14 @@ class ScanReport(TypedDict):
 
 
 SUITE = Suite(name="kafka-conformance", version=__version__)
+
+_Rows = Sequence[Mapping[str, object]]
+
+
+def report_of(partitions: _Rows, summary: _Rows, first: _Rows) -> ScanReport:
+    """The report of the rows of tables."""
+    rows = {"partitions": partitions, "summary": summary, "first": first}
+    return msgspec.convert({"suite": SUITE, **rows}, ScanReport)
 
 
 def exit_status(report: ScanReport, fail_on: str) -> ExitStatus:

@@ -6,14 +6,13 @@ import re
 import threading
 import time
 
-from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.errors import MachineError
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.options import SparkOptions
-from conformance.pipeline.session import has_ended, session
+from conformance.pipeline.session import apart, has_ended, session
 from conformance.reports.progress import progress_bar
 
 _MOST_SLICES = 50
@@ -37,24 +36,12 @@ def judge_slices(work: Task, options: SparkOptions, errors: Console) -> bool:
     if not pending:
         return True
     with session(options, "conformance campaign") as spark:
-        failures: list[str] = []
-
-        def judge() -> None:
-            try:
-                spread(spark, work, pending)
-            except Exception as error:  # noqa: BLE001 - raised by the thread that waits
-                failures.append(_reason(error))  # Spark cannot tell it any more once the session is over
-
-        job = InheritableThread(target=judge, daemon=True)
         try:
-            job.start()
-            _watch(job, work, errors)
+            apart(spark, lambda: spread(spark, work, pending), lambda job: _watch(job, work, errors))
         except KeyboardInterrupt:
-            spark.sparkContext.cancelAllJobs()
-            job.join(30)
             return False
-    if failures:
-        raise JobFailed(failures[0])
+        except Exception as error:  # noqa: BLE001 - whatever Spark makes of a task that fails
+            raise JobFailed(_reason(error)) from None
     return True
 
 

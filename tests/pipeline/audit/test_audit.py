@@ -23,8 +23,8 @@ from conformance.codec.record_batch import sealed
 from conformance.pipeline.audit import boundaries
 from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.indexes import INDEXES
-from conformance.pipeline.audit.job import _SEGMENTS
 from conformance.pipeline.audit.segments import NoSegments, find_segments
+from conformance.pipeline.audit.steps import SEGMENTS
 from conformance.pipeline.audit.summary import SUITE, as_text, exit_status
 from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
@@ -396,6 +396,31 @@ def test_segments_are_found_below_folders_with_their_topics_and_once(tmp_path):
     assert len(found) == 2 * len(local)
 
 
+@pytest.mark.parametrize("between", ["-", "_", "."])
+def test_copies_in_one_folder_are_told_apart_by_their_prefixes(tmp_path, between):
+    flat = tmp_path / "flat-9"
+    flat.mkdir()
+    logs = {"my-topic-12": hit(LOG, 1, [LOG[1][1], LOG[1][1]]), "my-topic-2": LOG, "backup": LOG[:1]}
+    for name, log in logs.items():
+        for path in written(tmp_path / "broker", log, name).iterdir():
+            shutil.copy(path, flat / f"{name}{between}{path.name}")
+    shutil.copy(flat / f"backup{between}{0:020}.log", flat / f"{0:020}.log")
+    (flat / f"my-topic-12.{'0' * 32}-delete{between}{0:020}.log").write_bytes(b"x")
+    (flat / f"my-topic-2{between}{SECOND}.index").write_bytes(packed(".index", (1, 1)))
+    for where in (str(flat), flat.as_uri()):
+        found = find_segments([where])
+        assert [(one.topic, one.partition, one.base_offset, one.is_last, one.directory) for one in found] == [
+            ("flat", 9, 0, True, where),
+            ("flat", 9, 0, True, f"{where}/backup{between}*"),
+            *(("my-topic", 12, at, at == 40, f"{where}/my-topic-12{between}*") for at in (0, 20, 40)),
+            *(("my-topic", 2, at, at == 40, f"{where}/my-topic-2{between}*") for at in (0, 20, 40)),
+        ]
+    assert shown(audit(flat)) == [
+        (f"my-topic-12{between}{SECOND}.log", AT[2], RISE, "must"),
+        (f"my-topic-2{between}{SECOND}.index", 0, "log.offset-index", "must"),
+    ]
+
+
 def test_a_file_of_any_name_is_a_segment_of_no_topic(tmp_path):
     path = tmp_path / "copy.bin"
     path.write_bytes(b"".join(LOG[1]))
@@ -424,7 +449,7 @@ def test_what_bears_the_name_of_a_segment_and_cannot_be_read_is_unread_and_the_o
     shutil.copy(place / f"{0:020}.log", ill_formed)
 
     segments = find_segments([str(tmp_path)])
-    pa.Table.from_pylist([asdict(segment) for segment in segments], _SEGMENTS)
+    pa.Table.from_pylist([asdict(segment) for segment in segments], SEGMENTS)
     unread = {(Path(one.path).parent.name, Path(one.path).name, one.problem) for one in segments if one.problem}
     assert unread == {("topic-0", name, problem) for name, problem in odd.items()} | {
         (beyond.parent.name, beyond.name, "its folder is named for a partition above 2147483647"),

@@ -2,6 +2,7 @@
 
 import importlib.util
 import random
+import subprocess
 import sys
 
 import pytest
@@ -16,6 +17,7 @@ kernels = pytest.importorskip("conformance.pipeline.audit.kernels")
 read_batch = pytest.importorskip("conformance.pipeline.audit.columns").read_batch
 
 COUNT = 1500
+kernels.compile_all()  # where numba is installed; the plain functions have a test of their own
 
 
 def as_reference(batch):
@@ -118,22 +120,40 @@ def test_a_batch_is_read_where_it_stands_among_others():
 
 
 def test_without_numba_the_rows_are_the_same(monkeypatch):
+    batches = [(batch, batch.headers()) for batch in map(read_batch, map(generated, range(60)))]  # numba is still there
     monkeypatch.setitem(sys.modules, "numba", None)
     plain_spec = importlib.util.spec_from_file_location("plain_kernels", kernels.__file__)
     plain = importlib.util.module_from_spec(plain_spec)
+    monkeypatch.setitem(sys.modules, "plain_kernels", plain)  # its dataclass looks for it there
     plain_spec.loader.exec_module(plain)
-    assert not plain.COMPILED
-    for index in range(60):
-        batch = read_batch(generated(index))
+    assert not plain.compile_all()
+    for batch, expected in batches:
         rows = np.empty_like(batch.rows)
         sound = plain.records(plain.octets(batch.plain), 0, len(batch.plain), rows)
         assert sound == (len(rows), batch.header_count)
         assert (rows == batch.rows).all()
         headers = np.empty((batch.header_count, len(kernels.HEADER_COLUMNS)), np.int64)
         plain.headers(plain.octets(batch.plain), rows, headers)
-        assert (headers == batch.headers()).all()
+        assert (headers == expected).all()
         if len(rows):
             assert plain.timestamps(rows, batch.header.baseTimestamp)[1] == batch.max_timestamp
+
+
+def test_a_process_loads_numba_only_after_the_first_mebibyte_of_records():
+    pytest.importorskip("numba", reason="the extra scan")
+    program = """
+import sys
+from conformance.pipeline.audit import kernels
+varint = kernels._varint
+kernels.expect((1 << 20) - 1)
+assert "numba" not in sys.modules and kernels.octets(b"a") == b"a"
+kernels.expect(1)
+assert "numba" in sys.modules and kernels.octets(b"a").dtype == "uint8"
+assert kernels._varint is not varint and kernels.compile_all()
+assert kernels._varint(kernels.octets(b"\\x02"), 0, 1) == varint(b"\\x02", 0, 1) == (1, 1)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 63, 64, -64, -65, 1 << 20, (1 << 31) - 1, -(1 << 31)])

@@ -1,28 +1,34 @@
 """Audits on Spark, from the command line to the tables; a real broker's segments; logs as a data source."""
 
 import json
+import os
 import re
 import shutil
+import signal
+import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 pytest.importorskip("pyspark", reason="audits need the extra spark")
 
 import pyarrow.parquet as pq
 from click.testing import CliRunner
-from segment_files import RECORDS, audit, changed, partition, places, shown, written
+from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
 
 from conformance import codec
 from conformance.cli import main
 from conformance.commands import scan as scan_command
+from conformance.pipeline.audit import here, job
 from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.columns import read_batch
-from conformance.pipeline.audit.job import AuditRules
 from conformance.pipeline.audit.job import audit as audit_on_spark
 from conformance.pipeline.audit.segments import find_segments
+from conformance.pipeline.audit.steps import AuditRules
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.session import session
 from conformance.pipeline.source import read, register
@@ -58,7 +64,7 @@ def damaged(tmp_path):
 
 
 def scan(*arguments):
-    """In a process of its own: there is one Spark in each, and the tests of the data source keep theirs."""
+    """On Spark, in a process of its own: there is one Spark in each, and the tests of the data source keep theirs."""
     command = [sys.executable, "-m", "conformance", "scan", *map(str, arguments), "--master", "local[2]"]
     merged = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return subprocess.run(command, check=False, timeout=240, **merged)
@@ -92,6 +98,9 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
         assert line.endswith(f": {detail}"), "a finding is one line, however long"
     assert "2 partitions, 6 segments" in done.stdout
     assert "2 must, 1 note" in done.stdout
+    here = CliRunner().invoke(main, ["scan", str(logs), "--out", str(out) + "2", "--json", str(tmp_path / "here.json")])
+    assert (here.exit_code, here.output.replace(f"{out}2", str(out))) == (done.returncode, done.stdout)
+    assert (tmp_path / "here.json").read_text() == (tmp_path / "found.json").read_text()
 
 
 @pytest.mark.parametrize(
@@ -128,12 +137,70 @@ def test_parts_of_segments_on_spark_are_judged_as_they_are_here(spark, damaged):
     assert [row["requirement"] for row in found if row["topic"] == "orders"] == ["sequence.gap-out-of-order"]
 
 
+def types_of(table):
+    return [(field.name, field.type) for field in table.schema]
+
+
+@pytest.mark.parametrize("what", ["damaged", "nothing found", "unread"])
+def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tmp_path, what):
+    logs, _ = damaged
+    if what == "nothing found":
+        shutil.rmtree(logs / "broken-0")
+    if what == "unread":
+        (logs / "broken-0" / f"{99:020}.log").symlink_to("nowhere")
+        (logs / f"{5:020}.log").write_bytes(b"\0\0\0\1")
+        written(logs, [part * 3 for part in partition()], "orders-0")
+    segments, rules = find_segments([str(logs)]), AuditRules({}, 300, ("ord*",))
+    job.write(job.audit(spark, segments, rules), str(tmp_path / "spark"))
+    (tmp_path / "here").mkdir()
+    here.write(here.audit(segments, rules), tmp_path / "here")
+    for name in ("findings", "summary", "partitions"):
+        ours, sparks = (pq.read_table(tmp_path / way / name) for way in ("here", "spark"))
+        assert types_of(ours) == types_of(sparks)
+        assert ours.to_pylist() == sparks.to_pylist()
+        assert (ours.num_rows > 0) == (what != "nothing found" or name == "partitions")
+        assert spark.read.parquet(str(tmp_path / "here" / name)).count() == ours.num_rows
+
+
 def test_where_spark_cannot_write_one_line_says_so(damaged):
     logs, _ = damaged
     done = scan(logs, "--out", "nosuch://place/x")
     assert done.returncode == 2
     assert done.stdout.splitlines()[-1].startswith("conformance: nosuch://place/x: ")
     assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_scan_that_a_terminal_or_a_job_ends_says_nothing_of_java_and_can_begin_again(tmp_path, number):
+    one = plain(0)
+    logs = tmp_path / "topic-0"
+    logs.mkdir()
+    (logs / f"{0:020}.log").write_bytes(b"".join(struct.pack(">q", at * RECORDS) + one[8:] for at in range(200_000)))
+    command = [sys.executable, "-m", "conformance", "scan", str(logs), "--out", str(tmp_path / "out")]
+    begun = subprocess.Popen(
+        [*command, "--master", "local[1]"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 200
+    while not is_at_work(begun.pid):
+        assert time.monotonic() < until
+        assert begun.poll() is None, begun.stdout.read()
+        time.sleep(0.05)
+    os.killpg(begun.pid, number)
+    said, _ = begun.communicate(timeout=120)
+    assert (begun.returncode, said) == (130, "1 segments, 25.2 MB\n")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def is_at_work(pid):
+    """Whether a worker of Spark's in Python reads a log."""
+    try:
+        return any("pyspark.daemon" in " ".join(one.cmdline()) for one in psutil.Process(pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return False
 
 
 # --- a data source ------------------------------------------------------------------------------------

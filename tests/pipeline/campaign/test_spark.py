@@ -151,6 +151,7 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
     begun.send_signal(signal.SIGINT)
     said = begun.communicate(timeout=120)
     assert begun.returncode == 130, said
+    assert said[1] == b""
     done = len(Store(out).done())
     assert 0 < done < CASES // 1000
     assert not Store(out).complete

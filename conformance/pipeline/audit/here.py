@@ -1,0 +1,144 @@
+"""An audit in this process: the same steps, one part after the other, for what is small. Needs pyarrow.
+
+It ends before Spark would have begun.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from conformance.pipeline.audit import steps
+from conformance.pipeline.audit.findings import NOTE
+from conformance.pipeline.audit.segments import Segment
+from conformance.pipeline.audit.steps import AUDITED, COUNTED, FINDINGS, ORDER, SUMMED_BY, TABLES, TOTALS, remove_tables
+from conformance.pipeline.audit.summary import SHOWN, ScanReport, report_of
+from conformance.safety.files import replacing
+
+MOST_BYTES = steps.SPLIT_SIZE
+"""The largest input, all its segments together, that is audited here when nobody asks for Spark.
+
+Spark would give as much to a single core, and needs longer to start than it takes here.
+"""
+
+_FOUND = pa.schema([AUDITED.field(name) for name in FINDINGS])
+_HOW_MANY = pa.field("findings", pa.int64())
+
+
+_ROWS_AT_ONCE = 1 << 14
+"""Findings put in order and written at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTables:
+    """What an audit found: the rows of the tables that Spark makes, with the same columns."""
+
+    found: pa.Table
+    """The findings as they were made."""
+    order: pa.UInt64Array
+    """The rows of `found` in the order of the table."""
+    partitions: pa.Table
+    summary: pa.Table
+
+    @property
+    def findings(self) -> Iterator[pa.Table]:
+        """The findings in order, a few at a time: in columns they may be as large as the segments."""
+        for start in range(0, len(self.order), _ROWS_AT_ONCE):
+            yield self.found.take(self.order.slice(start, _ROWS_AT_ONCE))
+
+    @property
+    def first(self) -> list[dict[str, object]]:
+        """The findings that a report shows."""
+        shown = (row for rows in self.findings for row in rows.filter(pc.field("level") != NOTE).to_pylist())
+        return list(islice(shown, SHOWN))
+
+
+def scan(segments: Sequence[Segment], rules: steps.AuditRules, out: Path) -> ScanReport:
+    """Audit segments, write the tables below `out` and report. Raises OSError or KeyboardInterrupt."""
+    tables = audit(segments, rules)
+    write(tables, out)
+    return report_of(tables.partitions.to_pylist(), tables.summary.to_pylist(), tables.first)
+
+
+def audit(segments: Sequence[Segment], rules: steps.AuditRules) -> AuditTables:
+    """Audit segments; the findings lie in a file that is gone with the process. Raises OSError."""
+    states: list[pa.RecordBatch] = []
+    found = _on_disk(_found(segments, rules, states))
+    order = pc.sort_indices(found, [(name, "ascending") for name in ORDER])
+    return AuditTables(found, order, _partitions(states), _summary(found))
+
+
+def _found(
+    segments: Sequence[Segment], rules: steps.AuditRules, states: list[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The findings within parts, whose states are added to `states`, and then those between parts."""
+    parts = steps.to_parts(iter(steps.from_segments(segments).to_batches()), rules.split_size)
+    for batch in steps.to_findings(parts, rules.levels):
+        if batch["part_state"].null_count:
+            yield batch.select(FINDINGS)
+        else:
+            states.append(batch)
+    check = steps.partition_checker(rules.uncompacted)
+    for group in _directories(pa.Table.from_batches(states, AUDITED)):
+        yield from check(group).select(FINDINGS).to_batches()
+
+
+def _on_disk(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    """Rows of findings as a table that the system reads from a file when they are looked at. Raises OSError."""
+    with tempfile.NamedTemporaryFile(prefix="conformance-scan-") as file:
+        with pa.ipc.new_file(file.name, _FOUND) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
+
+
+def _directories(states: pa.Table) -> Iterator[pa.Table]:
+    """The states of the parts of each directory."""
+    states = states.sort_by("directory")
+    start = 0
+    for _, rows in groupby(states["directory"].to_pylist()):
+        count = len(list(rows))
+        yield states.slice(start, count)
+        start += count
+
+
+def _partitions(states: Sequence[pa.RecordBatch]) -> pa.Table:
+    totals = pa.Table.from_batches(steps.to_totals(iter(states)), TOTALS)
+    counted = totals.group_by(["topic", "partition", "directory"]).aggregate(
+        [("path", "count_distinct"), ("bytes", "sum"), ("batches", "sum"), ("records", "sum")]
+    )
+    return counted.rename_columns(["topic", "partition", "directory", "segments", *COUNTED]).sort_by("directory")
+
+
+def _summary(findings: pa.Table) -> pa.Table:
+    counted = findings.group_by(list(SUMMED_BY)).aggregate([([], "count_all")])
+    rows = counted.rename_columns([*SUMMED_BY, "findings"]).to_pylist()
+    rows.sort(key=lambda row: [(row[name] is not None, row[name]) for name in SUMMED_BY])  # null first, as Spark has it
+    return pa.Table.from_pylist(rows, pa.schema([*(_FOUND.field(name) for name in SUMMED_BY), _HOW_MANY]))
+
+
+def write(tables: AuditTables, out: Path) -> None:
+    """Write findings, partitions and summary as Parquet below a folder, where none of them is yet: all, or none.
+
+    Raises OSError.
+    """
+    rows = {"findings": tables.findings, "partitions": [tables.partitions], "summary": [tables.summary]}
+    try:
+        for name, schema in zip(TABLES, (_FOUND, tables.partitions.schema, tables.summary.schema), strict=True):
+            (out / name).mkdir()
+            with (
+                replacing(out / name / "part-00000.snappy.parquet") as stream,
+                pq.ParquetWriter(stream, schema, compression="snappy") as writer,
+            ):
+                for table in rows[name]:
+                    writer.write_table(table)
+    except BaseException:
+        remove_tables(out)
+        raise

