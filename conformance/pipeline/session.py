@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -35,11 +34,12 @@ class NoSpark(MachineError):
 
 
 @contextmanager
-def session(options: SparkOptions, app: str) -> Iterator[SparkSession]:
+def session(options: SparkOptions | None = None, app: str = "conformance") -> Iterator[SparkSession]:
     """A session on a master (None: what spark-submit says, else `local[*]`), stopped with its Java at the end.
 
     The settings of the options win over ours. Raises NoJava, NoSpark or OSError.
     """
+    options = options or SparkOptions()
     is_submitted = SUBMITTED in os.environ
     master = options.master
     if master is None and not is_submitted:
@@ -54,7 +54,7 @@ def session(options: SparkOptions, app: str) -> Iterator[SparkSession]:
         log = folder / "java.log"
         with _plain_interrupts():
             with _environment({} if is_submitted else _variables(master)):
-                context = _context(conf, log)
+                context = _started(conf, log)
             identity = ""
             try:
                 spark = _ready(context, folder, log)
@@ -77,17 +77,6 @@ def _plain_interrupts() -> Iterator[None]:
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
-
-
-@contextmanager
-def _same_handler() -> Iterator[None]:
-    """Take SIGINT back from Spark, whose handler calls Java in the midst of another call."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if before is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 def _is_local(master: str | None) -> bool:
@@ -132,6 +121,38 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = old
 
 
+def _started(conf: SparkConf, log: Path) -> SparkContext:
+    """A context. An interrupt waits for it: a Java that is left half started goes on for ever. Raises NoSpark.
+
+    It is made by a thread of its own, where Spark does not take SIGINT: its handler calls Java amid another call.
+    """
+    contexts: list[SparkContext] = []
+    errors: list[Exception] = []
+    thread = threading.Thread(target=_keep, args=(lambda: _context(conf, log), contexts, errors), daemon=True)
+    thread.start()
+    is_interrupted = False
+    while thread.is_alive():
+        try:
+            thread.join(1)
+        except KeyboardInterrupt:
+            is_interrupted = True
+    if is_interrupted:
+        for context in contexts:
+            _stop(context, "")
+        raise KeyboardInterrupt
+    if errors:
+        raise errors[0]
+    return contexts[0]
+
+
+def _keep(work: Callable[[], T], results: list[T], errors: list[Exception]) -> None:
+    """Do some work in a thread, and keep what comes of it for the thread that waits."""
+    try:
+        results.append(work())
+    except Exception as error:  # noqa: BLE001 - raised by the thread that waits
+        errors.append(error)
+
+
 def _context(conf: SparkConf, log: Path) -> SparkContext:
     """A context whose Java writes its output to `log`. Raises NoSpark."""
     gateway = None
@@ -139,8 +160,7 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
         with log.open("wb") as out:
             output = {"stdout": out, "stderr": out}
             gateway = launch_gateway(conf, popen_kwargs=output)  # type: ignore[no-untyped-call]
-        with _same_handler():
-            return SparkContext(conf=conf, gateway=gateway)
+        return SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, Py4JError) as error:
         _end(gateway)
         raise _no_spark(error, log) from None
@@ -198,14 +218,7 @@ def apart(spark: SparkSession, work: Callable[[], T], watch: Callable[[threading
     """
     results: list[T] = []
     errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except Exception as error:  # noqa: BLE001 - raised by the thread that waits
-            errors.append(error)
-
-    thread = InheritableThread(target=run, daemon=True)
+    thread = InheritableThread(target=_keep, args=(work, results, errors), daemon=True)
     try:
         thread.start()
         (watch or _wait)(thread)

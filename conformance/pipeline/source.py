@@ -2,7 +2,8 @@
 
 `register(spark)` comes first. There is a row for each batch, or with `.option("rows", "records")` for each record.
 Batches that break the format are among the rows of batches, with the requirement they break; their records are left
-out. A part of a segment is a partition of Spark.
+out. A part of a segment is a partition of Spark. Segments and batches that no filter of the query lets through are not
+read: `pushdown` says which.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derivations import Values
@@ -27,6 +28,7 @@ from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at
 from conformance.pipeline.audit.entries import LENGTH_RULE, Region, regions
 from conformance.pipeline.audit.kernels import HEADER_COLUMNS
 from conformance.pipeline.audit.segments import NoSegments, Part, Segment, find_segments
+from conformance.pipeline.pushdown import Comparison, Span, may_pass, usable
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 ArrowArray: TypeAlias = "pa.Array[Any]"
@@ -40,6 +42,7 @@ _ROWS_AT_ONCE = 1 << 14
 """Rows handed to Spark at a time."""
 
 _TEXT, _INT, _LONG, _BIT = pa.string(), pa.int32(), pa.int64(), pa.bool_()
+_TIME = pa.timestamp("us", tz="UTC")
 _PLACE: dict[str, pa.DataType] = {"topic": _TEXT, "partition": _INT, "path": _TEXT, "position": _LONG}
 _PRODUCER: dict[str, pa.DataType] = {"isTransactional": _BIT, "isControlBatch": _BIT, "producerId": _LONG}
 _PRODUCER |= {"producerEpoch": _INT}
@@ -53,18 +56,23 @@ _BATCHES: dict[str, pa.DataType] = {
 _HEADERS = pa.list_(pa.struct([("key", _TEXT), ("value", pa.binary())]))
 _RECORDS: dict[str, pa.DataType] = {
     **_PLACE,
-    **{"offset": _LONG, "timestamp": _LONG, "timestampType": _TEXT, "key": pa.binary(), "value": pa.binary()},
-    **{"headers": _HEADERS, **_PRODUCER},
+    **{"offset": _LONG, "timestamp": _TIME, "timestampMillis": _LONG, "timestampType": _TEXT},
+    **{"key": pa.binary(), "value": pa.binary(), "headers": _HEADERS, **_PRODUCER},
 }
 SCHEMAS = {"batches": pa.schema(_BATCHES), "records": pa.schema(_RECORDS)}
 """The columns of each kind of row, by the names of the documents; positions are bytes of the file."""
 
-_DDL = {_TEXT: "string", _INT: "int", _LONG: "bigint", _BIT: "boolean", pa.binary(): "binary"}
+_DDL = {_TEXT: "string", _INT: "int", _LONG: "bigint", _BIT: "boolean", pa.binary(): "binary", _TIME: "timestamp"}
 _DDL[_HEADERS] = "array<struct<key: string, value: binary>>"
 
 
+_TIMES = (-62_135_596_800_000, 253_402_300_799_999)
+"""The least and the largest timestamp that is shown as a time, in milliseconds: the years 1 to 9999."""
+
+
 def register(spark: SparkSession) -> None:
-    """Make the format `kafka-log` known to a session."""
+    """Make the format `kafka-log` known to a session, and let its filters come to it."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaLog)
 
 
@@ -104,26 +112,66 @@ class _PartOfSegment(InputPartition):
 class _Reader(DataSourceReader):
     def __init__(self, path: str, rows: str, size: int) -> None:
         self.path, self.rows, self.size = path, rows, size
+        self.filters: list[Comparison] = []
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - as Spark calls it
+        self.filters = usable(filters, SCHEMAS[self.rows].names)
+        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         try:
             segments = find_segments([self.path])
         except NoSegments as error:
             raise ValueError(f"kafka-log: {error}") from None
-        readable = (segment for segment in segments if not segment.problem)
-        return [_PartOfSegment(part) for segment in readable for part in parts_of(segment, self.size)]
+        wanted = (
+            segment
+            for segment, following in zip(segments, [*segments[1:], None], strict=True)
+            if not segment.problem and may_pass(self.filters, _segment_spans(segment, following))
+        )
+        return [_PartOfSegment(part) for segment in wanted for part in parts_of(segment, self.size)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _PartOfSegment)
-        return read(partition.part, self.rows)
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, _PartOfSegment):  # Spark has something else where there is no partition
+            yield from read(partition.part, self.rows, self.filters)
 
 
-def read(part: Part, rows: str) -> Iterator[pa.RecordBatch]:
-    """The batches, or records, of a part of a segment, in order. Raises OSError."""
+def _segment_spans(segment: Segment, following: Segment | None) -> dict[str, Span]:
+    """What the names of a segment and of the one after it say of its rows."""
+    topic, partition, base = segment.topic, segment.partition, segment.base_offset
+    spans: dict[str, Span] = {
+        "topic": None if topic is None else (topic, topic),
+        "partition": None if partition is None else (partition, partition),
+    }
+    if base is not None:
+        end = following.base_offset if following is not None and not segment.is_last else None
+        offsets = (base, (1 << 63) if end is None else end - 1)
+        spans |= dict.fromkeys(("offset", "baseOffset", "lastOffset"), offsets)
+    return spans
+
+
+def read(part: Part, rows: str, filters: Sequence[Comparison] = ()) -> Iterator[pa.RecordBatch]:
+    """The batches, or records, of a part of a segment, in order, but for what the filters pass over. Raises OSError."""
     segment = part.segment
     window = Window(segment.path, segment.size)
-    yield from (_batches if rows == "batches" else _records)(regions(window, part.start, part.stop), segment)
+    spans = _batch_spans if rows == "batches" else _record_spans
+    is_wanted = (lambda header: may_pass(filters, spans(header))) if filters else None
+    all_regions = regions(window, part.start, part.stop, is_wanted)
+    yield from (_batches if rows == "batches" else _records)(all_regions, segment)
     window.close()
+
+
+def _batch_spans(header: BatchHeader) -> dict[str, Span]:
+    return {name: (value, value) for name, value in _header_cells(header).items() if isinstance(value, (int, str))}
+
+
+def _record_spans(header: BatchHeader) -> dict[str, Span]:
+    """What a header says of the records of its batch."""
+    latest = header.maxTimestamp
+    return {
+        "offset": (header.baseOffset, header.last_offset),
+        "timestamp": (_TIMES[0] * 1000, latest * 1000),
+        "timestampMillis": (-(1 << 63), latest),
+    }
 
 
 def _place(region: Region, segment: Segment) -> Cells:
@@ -209,10 +257,23 @@ def _record_row(record: Values, place: Cells, batch_kind: int | None) -> Cells:
     return {
         **place,
         **{name: record[name] for name in ("offset", "key", "value")},
-        "timestamp": record.get("timestamp"),
+        "timestamp": _time(record.get("timestamp")),
+        "timestampMillis": record.get("timestamp"),
         "timestampType": None if number is None else TIMESTAMP_TYPES[number],
         "headers": headers,
     }
+
+
+def _time(stamp: int | None) -> int | None:
+    """A timestamp as Spark has it, in microseconds; None for -1, which stands for none, and beyond the calendar."""
+    return None if stamp is None or stamp == -1 or not _TIMES[0] <= stamp <= _TIMES[1] else 1000 * stamp
+
+
+def _times(stamps: Numbers) -> ArrowArray:
+    """A column of timestamps, likewise."""
+    is_none = (stamps == -1) | (stamps < _TIMES[0]) | (stamps > _TIMES[1])
+    times: ArrowArray = pa.array(np.where(is_none, 0, stamps) * 1000, mask=is_none).cast(_TIME)
+    return times
 
 
 def _well_formed(text: str) -> str:
@@ -226,7 +287,8 @@ def _column_rows(batch: Batch, place: Cells) -> pa.RecordBatch:
     constant = {**place, **{name: value for name, value in _header_cells(header).items() if name in _RECORDS}}
     arrays = {name: _repeated(value, _RECORDS[name], count) for name, value in constant.items()}
     arrays["offset"] = pa.array(batch.offsets())
-    arrays["timestamp"] = pa.array(batch.timestamps())
+    arrays["timestampMillis"] = pa.array(batch.timestamps())
+    arrays["timestamp"] = _times(batch.timestamps())
     for name in ("key", "value"):
         starts, lengths = batch.column(f"{name}Start"), batch.column(f"{name}Length")
         arrays[name] = _slices(batch.plain, starts, lengths, pa.binary())

@@ -100,7 +100,7 @@ def next_sound_entry(window: Window, at: int, stop: int) -> int:
             window.search_budget -= 0 if end is None else end - at - begin
             if window.search_budget < 0:
                 return stop
-            if end is not None and _has_right_checksum(window.take(at + begin, end - at - begin)):
+            if end is not None and has_right_checksum(window.take(at + begin, end - at - begin)):
                 return at + begin
         at += max(len(part) - HEADER_SIZE, 1) if at + len(part) < window.size else len(part)
     return stop
@@ -122,7 +122,8 @@ def _candidates(part: bytes, left: int) -> Iterator[int]:
         yield int(begin)
 
 
-def _has_right_checksum(entry: bytes) -> bool:
+def has_right_checksum(entry: bytes) -> bool:
+    """Whether the checksum of a whole entry of magic 0 to 2 is right."""
     if entry[MAGIC_AT] == 2:
         crc = BATCH_LAYOUT.span("crc")
         return CRC32C.compute(entry[crc.stop :]) == BATCH_LAYOUT.peek("crc", entry)

@@ -6,14 +6,15 @@ continues at the next entry with a right checksum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from conformance import codec
 from conformance.codec.cursor import AT_LEISURE
 from conformance.codec.log import CHECKSUM_RULES
-from conformance.pipeline.audit.boundaries import Window, entry_end, is_blank, next_sound_entry
-from conformance.pipeline.audit.columns import Batch, read_batch
+from conformance.codec.record_batch import stored_magic
+from conformance.pipeline.audit.boundaries import Window, entry_end, has_right_checksum, is_blank, next_sound_entry
+from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at, read_batch
 
 LENGTH_RULE = "batch.length-wrong-rejected"
 
@@ -34,13 +35,33 @@ class Region(NamedTuple):
         return self.entry is not None and self.end != self.at + len(self.data)
 
 
-def regions(window: Window, start: int, stop: int) -> Iterator[Region]:
-    """The regions from `start`, where an entry or damage begins, to `stop`."""
+def regions(
+    window: Window, start: int, stop: int, is_wanted: Callable[[BatchHeader], bool] | None = None
+) -> Iterator[Region]:
+    """The regions from `start`, where an entry or damage begins, to `stop`.
+
+    A batch whose header is not wanted is passed over, if its checksum is right: so its end is where its size says.
+    """
     at, stop = start, min(stop, window.size)
     while at < stop:
+        passed = None if is_wanted is None else _passed_over(window, at, is_wanted)
+        if passed is not None:
+            at = passed
+            continue
         region = _region(window, at, stop)
         yield region
         at = region.end
+
+
+def _passed_over(window: Window, at: int, is_wanted: Callable[[BatchHeader], bool]) -> int | None:
+    """Where the batch at a position ends, if it is not wanted."""
+    end = entry_end(window, at)
+    if end is None:
+        return None
+    data = window.take(at, end - at)
+    if stored_magic(data) != 2 or is_wanted(header_at(data, 0)) or not has_right_checksum(data):
+        return None
+    return end
 
 
 def _region(window: Window, at: int, stop: int) -> Region:

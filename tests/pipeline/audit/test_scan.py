@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -170,8 +171,13 @@ def test_where_spark_cannot_write_one_line_says_so(damaged):
     assert "Traceback" not in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_scan_that_a_terminal_or_a_job_ends_says_nothing_of_java_and_can_begin_again(tmp_path, number):
+def started(pid):
+    """Whether a scan has begun to start Java."""
+    return any(one.name() in ("java", "bash", "sh") for one in psutil.Process(pid).children())
+
+
+@pytest.mark.parametrize("moment, number", [("starts", signal.SIGTERM), ("works", signal.SIGINT)])
+def test_an_interrupted_scan_says_nothing_of_java_and_leaves_nothing(tmp_path, traces, moment, number):
     one = plain(0)
     logs = tmp_path / "topic-0"
     logs.mkdir()
@@ -179,28 +185,33 @@ def test_a_scan_that_a_terminal_or_a_job_ends_says_nothing_of_java_and_can_begin
     command = [sys.executable, "-m", "conformance", "scan", str(logs), "--out", str(tmp_path / "out")]
     begun = subprocess.Popen(
         [*command, "--master", "local[1]"],
+        env=traces.env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
-    until = time.monotonic() + 200
-    while not is_at_work(begun.pid):
-        assert time.monotonic() < until
-        assert begun.poll() is None, begun.stdout.read()
-        time.sleep(0.05)
-    os.killpg(begun.pid, number)
-    said, _ = begun.communicate(timeout=120)
+    until = time.monotonic() + 240
+    try:
+        while not (started if moment == "starts" else is_at_work)(begun.pid):
+            assert time.monotonic() < until
+            assert begun.poll() is None, begun.stdout.read()
+            time.sleep(0.05)
+        os.kill(begun.pid, number) if moment == "starts" else os.killpg(begun.pid, number)
+        said, _ = begun.communicate(timeout=240)
+    finally:
+        begun.kill()
     assert (begun.returncode, said) == (130, "1 segments, 25.2 MB\n")
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def is_at_work(pid):
     """Whether a worker of Spark's in Python reads a log."""
-    try:
-        return any("pyspark.daemon" in " ".join(one.cmdline()) for one in psutil.Process(pid).children(recursive=True))
-    except psutil.NoSuchProcess:
-        return False
+    for one in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):  # a child that has ended has no command line
+            if "pyspark.daemon" in " ".join(one.cmdline()):
+                return True
+    return False
 
 
 # --- a data source ------------------------------------------------------------------------------------
@@ -224,10 +235,33 @@ def test_records_are_rows_as_the_reference_reads_them(spark, broker_logs):
             for record in entry.value["records"]:
                 headers = [(header["key"], header["value"]) for header in record["headers"]]
                 wanted.append((record["offset"], record["timestamp"], record["key"], record["value"], headers))
-    got = found.select("offset", "timestamp", "key", "value", "headers").orderBy("offset").collect()
+    assert dict(found.dtypes)["timestamp"] == "timestamp"
+    got = found.select("offset", "timestampMillis", "key", "value", "headers").orderBy("offset").collect()
     assert [
         (*map(as_bytes, row[:4]), [(as_bytes(part[0]), as_bytes(part[1])) for part in row[4]]) for row in got
     ] == wanted
+
+
+@pytest.mark.parametrize(
+    "condition, expected",
+    [
+        ("offset between 18 and 21 and partition = 3", [18, 19, 20, 21]),
+        ("partition in (1, 2)", []),
+        ("timestamp >= timestamp '1970-01-01 00:00:01.057 UTC' and topic = 'orders'", [57, 57, 58, 58, 59, 59]),
+        ("topic is null", [0, 1, 2, 3, 4]),
+        ("not (partition = 0) and offset < 2", [0, 1]),
+        ("cast(key as string) = 'key-7' and partition is not null", [7, 7]),
+    ],
+)
+def test_a_query_finds_the_same_rows_whether_its_filter_reaches_the_source_or_not(spark, tmp_path, condition, expected):
+    for name in ("orders-0", "orders-3"):
+        written(tmp_path, partition(), name)
+    (tmp_path / f"{0:020}.log").write_bytes(plain(0))
+    found = spark.read.format("kafka-log").option("rows", "records").load(str(tmp_path))
+    got = sorted(row.offset for row in found.filter(condition).select("offset").collect())
+    assert got == expected
+    table = found.toArrow()  # all rows, to be filtered by Spark alone
+    assert sorted(row.offset for row in spark.createDataFrame(table).filter(condition).collect()) == expected
 
 
 def as_bytes(value):
@@ -243,12 +277,25 @@ def test_a_wrong_option_of_the_data_source_is_an_error_that_names_what_it_expect
 DOCS = (Path(__file__).parents[3] / "docs" / "scan.md").read_text(encoding="utf-8")
 
 
-def test_the_example_in_the_docs_runs(spark, tmp_path, capsys):
+EXAMPLES = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
+
+
+def test_the_example_of_a_query_in_the_docs_runs(spark, tmp_path, capsys):
     place = written(tmp_path, partition())
-    (example,) = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
-    assert "/var/lib/kafka/data/orders-3" in example
-    exec(example.replace("/var/lib/kafka/data/orders-3", str(place)), {"spark": spark})
-    assert "sum(recordCount)" in capsys.readouterr().out
+    assert "/var/lib/kafka/data/orders-3" in EXAMPLES[1]
+    exec(EXAMPLES[1].replace("/var/lib/kafka/data/orders-3", str(place)), {"spark": spark})
+    shown = capsys.readouterr().out
+    assert "sum(recordCount)" in shown
+    assert "|    19|1970-01-01" in shown
+    assert "|key-19|" in shown
+
+
+def test_the_example_of_a_session_in_the_docs_runs(tmp_path):
+    place = written(tmp_path, partition())
+    assert "/var/lib/kafka/data/orders-3" in EXAMPLES[0]
+    program = EXAMPLES[0].replace("/var/lib/kafka/data/orders-3", str(place))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=240)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "12\n", "")
 
 
 def test_every_option_of_a_scan_that_the_docs_show_exists():
