@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from conformance.cases.compiled import Cases
 from conformance.cases.vector_files import read_vectors
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.resolve import adapters
+
+AXE = "axe-core@4.11.0"
 
 settings.register_profile("busy", deadline=None)  # no test asserts on wall time
 settings.load_profile("busy")
@@ -95,6 +99,32 @@ def _every_json_report_holds_to_the_schema(tmp_path_factory):
     """Whatever a test wrote with `--json`, the schema that ships describes it."""
     yield
     assert broken_reports(tmp_path_factory.getbasetemp()) == []
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("chromium or chromedriver is not on the PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    with webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver"))) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """The text of the accessibility checker axe-core, from its npm package."""
+    if not shutil.which("npm"):
+        pytest.skip("npm is not on the PATH")
+    folder = tmp_path_factory.mktemp("axe")
+    subprocess.run(["npm", "pack", "--silent", AXE], cwd=folder, check=True, capture_output=True, timeout=120)
+    (packed,) = folder.glob("*.tgz")
+    with tarfile.open(fileobj=io.BytesIO(packed.read_bytes())) as archive:
+        return archive.extractfile("package/axe.min.js").read().decode()
 
 
 @pytest.fixture

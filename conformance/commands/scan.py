@@ -35,6 +35,7 @@ from conformance.running.interrupts import interrupt_on_signals
 )
 @shared.fail_on
 @click.option("--json", "summary_file", type=shared.PATH, metavar="FILE", help="Write the summary as JSON.")
+@click.option("--html", "page_file", type=shared.PATH, metavar="FILE", help="Write a page, one file without network.")
 @shared.quiet
 @shared.needs("scan", "pyarrow", "numpy")
 def command(**given: Any) -> ExitStatus:

@@ -80,4 +80,6 @@ class ScanOptions:
     fail_on: str = "must"
     summary_file: Path | None = None
     """Where the summary is written as JSON."""
+    page_file: Path | None = None
+    """Where the page is written."""
     quiet: bool = False

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
-import shutil
-import subprocess
-import tarfile
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from click.testing import CliRunner
+from pages import Elements, assert_accessible
 
 from conformance.cases.model import PASSED
 from conformance.cli import main
@@ -35,7 +31,6 @@ def decode(type, data, **_):
         raise ValueError("{SCRIPT} \\x1b[31m")
     return {{"value": 7 if type == "VARINT" else {{"baseOffset": "{SCRIPT}"}}, "consumed": 1}}
 """
-AXE = "axe-core@4.11.0"
 
 
 @pytest.fixture(scope="module")
@@ -59,26 +54,6 @@ def judged(catalog, tmp_path_factory):
     cases = list(catalog.cases.values())[:3000]
     judge_target(target_spec(f"module:{path}", None, Allowance()), run, cases, catalog.requirements, FailurePolicy())
     return run
-
-
-class Elements(HTMLParser):
-    """The tags of a page with their attributes, and whether all that is opened is closed."""
-
-    EMPTY = ("meta", "input", "br")
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.stack = [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in self.EMPTY:
-            self.stack.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.stack.pop() == tag
 
 
 # --- without a browser --------------------------------------------------------------------------------
@@ -151,32 +126,6 @@ def test_twelve_targets_on_three_thousand_cases_stay_under_five_megabytes(judged
 # --- in Chromium --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip("chromium or chromedriver is not on the PATH")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    with webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver"))) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory):
-    """The text of the accessibility checker axe-core, from its npm package."""
-    if not shutil.which("npm"):
-        pytest.skip("npm is not on the PATH")
-    folder = tmp_path_factory.mktemp("axe")
-    subprocess.run(["npm", "pack", "--silent", AXE], cwd=folder, check=True, capture_output=True, timeout=120)
-    (packed,) = folder.glob("*.tgz")
-    with tarfile.open(fileobj=io.BytesIO(packed.read_bytes())) as archive:
-        return archive.extractfile("package/axe.min.js").read().decode()
-
-
 def shown(browser, selector):
     return [element for element in browser.find_elements("css selector", selector) if element.is_displayed()]
 
@@ -232,16 +181,4 @@ def test_the_command_is_copied(browser, written):
 @pytest.mark.parametrize("width", [1280, 390], ids=["screen", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_an_accessibility_checker_finds_nothing(browser, written, axe, tmp_path, scheme, width):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(written.as_uri())
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
-    browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found["violations"]] == []
-    assert len(found["passes"]) > 10
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    browser.save_screenshot(str(tmp_path / f"{scheme}-{width}.png"))
-    assert (tmp_path / f"{scheme}-{width}.png").stat().st_size > 10_000
+    assert_accessible(browser, written, axe, tmp_path / f"{scheme}-{width}.png", scheme, width)

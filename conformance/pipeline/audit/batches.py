@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from conformance import codec
+from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derivations import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import MAGIC_AT, stored_magic, stored_offset, stored_size
@@ -75,6 +76,7 @@ class PartAudit:
 
     def _regions(self, window: Window) -> Iterator[AuditFinding]:
         for region in regions(window, self._part.start, self._part.stop):
+            self._take_shape(region)
             if region.batch is not None:
                 yield from self._clean_batch(region.at, region.batch)
                 yield from self._confirm_pointer(region.at, region.batch.header.baseOffset)
@@ -85,6 +87,22 @@ class PartAudit:
         for at, (entry, offset) in self._pointers.places.items():
             hint = f"the index says that byte {at} has offset {offset}, but no batch begins there"
             yield self._wrong_pointer(entry, hint)
+
+    def _take_shape(self, region: Region) -> None:
+        """Count an entry whose header can be relied on."""
+        shape, size = self.rules.part.shape, region.end - region.at
+        if region.batch is not None:
+            header = region.batch.header
+            shape.take(size, header.recordCount, header.maxTimestamp, kind_of(header))
+        elif region.entry is not None and has_sound_header(region.entry) and region.entry.value is not None:
+            value = region.entry.value
+            if "messages" in value:
+                stamps = [message.get("timestamp", -1) for message in value["messages"]]
+                kind = f"{CODEC_NAMES[value['compression']]}, magic {stored_magic(region.data)}"
+                shape.take(size, len(stamps), max(stamps, default=-1), kind)
+            else:
+                header = header_at(region.data, 0)
+                shape.take(size, header.recordCount, header.maxTimestamp, kind_of(header))
 
     # --- bytes that are not an entry ------------------------------------------------------------------
 
@@ -242,6 +260,14 @@ class PartAudit:
     def _max_timestamp(self, at: int, header: BatchHeader, largest: int) -> AuditFinding:
         hint = f"maxTimestamp {header.maxTimestamp}, expected {largest}, the largest timestamp of its records"
         return self._finding(at, header.baseOffset, "batch.max-timestamp", hint)
+
+
+def kind_of(header: BatchHeader) -> str:
+    """What the attributes say of a batch: its codec, and what is unusual."""
+    codec = header.compression
+    name = CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"
+    flags = {"transactional": header.is_transactional, "control": header.is_control}
+    return ", ".join([name, *(flag for flag, is_set in flags.items() if is_set)])
 
 
 def _not_an_entry(magic: int, size: int) -> tuple[str, str]:

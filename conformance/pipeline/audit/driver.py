@@ -16,9 +16,10 @@ from conformance.cases.catalog import read_catalog
 from conformance.errors import FileError
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.audit import here
+from conformance.pipeline.audit.page import render
 from conformance.pipeline.audit.segments import Segment, find_segments
 from conformance.pipeline.audit.steps import AuditRules, remove_tables
-from conformance.pipeline.audit.summary import ScanReport, as_text, exit_status
+from conformance.pipeline.audit.summary import Scanned, as_text, exit_status
 from conformance.pipeline.options import ScanOptions, require
 from conformance.safety.files import Outputs, check_folder, check_writable
 
@@ -35,22 +36,25 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
         require("spark", "pyspark", why=f" ({size / 1e6:,.1f} MB: without Spark at most {here.MOST_BYTES / 1e6:.0f})")
     _check_unused(options.out)
     _check_outputs(options)
-    levels = {row.id: row.level for row in read_catalog(()).requirements.values()}
+    requirements = read_catalog(()).requirements
+    levels = {row.id: row.level for row in requirements.values()}
     rules = AuditRules(levels, options.split_size, options.uncompacted)
     errors.print(f"{len(segments)} segments, {size / 1e6:,.1f} MB", markup=False)
     try:
-        report = (_on_spark if use_spark else _here)(segments, rules, options)
+        done = (_on_spark if use_spark else _here)(segments, rules, options)
     except KeyboardInterrupt:
         if "://" not in options.out:
             remove_tables(Path(options.out))
         return ExitStatus.INTERRUPTED
     outputs = Outputs()
     if options.summary_file is not None:
-        outputs.write(options.summary_file, [json.dumps(report, indent=1) + "\n"])
-    console.print(as_text(report, options.out, quiet=options.quiet), crop=False)
+        outputs.write(options.summary_file, [json.dumps(done.report, indent=1) + "\n"])
+    if options.page_file is not None:
+        outputs.write(options.page_file, render(done, requirements))
+    console.print(as_text(done.report, options.out, quiet=options.quiet), crop=False)
     for problem in outputs.problems:
         errors.print(f"conformance: {problem}", markup=False, soft_wrap=True)
-    return ExitStatus.WRONG_INPUT if outputs.problems else exit_status(report, options.fail_on)
+    return ExitStatus.WRONG_INPUT if outputs.problems else exit_status(done.report, options.fail_on)
 
 
 def _is_for_spark(options: ScanOptions, size: int) -> bool:
@@ -58,14 +62,14 @@ def _is_for_spark(options: ScanOptions, size: int) -> bool:
     return options.spark.is_asked_for or "://" in options.out or size > here.MOST_BYTES
 
 
-def _on_spark(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> ScanReport:
+def _on_spark(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> Scanned:
     from conformance.pipeline.audit import job
 
-    return job.scan(segments, rules, options.out, options.spark)
+    return job.scan(segments, rules, options.out, options.spark, with_logs=options.page_file is not None)
 
 
-def _here(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> ScanReport:
-    return here.scan(segments, rules, Path(options.out))
+def _here(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> Scanned:
+    return here.scan(segments, rules, Path(options.out), with_logs=options.page_file is not None)
 
 
 def _check_unused(out: str) -> None:
@@ -79,7 +83,6 @@ def _check_unused(out: str) -> None:
 
 def _check_outputs(options: ScanOptions) -> None:
     """Try what is written at the end, but for what a URI names. Raises OSError."""
-    if options.summary_file is not None:
-        check_writable([options.summary_file])
+    check_writable([path for path in (options.summary_file, options.page_file) if path is not None])
     if "://" not in options.out:
         check_folder(Path(options.out))  # last: it makes the folder

@@ -19,7 +19,7 @@ from conformance.pipeline.audit import steps
 from conformance.pipeline.audit.findings import NOTE
 from conformance.pipeline.audit.segments import Segment
 from conformance.pipeline.audit.steps import AUDITED, COUNTED, FINDINGS, ORDER, SUMMED_BY, TABLES, TOTALS, remove_tables
-from conformance.pipeline.audit.summary import SHOWN, ScanReport, report_of
+from conformance.pipeline.audit.summary import ON_PAGE, Scanned, scanned
 from conformance.safety.files import replacing
 
 MOST_BYTES = steps.SPLIT_SIZE
@@ -46,6 +46,13 @@ class AuditTables:
     """The rows of `found` in the order of the table."""
     partitions: pa.Table
     summary: pa.Table
+    states: pa.Table
+    """Of the parts."""
+
+    @property
+    def logs(self) -> Iterator[pa.Table]:
+        """What was read of each directory."""
+        return map(steps.to_log, _directories(self.states))
 
     @property
     def findings(self) -> Iterator[pa.Table]:
@@ -57,14 +64,15 @@ class AuditTables:
     def first(self) -> list[dict[str, object]]:
         """The findings that a report shows."""
         shown = (row for rows in self.findings for row in rows.filter(pc.field("level") != NOTE).to_pylist())
-        return list(islice(shown, SHOWN))
+        return list(islice(shown, ON_PAGE))
 
 
-def scan(segments: Sequence[Segment], rules: steps.AuditRules, out: Path) -> ScanReport:
-    """Audit segments, write the tables below `out` and report. Raises OSError or KeyboardInterrupt."""
+def scan(segments: Sequence[Segment], rules: steps.AuditRules, out: Path, *, with_logs: bool = False) -> Scanned:
+    """Audit segments and write the tables below `out`. Raises OSError or KeyboardInterrupt."""
     tables = audit(segments, rules)
     write(tables, out)
-    return report_of(tables.partitions.to_pylist(), tables.summary.to_pylist(), tables.first)
+    logs = steps.logs_of(row["log"] for log in tables.logs for row in log.to_pylist()) if with_logs else []
+    return scanned(tables.partitions.to_pylist(), tables.summary.to_pylist(), tables.first, logs)
 
 
 def audit(segments: Sequence[Segment], rules: steps.AuditRules) -> AuditTables:
@@ -72,7 +80,7 @@ def audit(segments: Sequence[Segment], rules: steps.AuditRules) -> AuditTables:
     states: list[pa.RecordBatch] = []
     found = _on_disk(_found(segments, rules, states))
     order = pc.sort_indices(found, [(name, "ascending") for name in ORDER])
-    return AuditTables(found, order, _partitions(states), _summary(found))
+    return AuditTables(found, order, _partitions(states), _summary(found), pa.Table.from_batches(states, AUDITED))
 
 
 def _found(

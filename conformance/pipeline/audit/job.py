@@ -19,7 +19,7 @@ from conformance.pipeline.audit import steps
 from conformance.pipeline.audit.findings import NOTE
 from conformance.pipeline.audit.segments import Segment
 from conformance.pipeline.audit.steps import AUDITED, COUNTED, FINDINGS, ORDER, PARTS, SUMMED_BY, TABLES, TOTALS
-from conformance.pipeline.audit.summary import SHOWN, ScanReport, report_of
+from conformance.pipeline.audit.summary import ON_PAGE, Scanned, scanned
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.session import apart, has_ended, session
 
@@ -45,28 +45,41 @@ class AuditTables:
     summary: DataFrame
     """How many findings by topic, partition, requirement and level."""
 
+    states: DataFrame
+    """Of the parts."""
+
+    @property
+    def logs(self) -> DataFrame:
+        """What was read of each directory."""
+        return self.states.groupBy("directory").applyInArrow(steps.to_log, _ddl(steps.LOGS))
+
     @property
     def first(self) -> DataFrame:
         """The findings that a report shows."""
-        return self.findings.filter(f"level != '{NOTE}'").limit(SHOWN)
+        return self.findings.filter(f"level != '{NOTE}'").limit(ON_PAGE)
 
 
-def scan(segments: Sequence[Segment], rules: steps.AuditRules, out: str, options: SparkOptions) -> ScanReport:
-    """Audit segments, write the tables below `out` and report.
+def scan(
+    segments: Sequence[Segment], rules: steps.AuditRules, out: str, options: SparkOptions, *, with_logs: bool = False
+) -> Scanned:
+    """Audit segments and write the tables below `out`.
 
     Raises FileError, MachineError (NoJava, NoSpark), OSError or KeyboardInterrupt.
     """
     with session(options, "conformance scan") as spark:
         try:
-            return apart(spark, lambda: _scan(spark, segments, rules, out))
+            return apart(spark, lambda: _scan(spark, segments, rules, out, with_logs=with_logs))
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise _stopped(error, out) from None
 
 
-def _scan(spark: SparkSession, segments: Sequence[Segment], rules: steps.AuditRules, out: str) -> ScanReport:
+def _scan(
+    spark: SparkSession, segments: Sequence[Segment], rules: steps.AuditRules, out: str, *, with_logs: bool
+) -> Scanned:
     tables = audit(spark, segments, rules)
     write(tables, out)
-    return report_of(_rows(tables.partitions), _rows(tables.summary), _rows(tables.first))
+    logs = steps.logs_of(row["log"] for row in tables.logs.collect()) if with_logs else []
+    return scanned(_rows(tables.partitions), _rows(tables.summary), _rows(tables.first), logs)
 
 
 def _rows(frame: DataFrame) -> list[dict[str, object]]:
@@ -87,7 +100,7 @@ def audit(spark: SparkSession, segments: Sequence[Segment], rules: steps.AuditRu
     between = states.groupBy("directory").applyInArrow(steps.partition_checker(rules.uncompacted), _ddl(AUDITED))
     findings = audited.filter(sf.col("part_state").isNull()).union(between)
     findings = findings.select(*FINDINGS).orderBy(*ORDER).persist(StorageLevel.DISK_ONLY)
-    return AuditTables(findings, _partitions(states), _summary(findings))
+    return AuditTables(findings, _partitions(states), _summary(findings), states)
 
 
 def _ddl(schema: pa.Schema) -> str:

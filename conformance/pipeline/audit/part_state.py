@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from conformance.pipeline.audit.shape import Shape
+
 NO_OFFSET = -(1 << 63)
 """Stands for an offset as long as there is none."""
 
@@ -74,3 +76,4 @@ class PartState(msgspec.Struct):
     """Batches that cannot be judged without the parts before this one."""
     producers: dict[int, ProducerState] = {}
     gaps: list[SequenceGap] = []
+    shape: Shape = msgspec.field(default_factory=Shape)

@@ -8,7 +8,7 @@ step.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -20,9 +20,10 @@ import pyarrow as pa
 from conformance.pipeline.audit.batches import PartAudit
 from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.findings import AuditFinding
-from conformance.pipeline.audit.part_state import PartState
+from conformance.pipeline.audit.part_state import NO_OFFSET, PartState
 from conformance.pipeline.audit.partition_rules import check_partition
 from conformance.pipeline.audit.segments import Part, Segment
+from conformance.pipeline.audit.shape import LogShape, SegmentShape
 
 SPLIT_SIZE = 256 << 20
 """Bytes of a part, where a segment is larger."""
@@ -50,6 +51,8 @@ TOTALS = pa.schema({**_PLACE, **dict.fromkeys(COUNTED, _LONG)})
 
 ORDER = ("path", "position", "requirement", "detail")
 """The order of the findings."""
+
+LOGS = pa.schema({"log": pa.binary()})
 
 FINDINGS = ("topic", "partition", "path", "position", "base_offset", "requirement", "level", "detail")
 """The columns of the findings."""
@@ -143,6 +146,31 @@ def to_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             counts = {"bytes": state.stop - state.start, "batches": state.batches, "records": state.records}
             rows.append({**_place(row), **counts})
         yield pa.RecordBatch.from_pylist(rows, TOTALS)
+
+
+def to_log(table: pa.Table) -> pa.Table:
+    """The states of the parts of one directory, a row each, to what was read of it."""
+    rows = table.to_pylist()
+    log = LogShape(rows[0]["directory"], rows[0]["topic"], rows[0]["partition"])
+    segments: dict[str, SegmentShape] = {}
+    states = sorted((_state_of(row["part_state"]) for row in rows), key=lambda state: (state.segment, state.start))
+    for state in states:
+        log.shape.add(state.shape)
+        segment = segments.setdefault(state.path, SegmentShape(state.path))
+        segment.size = max(segment.size, state.stop)
+        segment.batches += state.batches
+        segment.records += state.records
+        if state.last_offset != NO_OFFSET:
+            segment.last_offset = state.last_offset
+            segment.first_offset = state.first_offset if segment.first_offset is None else segment.first_offset
+    log.segments = list(segments.values())
+    return pa.Table.from_pylist([{"log": msgspec.msgpack.encode(log)}], LOGS)
+
+
+def logs_of(encoded: Iterable[bytes]) -> list[LogShape]:
+    """What was read of each directory, by its name."""
+    logs = [msgspec.msgpack.decode(one, type=LogShape) for one in encoded]
+    return sorted(logs, key=lambda log: log.directory)
 
 
 def remove_tables(out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 import msgspec
@@ -14,6 +15,7 @@ from rich.text import Text
 from conformance import __version__
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.audit.findings import NOTE, UNREAD
+from conformance.pipeline.audit.shape import LogShape
 from conformance.reports.annotated import printable
 
 SHOWN = 20
@@ -80,10 +82,26 @@ SUITE = Suite(name="kafka-conformance", version=__version__)
 _Rows = Sequence[Mapping[str, object]]
 
 
-def report_of(partitions: _Rows, summary: _Rows, first: _Rows) -> ScanReport:
-    """The report of the rows of tables."""
-    rows = {"partitions": partitions, "summary": summary, "first": first}
-    return msgspec.convert({"suite": SUITE, **rows}, ScanReport)
+ON_PAGE = 200
+"""Findings on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What comes of a scan beside its tables."""
+
+    report: ScanReport
+    findings: Sequence[FindingRow]
+    """The first that are not notes, ON_PAGE at most."""
+    logs: Sequence[LogShape]
+    """What was read, where a page asks for it."""
+
+
+def scanned(partitions: _Rows, summary: _Rows, first: _Rows, logs: Sequence[LogShape]) -> Scanned:
+    """The rows of tables, and what was read. `first`: ON_PAGE findings at most."""
+    rows = {"partitions": partitions, "summary": summary, "first": first[:SHOWN]}
+    report = msgspec.convert({"suite": SUITE, **rows}, ScanReport)
+    return Scanned(report, msgspec.convert(first, list[FindingRow]), logs)
 
 
 def exit_status(report: ScanReport, fail_on: str) -> ExitStatus:
