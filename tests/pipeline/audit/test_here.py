@@ -71,11 +71,11 @@ def test_many_findings_are_written_in_order(tmp_path, monkeypatch):
     written(tmp_path, TWICE, "b-0")
     written(tmp_path, TWICE, "a-0")
     (tmp_path / "out").mkdir()
-    report = here.scan(find_segments([str(tmp_path)]), AuditRules({}), tmp_path / "out")
+    done = here.scan(find_segments([str(tmp_path)]), AuditRules({}), tmp_path / "out")
     found = pq.read_table(tmp_path / "out" / "findings").to_pylist()
     assert [(row["path"], row["position"]) for row in found] == sorted((row["path"], row["position"]) for row in found)
     assert len(found) == 6
-    assert report["first"] == found
+    assert done.report["first"] == found
 
 
 def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is_written(tmp_path):

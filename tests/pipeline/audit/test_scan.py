@@ -29,7 +29,7 @@ from conformance.pipeline.audit.boundaries import parts_of
 from conformance.pipeline.audit.columns import read_batch
 from conformance.pipeline.audit.job import audit as audit_on_spark
 from conformance.pipeline.audit.segments import find_segments
-from conformance.pipeline.audit.steps import AuditRules
+from conformance.pipeline.audit.steps import AuditRules, logs_of
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.session import session
 from conformance.pipeline.source import read, register
@@ -152,9 +152,13 @@ def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tm
         (logs / f"{5:020}.log").write_bytes(b"\0\0\0\1")
         written(logs, [part * 3 for part in partition()], "orders-0")
     segments, rules = find_segments([str(logs)]), AuditRules({}, 300, ("ord*",))
-    job.write(job.audit(spark, segments, rules), str(tmp_path / "spark"))
+    on_spark, in_here = job.audit(spark, segments, rules), here.audit(segments, rules)
+    job.write(on_spark, str(tmp_path / "spark"))
     (tmp_path / "here").mkdir()
-    here.write(here.audit(segments, rules), tmp_path / "here")
+    here.write(in_here, tmp_path / "here")
+    logs = logs_of(row["log"] for table in in_here.logs for row in table.to_pylist())
+    assert logs == logs_of(row["log"] for row in on_spark.logs.collect()), "what the page shows"
+    assert sum(len(log.segments) for log in logs) == len(segments)
     for name in ("findings", "summary", "partitions"):
         ours, sparks = (pq.read_table(tmp_path / way / name) for way in ("here", "spark"))
         assert types_of(ours) == types_of(sparks)
