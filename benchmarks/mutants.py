@@ -6,12 +6,13 @@
     python benchmarks/mutants.py --generated 200 --alone --sample 200  # and what they find by themselves
 
 Every comparison, constant, operator and raise of `conformance/codec/` and `conformance/semantics/` is damaged, one at a
-time. The damaged copy of the package is the target (`serve reference`, the copy first on PYTHONPATH); the installed
-suite, whole, is the judge. A mutant is killed by the first failure at must or should, disputed ones included (the
-reference meets what Apache Kafka does not), by a crash, a timeout, a protocol fault, or by not starting: whatever `run
---fail-on should --strict` holds against a target. A mutant that lives may still be *told apart*: the report on it is
-not the report on the undamaged codec, as it chose another reading at an open place, failed a may, or showed less.
-Nobody is accused of those, so they are counted apart and not as killed.
+time. The damaged copy of the package is the target (`serve reference`, the copy first on PYTHONPATH, where the
+interpreter of the tables reads and writes everything); the installed suite, whole, is the judge. A mutant is killed by
+the first failure at must or should, disputed ones included (the reference meets what Apache Kafka does not), by a
+crash, a timeout, a protocol fault, or by not starting: whatever `run --fail-on should --strict` holds against a target.
+A mutant that lives may still be *told apart*: the report on it is not the report on the undamaged codec, as it chose
+another reading at an open place, failed a may, or showed less. Nobody is accused of those, so they are counted apart
+and not as killed.
 
 What is damaged, and how (a mutant each):
 
@@ -25,6 +26,8 @@ What is damaged, and how (a mutant each):
 
 What is left alone, because it is not part of the wire format, or an answer of a target cannot show it:
 
+- what makes quick readers and writers of the tables (`quick*.py`, `source.py`, `shape`): a damage in one of the two
+  ways would be mended by the other. tests/codec/test_quick.py holds them against each other on damaged inputs;
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
 - remarks (`cursor.remark`, `remarks`, `rests_on`), and whether a refusal is open (`open=`), with the conditions,
   functions and constants that do nothing but make or choose them: the protocol has no word for them, the suite alone
@@ -90,7 +93,10 @@ from conformance.targets.target import TargetSpec
 
 PACKAGE = Path(conformance.__file__).parent
 FOLDERS = ("codec", "semantics")
-EXEMPT_FILES = ("codec/dump.py", "codec/stored.py", "semantics/compaction.py")
+EXEMPT_FILES = (
+    *("codec/dump.py", "codec/stored.py", "semantics/compaction.py"),
+    *("codec/source.py", "codec/quick.py", "codec/quick_readers.py", "codec/quick_writers.py"),
+)
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 
 ALLOWANCE = Allowance(timeout=6.0, startup=20.0, memory=512 * 2**20)
@@ -172,7 +178,7 @@ def _names(*lines: str) -> frozenset[str]:
 _ASIDE = _names(
     "__all__ __slots__ describes known edges steps empty further",
     "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
-    "open is_inner magics others",
+    "open is_inner magics others shape expression",
     "mtime store_size hash compare origin digest entity source",
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
@@ -184,6 +190,7 @@ _UNSEEN = _names(
     "codec/structure.py:_traced_fields codec/structure.py:_checked codec/structure.py:_split_bits",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts _doubt_sizes matters",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
+    "Usual Number.code self.explaining self.hurried inner.hurried",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
     "_is_open_zstd _ends_between_blocks _RLE _has_zlib_header is_zlib",
@@ -198,7 +205,7 @@ _UNSEEN = _names(
     "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
     "_Transactions.passes_over _need_not_be_met _header _is_passed_over",
     # the generator's, the linter's, and what no target is asked for
-    "sealed sealed_message Layout.put Layout.sealed Bits.mask PACKED_LAYOUT _whole encode_entry",
+    "sealed sealed_message Layout.put Layout.sealed Bits.mask PACKED_BATCH _whole encode_entry",
     "codec/log.py:_encode codec/message_set.py:_encode",
     "LAST Versions.__iter__ Versions.__bool__ Versions.__str__ Versions.within Versions.shared header_version",
     # bounds, and free choices
@@ -558,6 +565,10 @@ Sight = tuple[object, ...]
 """What a report says of a case."""
 
 
+_SERVE = "from conformance.codec import quick; quick.ENABLED = False; from conformance.cli import main; main()"
+"""Serves what the interpreter reads and writes, damaged as it may be."""
+
+
 class Workshop:
     """Makes damaged copies of the package and has them judged."""
 
@@ -581,7 +592,7 @@ class Workshop:
 
     def _launch(self, root: Path) -> Launch:
         env = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        command = (sys.executable, "-m", "conformance", "serve", "reference")
+        command = (sys.executable, "-c", _SERVE, "serve", "reference")
         return Launch("mutant", command, env, str(self._folder / "elsewhere"))
 
     def _check_import(self) -> None:

@@ -16,9 +16,15 @@ from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
 from conformance.codec.derivations import Values
-from conformance.codec.record import RECORD
-from conformance.codec.record_batch import ATTRIBUTES, CHECKSUMMED, OVERHEAD, PACKED_LAYOUT, TIMESTAMP_TYPES
-from conformance.codec.structure import write
+from conformance.codec.quick import encoded
+from conformance.codec.record_batch import (
+    ATTRIBUTES,
+    CHECKSUMMED,
+    OVERHEAD,
+    PACKED_BATCH,
+    TIMESTAMP_TYPES,
+    plain_records,
+)
 
 Row = dict[str, str]
 """A level for each factor."""
@@ -216,8 +222,8 @@ def _compatible(one: Level, other: Level) -> bool:
 def batch(row: Row, number: int) -> tuple[bytes, Values]:
     """The bytes of a row's batch and its whole value; `number` becomes its partitionLeaderEpoch."""
     values = _chosen(row, number)
-    payload = CODECS[values["compression"]].forms[0](b"".join(map(RECORD.encode, values["records"])))
-    data = write(PACKED_LAYOUT, {**values, "payload": payload})
+    payload = CODECS[values["compression"]].forms[0](plain_records(values["records"]))
+    data = encoded(PACKED_BATCH, {**values, "payload": payload})
     derived = {"batchLength": len(data) - OVERHEAD, "magic": 2, "crc": CRC32C.compute(data[CHECKSUMMED:])}
     return data, {**values, **derived, "recordCount": len(values["records"])}
 

@@ -17,6 +17,7 @@ from conformance.codec.message_definition import Message
 from conformance.codec.message_set import MESSAGE_SET, encode_set
 from conformance.codec.messages import MessageWire, wire_of
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, array_of
+from conformance.codec.quick import decoded, encoded
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import RECORD_BATCH
 from conformance.codec.wire import Wire
@@ -157,7 +158,7 @@ def decode(type_: Wire | str, data: bytes, *, trail: bool = False, limits: Limit
     cursor = Cursor(data, findings)
     value: Any = None
     try:
-        value = row.decode(cursor)
+        value = decoded(row, cursor)
         if trail and not findings.spans:
             cursor.span("", 0, value, row.name)
     except Malformed as stop:
@@ -186,4 +187,4 @@ def encode(type_: Wire | str, value: Any, *, magic: int | None = None, compressi
         return encode_built(value)
     if row is MESSAGE_SET and magic is not None:
         return encode_set(value, magic, compression)
-    return row.encode(value)
+    return encoded(row, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.codec.cursor import Unencodable
 from conformance.codec.derivations import Values
+from conformance.codec.quick import encoded
 from conformance.codec.record_batch import RECORD_BATCH
 
 ENCODE_FIELDS = (
@@ -59,4 +60,4 @@ def build(request: Values) -> Values:
 
 def encode_built(request: Values) -> bytes:
     """The bytes of the batch that `build` makes."""
-    return RECORD_BATCH.encode(build(request))
+    return encoded(RECORD_BATCH, build(request))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from conformance.errors import UserError
 
@@ -69,8 +69,7 @@ class Unencodable(UserError):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Where a field lies: bytes start to stop of a layer. `value` is what was read there."""
 
     layer: int
@@ -126,6 +125,16 @@ class Findings:
     elements: int = 0
     """Elements counted so far that the input does not bound by itself."""
 
+    def mark(self) -> tuple[int, int, int, int, int, int]:
+        """How far each of these has come, first of all violations and remarks."""
+        told = len(self.violations), len(self.remarks)
+        return *told, len(self.rests_on), len(self.layers), self.plain, self.elements
+
+    def back_to(self, mark: tuple[int, int, int, int, int, int]) -> None:
+        """Forget what was gathered since a mark was taken."""
+        violations, remarks, rests_on, layers, self.plain, self.elements = mark
+        del self.violations[violations:], self.remarks[remarks:], self.rests_on[rests_on:], self.layers[layers:]
+
     @property
     def noted(self) -> int:
         """How much was gathered so far."""
@@ -135,7 +144,7 @@ class Findings:
 class Cursor:
     """Reads forward through `data[pos:end]`; everything found goes to `findings`."""
 
-    __slots__ = ("data", "end", "findings", "layer", "path", "pos", "tracing")
+    __slots__ = ("data", "end", "explaining", "findings", "hurried", "layer", "path", "pos", "tracing")
 
     def __init__(self, data: bytes, findings: Findings, *, layer: int = 0, path: str = "") -> None:
         self.data = data
@@ -146,6 +155,18 @@ class Cursor:
         self.path = path
         self.tracing = findings.spans is not None
         """Whether the caller wants spans."""
+        self.explaining = self.tracing
+        """Whether the interpreter is to read, as a quick reader has met what is to be explained."""
+        self.hurried = False
+        """Whether a quick reader is at work, which explains nothing."""
+
+    def within(self, plain: bytes) -> Cursor:
+        """A cursor over the bytes that came out of a payload, which are the next layer."""
+        layers = self.findings.layers
+        layers.append(plain)
+        inner = Cursor(plain, self.findings, layer=len(layers), path=self.path)
+        inner.hurried = self.hurried
+        return inner
 
     @property
     def left(self) -> int:
@@ -194,10 +215,13 @@ class Cursor:
 
     def span(self, name: str, start: int, value: object = None, kind: str = "") -> None:
         """Record that `name`, below the current path, lies from `start` to the position; `kind` is its type's name."""
-        if self.findings.spans is not None:
-            joint = "" if name.startswith("#") else "."
-            path = f"{self.path}{joint}{name}" if self.path and name else self.path or name
-            self.findings.spans.append(Span(self.layer, path, start, self.pos, value, kind))
+        spans = self.findings.spans
+        if spans is not None:
+            path = self.path
+            if name:
+                joint = "" if name[0] == "#" or not path else "."
+                path = f"{path}{joint}{name}"
+            spans.append(Span(self.layer, path, start, self.pos, value, kind))
 
     def _violation(self, requirement: str, hint: str, at: int | None, openness: Openness) -> Violation:
         return Violation(requirement, self.pos if at is None else at, hint, self.layer, self.path, openness)

@@ -22,6 +22,23 @@ class Derivation(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Usual:
+    """The check of a number that stands at an open place outside of a range."""
+
+    rule: str
+    low: int
+    high: int | None
+    """None for no bound above."""
+    hint: str
+    """What is said of the number, which stands for `{}`."""
+
+    def __call__(self, cursor: Cursor, number: int, start: int) -> None:
+        """Remarks on a number outside of the range."""
+        if number < self.low or (self.high is not None and number > self.high):
+            cursor.remark(self.rule, self.hint.format(number), at=start)
+
+
+@dataclass(frozen=True, slots=True)
 class ByteLength:
     """The number of bytes that follow in the structure; on reading it bounds them."""
 

@@ -21,6 +21,7 @@ from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness
 from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, Values
 from conformance.codec.lengths import OCTETS, Prefix, sized
 from conformance.codec.primitives import INT8, INT32, INT64, UINT32
+from conformance.codec.quick import decoded, encoded
 from conformance.codec.record_batch import (
     BATCH_LAYOUT,
     MAGIC_AT,
@@ -29,7 +30,7 @@ from conformance.codec.record_batch import (
     stored_magic,
     stored_size,
 )
-from conformance.codec.structure import Bits, Field, Layout, read, smallest, write
+from conformance.codec.structure import Bits, Field, Layout, smallest, wire_of
 from conformance.codec.wrapper import place_inner
 
 _BATCH = 2
@@ -87,16 +88,14 @@ class _Value:
         outer, cursor.pos = cursor.pos, at
         plain = CODECS[codec].open(cursor, value)
         cursor.pos = outer
-        layers = cursor.findings.layers
-        layers.append(plain)
-        values["messages"] = _inner(Cursor(plain, cursor.findings, layer=len(layers), path=cursor.path))
+        values["messages"] = _inner(cursor.within(plain))
         return None
 
     def write(self, values: Values) -> bytes:
         """The value, or the compressed set of a wrapper's messages."""
         if not values["compression"]:
             return _VALUE.encode(values["value"])
-        plain = b"".join(write(LAYOUTS[inner["magic"]], inner) for inner in values["messages"])
+        plain = b"".join(encoded(MESSAGES[inner["magic"]], inner) for inner in values["messages"])
         return _VALUE.encode(CODECS[values["compression"]].write(plain))
 
 
@@ -276,6 +275,7 @@ LAYOUTS = {
     for magic, counted in _COUNTED.items()
 }
 """The layout of a message by its magic."""
+MESSAGES = {magic: wire_of(layout) for magic, layout in LAYOUTS.items()}
 
 # --- reading -----------------------------------------------------------------------------------------
 
@@ -322,7 +322,8 @@ def read_message(cursor: Cursor, *, is_inner: bool = False) -> Values:
         rule = "robustness.inner-message" if is_inner else "format.magic-versions"
         hint = f"magic {magic} in a message set"
         cursor.fail(rule, hint, at=cursor.pos + MAGIC_AT, open=is_inner or magic == _BATCH)
-    return read(LAYOUTS[magic], cursor)
+    message: Values = decoded(MESSAGES[magic], cursor)
+    return message
 
 
 def sealed_message(message: bytes, *, length: bool = True, crc: bool = True) -> bytes:

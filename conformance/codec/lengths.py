@@ -67,6 +67,8 @@ class Content:
     notation: n.Notation
     read: Callable[[Cursor, bytes], Any]
     write: Callable[[Any], bytes]
+    expression: str
+    """An expression of `bytes`: what they are where there is nothing to note about them; else it raises ValueError."""
 
 
 def _read_text(cursor: Cursor, raw: bytes) -> str:
@@ -105,8 +107,24 @@ def write_bytes(value: Any) -> bytes:
     return value
 
 
-CHARACTERS = Content(n.TEXT, _read_text, write_text)
-OCTETS = Content(n.HEX, _same_bytes, write_bytes)
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """What a type made of a length and as many bytes is."""
+
+    prefix: Prefix
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a type made of a count and as many elements is."""
+
+    prefix: Prefix
+    element: Wire
+
+
+CHARACTERS = Content(n.TEXT, _read_text, write_text, expression="{}.decode()")
+OCTETS = Content(n.HEX, _same_bytes, write_bytes, expression="{}")
 
 
 def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
@@ -132,7 +150,8 @@ def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
 
     smallest = prefix.wire.smallest
     empty: Any = "" if content.notation is n.TEXT else b""
-    return Wire(name, decode, encode, content.notation, smallest, (empty, None) if prefix.nullable else (empty,))
+    edges = (empty, None) if prefix.nullable else (empty,)
+    return Wire(name, decode, encode, content.notation, smallest, edges, shape=Sized(prefix, content))
 
 
 def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
@@ -157,16 +176,17 @@ def array(name: str, prefix: Prefix, element: Wire, truncated: str) -> Wire:
         return prefix.write(len(value)) + b"".join(n.each(element.encode, value))
 
     edges: tuple[Any, ...] = ((), None) if prefix.nullable else ((),)
-    return Wire(name, decode, encode, n.ListOf(element.notation, prefix.nullable), prefix.wire.smallest, edges)
+    notation, shape = n.ListOf(element.notation, prefix.nullable), Counted(prefix, element)
+    return Wire(name, decode, encode, notation, prefix.wire.smallest, edges, shape=shape)
 
 
-_MANY = 64
+MANY = 64
 """Elements from which on it pays to look for equal ones."""
 
 
 def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
     if not cursor.tracing:
-        return _many(cursor, element, count) if count > _MANY else [element.decode(cursor) for _ in range(count)]
+        return _many(cursor, element, count) if count > MANY else [element.decode(cursor) for _ in range(count)]
     base, out = cursor.path, []
     for index in range(count):
         cursor.path, start = f"{base}[{index}]", cursor.pos
@@ -187,13 +207,13 @@ def _many(cursor: Cursor, element: Wire, count: int) -> list[Any]:
         out.append(element.decode(cursor))
         if cursor.findings.noted == noted:
             size = cursor.pos - start
-            alike = _repeats(cursor, size, count - len(out))
+            alike = repeats(cursor, size, count - len(out))
             cursor.pos += size * alike
             out += out[-1:] * alike
     return out
 
 
-def _repeats(cursor: Cursor, size: int, most: int) -> int:
+def repeats(cursor: Cursor, size: int, most: int) -> int:
     """How often, `most` times at most, the `size` bytes before the position stand after it again, one after another."""
     data, at, alike, step = cursor.data, cursor.pos, 0, 1
     most = min(most, cursor.left // size) if size else most

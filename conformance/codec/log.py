@@ -11,6 +11,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Unencodable, Violation
 from conformance.codec.legacy_message import LAYOUTS, is_cut_off
 from conformance.codec.message_set import ENTRY, MESSAGE_RULES, encode_entry, read_entry
+from conformance.codec.quick import decoded, encoded
 from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, MAGIC_AT, OVERHEAD, RECORD_BATCH, stored_magic, stored_size
 from conformance.codec.wire import Wire
@@ -44,7 +45,7 @@ def _entry(cursor: Cursor) -> Any:
     """A record batch, or a message of magic 0 or 1, as the magic byte says."""
     if cursor.data[cursor.pos + MAGIC_AT] in LAYOUTS:
         return read_entry(cursor)
-    return RECORD_BATCH.decode(cursor)
+    return decoded(RECORD_BATCH, cursor)
 
 
 def first_offset(entry: dict[str, Any]) -> int:
@@ -61,7 +62,7 @@ def _encode(value: Any) -> bytes:
     if value.get("partial"):
         raise Unencodable("batch.length-wrong-rejected", "a cut batch is not written")
     return b"".join(
-        encode_entry(entry) if "messages" in entry else RECORD_BATCH.encode(entry) for entry in value["batches"]
+        encode_entry(entry) if "messages" in entry else encoded(RECORD_BATCH, entry) for entry in value["batches"]
     )
 
 

@@ -9,11 +9,11 @@ from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Unencodable
 from conformance.codec.derivations import Values
-from conformance.codec.legacy_message import LAYOUTS, is_cut_off, read_message
+from conformance.codec.legacy_message import LAYOUTS, MESSAGES, is_cut_off, read_message
+from conformance.codec.quick import encoded
 from conformance.codec.record_batch import (
     TIMESTAMP_TYPES,
 )
-from conformance.codec.structure import write
 from conformance.codec.wire import Wire
 
 _COMPRESSION = n.Names(CODEC_NAMES)
@@ -105,8 +105,8 @@ def encode_set(messages: Any, magic: int, codec: int) -> bytes:
     if magic not in LAYOUTS:
         raise Unencodable("format.magic-versions", f"there is no message of magic {magic!r}")
     if codec:
-        return write(LAYOUTS[magic], entry_of(tuple(messages), magic, codec))
-    return b"".join(write(LAYOUTS[magic], _fields(message, magic)) for message in messages)
+        return encoded(MESSAGES[magic], entry_of(tuple(messages), magic, codec))
+    return b"".join(encoded(MESSAGES[magic], _fields(message, magic)) for message in messages)
 
 
 def encode_entry(entry: Values) -> bytes:

@@ -38,7 +38,7 @@ _NEGATIVE = "array.negative-count"
 _TOO_FEW = "array.too-few-elements-rejected"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageWire(Wire):
     """A message in a version as a type: it knows both. Pickled as these, and made anew from them."""
 
@@ -196,7 +196,7 @@ def _set_by(keys: list[str], elements: Wire) -> Wire:
             cursor.remark("definitions.map-key-makes-set", hint, at=start, openness=Openness.ANY_VALUE)
         return values
 
-    return replace(elements, decode=decode)
+    return replace(elements, decode=decode, shape=None)
 
 
 def _nullable(structure: Wire) -> Wire:

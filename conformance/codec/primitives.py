@@ -12,7 +12,7 @@ from typing import Any
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
 from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized, write_bytes
-from conformance.codec.wire import Groups, Wire, fixed, integer, write_boolean, write_float, write_uuid, zigzag
+from conformance.codec.wire import Grouped, Groups, Wire, fixed, integer, write_boolean, write_float, write_uuid, zigzag
 
 # --- numbers -------------------------------------------------------------------------------------------
 
@@ -43,6 +43,7 @@ UNSIGNED_VARINT = Wire(
     n.NUMBER,
     1,
     tuple((1 << 7 * k) + nudge for k in range(5) for nudge in (-1, 0)) + ((1 << 31) - 1, 1 << 31, (1 << 32) - 1),
+    shape=Grouped(_U32, signed=False),
 )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from conformance.codec.cursor import Cursor, Unencodable
-from conformance.codec.derivations import ByteLength
+from conformance.codec.derivations import ByteLength, Usual
 from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized, write_text
 from conformance.codec.primitives import INT8, VARINT, VARLONG
 from conformance.codec.structure import Field, Layout, wire_of
@@ -47,14 +47,8 @@ HEADER = wire_of(HEADER_LAYOUT)
 # --- record -------------------------------------------------------------------------------------------
 
 
-def _unused_attributes(cursor: Cursor, attributes: int, start: int) -> None:
-    if attributes:
-        cursor.remark("record.attributes-zero", f"attributes {attributes}, no bit is in use", at=start)
-
-
-def _negative_delta(cursor: Cursor, delta: int, start: int) -> None:
-    if delta < 0:
-        cursor.remark("record.offset-delta", f"offset delta {delta}", at=start)
+_UNUSED = Usual("record.attributes-zero", 0, 0, "attributes {}, no bit is in use")
+_RISING = Usual("record.offset-delta", 0, None, "offset delta {}")
 
 
 def _refuse_attributes(value: Any) -> None:
@@ -71,9 +65,9 @@ RECORD_LAYOUT = Layout(
             "record.length-covers-attributes-to-headers",
             derive=ByteLength("record.length-mismatch-rejected"),
         ),
-        Field("attributes", INT8, "record.attributes-zero", check=_unused_attributes, refuse=_refuse_attributes),
+        Field("attributes", INT8, "record.attributes-zero", check=_UNUSED, refuse=_refuse_attributes),
         Field("timestampDelta", VARLONG, "record.timestamp-delta"),
-        Field("offsetDelta", VARINT, "record.offset-delta", check=_negative_delta),
+        Field("offsetDelta", VARINT, "record.offset-delta", check=_RISING),
         Field("key", _nullable_bytes("record.key-absent-when-negative", "record.key-length"), "record.key-length"),
         Field(
             "value", _nullable_bytes("record.value-absent-when-negative", "record.value-length"), "record.value-length"

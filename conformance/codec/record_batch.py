@@ -8,9 +8,10 @@ producerEpoch baseSequence recordCount records...
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from ctypes import c_int64
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from conformance.codec import notation as n
@@ -20,6 +21,7 @@ from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness, Unencodable
 from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, CountOf, Values
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
+from conformance.codec.quick import encoded, several
 from conformance.codec.record import RECORD
 from conformance.codec.structure import Bits, Field, Layout, smallest, wire_of
 from conformance.codec.wire import Wire
@@ -54,7 +56,7 @@ class _Records:
             hint = f"recordCount is {count}, and only {inner.left} bytes are there for the records"
             cursor.fail("batch.record-count-mismatch", hint, at=count_at)
         inner.count(RECORD_COST * count)
-        records = [self._record(inner, index) for index in range(count)]
+        records = several(RECORD, inner, count, self._record)
         if inner.left:
             inner.fail("batch.record-count-mismatch", f"{inner.left} bytes are left after {count} records")
         cursor.pos = cursor.end
@@ -62,7 +64,7 @@ class _Records:
 
     def write(self, values: Values) -> bytes:
         """The records one after another, compressed as a whole."""
-        plain = b"".join(map(RECORD.encode, values["records"]))
+        plain = plain_records(values["records"])
         codec = values.get("compression", 0)
         if not isinstance(codec, int) or not 0 <= codec < len(CODECS):
             raise Unencodable("codec.unassigned-values", f"there is no codec {codec!r}")
@@ -76,10 +78,7 @@ class _Records:
             return None
         if codec == 0:
             return cursor
-        plain = CODECS[codec].open(cursor, payload)
-        layers = cursor.findings.layers
-        layers.append(plain)
-        return Cursor(plain, cursor.findings, layer=len(layers), path=cursor.path)
+        return cursor.within(CODECS[codec].open(cursor, payload))
 
     def _pass_over(self, cursor: Cursor, codec: int, payload: bytes) -> None:
         """A batch without records: empty, or an empty stream; anything else is open."""
@@ -92,7 +91,8 @@ class _Records:
                 cursor.remark("batch.record-count-mismatch", f"{len(plain)} bytes in a batch without records")
         cursor.pos = cursor.end
 
-    def _record(self, cursor: Cursor, index: int) -> Values:
+    @staticmethod
+    def _record(cursor: Cursor, index: int) -> Values:
         if not cursor.tracing:
             return RECORD.decode(cursor)  # type: ignore[no-any-return]
         base, start = cursor.path, cursor.pos
@@ -101,6 +101,11 @@ class _Records:
         cursor.span("", start)
         cursor.path = base
         return record
+
+
+def plain_records(records: Iterable[Values]) -> bytes:
+    """The bytes of records one after another, before any codec. Raises Unencodable."""
+    return b"".join([encoded(RECORD, record) for record in records])
 
 
 # --- batch --------------------------------------------------------------------------------------------
@@ -128,20 +133,20 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
     """Give each record its absolute offset and timestamp (record-batch#offset-calculation, #timestamp-calculation)."""
     base, origin, append_time = batch["baseOffset"], batch["baseTimestamp"], batch["timestampType"]
     for record in batch["records"]:
-        offset, timestamp = base + record["offsetDelta"], origin + record["timestampDelta"]
-        record["offset"] = wrapped(offset)
-        record["timestamp"] = batch["maxTimestamp"] if append_time else wrapped(timestamp)
-        if record["offset"] != offset:
-            cursor.remark(
-                "offset.record-formula", f"offset {offset} is not an INT64", at=start, openness=Openness.ANY_VALUE
-            )
-        if not append_time and record["timestamp"] != timestamp:
-            cursor.remark(
-                "timestamp.record-formula",
-                f"timestamp {timestamp} is not an INT64",
-                at=start,
-                openness=Openness.ANY_VALUE,
-            )
+        record["offset"] = offset = base + record["offsetDelta"]
+        record["timestamp"] = timestamp = batch["maxTimestamp"] if append_time else origin + record["timestampDelta"]
+        if not -_INT64_MAX <= offset <= _INT64_MAX or not -_INT64_MAX <= timestamp <= _INT64_MAX:
+            _wrap(cursor, record, start)
+
+
+def _wrap(cursor: Cursor, record: Values, start: int) -> None:
+    """Make sums that 64 bits may not hold what they are in 64 bits; where one is not the same, that is open."""
+    for name, rule in (("offset", "offset.record-formula"), ("timestamp", "timestamp.record-formula")):
+        number = record[name]
+        record[name] = wrapped(number)
+        if record[name] != number:
+            hint = f"{name} {number} is not an INT64"
+            cursor.remark(rule, hint, at=start, openness=Openness.ANY_VALUE)
 
 
 def wrapped(number: int) -> int:
@@ -156,7 +161,7 @@ def _at(start: int, name: str) -> int:
 
 def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
     deltas = [record["offsetDelta"] for record in batch["records"]]
-    if any(later <= earlier for earlier, later in pairwise(deltas)):
+    if not all(map(operator.lt, deltas, deltas[1:])):
         cursor.remark("record.offset-delta", "offset deltas do not rise", at=_at(start, "records"))
     if batch["baseOffset"] < 0:
         cursor.remark("batch.base-offset", f"baseOffset {batch['baseOffset']}", at=start)
@@ -264,8 +269,8 @@ def _whole(cursor: Cursor) -> bytes:
     return cursor.take(cursor.left, "batch.records-at-61", "payload")
 
 
-PACKED_LAYOUT = Layout(
-    "RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", Wire("payload", _whole, bytes, n.HEX, 0)))
+PACKED_BATCH = wire_of(
+    Layout("RECORD_BATCH", (*BATCH_LAYOUT.fields[:-1], Field("payload", Wire("payload", _whole, bytes, n.HEX, 0))))
 )
 """The batch with its records as the bytes of `payload`, whatever these are; `records` are only counted."""
 

@@ -99,7 +99,7 @@ def _step(field: Field) -> Step:
     return Step(field.name, None, field.wire.read, hold, field.bits, field.check)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layout:
     """A structure: its fields in order, and rules over the whole of it."""
 
@@ -216,7 +216,7 @@ def wire_of(layout: Layout) -> Wire:
     def encode(value: Any) -> bytes:
         return write(layout, value)
 
-    return Wire(layout.name, decode, encode, layout.notation(), layout.smallest())
+    return Wire(layout.name, decode, encode, layout.notation(), layout.smallest(), shape=layout)
 
 
 def read(layout: Layout, cursor: Cursor) -> Values:

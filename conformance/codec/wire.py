@@ -11,12 +11,36 @@ from conformance.codec.cursor import Cursor, Openness, Unencodable
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """What an integer of fixed width is: its bytes, and whether it has a sign."""
+
+    size: int
+    signed: bool
+
+    @property
+    def code(self) -> str:
+        """Its letter in the formats of `struct`."""
+        letter = {1: "b", 2: "h", 4: "i", 8: "q"}[self.size]
+        return letter if self.signed else letter.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """What bytes of a fixed size are, with what makes them a value and a value them."""
+
+    size: int
+    read: Callable[[bytes], Any]
+    write: Callable[[Any], bytes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Wire:
-    """A type on the wire.
+    """A type on the wire, the same only as itself.
 
     `decode` reads one value (raising Malformed inside the codec), `encode` writes one or raises Unencodable,
     `notation` is its JSON form, `smallest` its least size in bytes, `edges` the values at which its encoding changes
-    (of a number the least first), `fixed` whether all values have the least size.
+    (of a number the least first), `fixed` whether all values have the least size, `shape`
+    what it is made of (Number, Raw, Grouped, Sized, Counted or a Layout): quick readers and writers are made from that.
     """
 
     name: str
@@ -26,6 +50,7 @@ class Wire:
     smallest: int
     edges: tuple[Any, ...] = ()
     fixed: bool = False
+    shape: Any = None
 
 
 # --- fixed width ----------------------------------------------------------------------------------------
@@ -45,7 +70,7 @@ def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMB
         return value.to_bytes(size, "big", signed=signed)
 
     edges = (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high)
-    return Wire(name, decode, encode, notation, size, edges, fixed=True)
+    return Wire(name, decode, encode, notation, size, edges, fixed=True, shape=Number(size, signed))
 
 
 def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> Wire:
@@ -55,7 +80,7 @@ def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tup
     def decode(cursor: Cursor) -> Any:
         return read(cursor.take(size, rule, name))
 
-    return Wire(name, decode, write, notation, size, edges, fixed=True)
+    return Wire(name, decode, write, notation, size, edges, fixed=True, shape=Raw(size, read, write))
 
 
 def write_boolean(value: Any) -> bytes:
@@ -133,6 +158,14 @@ class Groups:
         return bytes(out)
 
 
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """What a number in groups is, with or without a sign in its lowest bit."""
+
+    groups: Groups
+    signed: bool
+
+
 def zigzag(name: str, groups: Groups, rule: str, notation: n.Notation) -> Wire:
     """A signed number, zig-zag mapped and then written in groups (primitive-types#varint, #varlong)."""
     low, high = -(1 << groups.bits - 1), (1 << groups.bits - 1) - 1
@@ -147,4 +180,4 @@ def zigzag(name: str, groups: Groups, rule: str, notation: n.Notation) -> Wire:
         return groups.write(value << 1 ^ -(value < 0))
 
     steps = [sign * (1 << 7 * k - 1) + nudge for k in range(1, groups.limit) for sign in (1, -1) for nudge in (-1, 0)]
-    return Wire(name, decode, encode, notation, 1, (0, -1, 1, *steps, low, high))
+    return Wire(name, decode, encode, notation, 1, (0, -1, 1, *steps, low, high), shape=Grouped(groups, signed=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from conformance import codec
@@ -17,9 +18,8 @@ from conformance.codec.batch_building import build
 from conformance.codec.compression import CODECS
 from conformance.codec.derivations import Values
 from conformance.codec.log import last_offset
-from conformance.codec.record import RECORD
-from conformance.codec.record_batch import PACKED_LAYOUT
-from conformance.codec.structure import write
+from conformance.codec.quick import encoded
+from conformance.codec.record_batch import PACKED_BATCH, plain_records
 from conformance.semantics.compaction import compacted
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices
@@ -45,16 +45,21 @@ def choices_of(name: str, seed: int, index: int) -> Choices:
 def value(type_: codec.Wire | str, choices: Choices) -> Any:
     """A wire value of any type that has an encoding. Raises codec.UnknownType."""
     wire = codec.wire(type_)
-    special = _SPECIAL.get(wire.name)
-    if special is not None:
-        return special(choices)
     if isinstance(wire, codec.MessageWire):
         drawn = draw_message(wire.message, wire.version, choices, value)
         return with_unknown_tags(drawn, wire.message, wire.version, choices) if choices.chance(10) else drawn
+    return _drawer(wire)(choices)
+
+
+@cache
+def _drawer(wire: codec.Wire) -> Callable[[Choices], object]:
+    """What draws a value of a type that is not a message."""
+    if wire.name in _SPECIAL:
+        return _SPECIAL[wire.name]
     form, _, rest = wire.name.partition("<")
     if rest:
-        return _array(form, rest[:-1], choices)
-    return _BY_NOTATION.get(wire.notation.describes, _edge)(wire, choices)
+        return _array(form, _drawer(codec.wire(rest[:-1])))
+    return _BY_NOTATION.get(wire.notation.describes, _edge)(wire)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +92,8 @@ def entry_bytes(entry: Values) -> bytes:
 def batch_bytes(batch: Values) -> bytes:
     """A batch on the wire, its payload stored in a framing of its codec: the plain one, or that of its `form`."""
     forms = CODECS[batch["compression"]].forms
-    payload = forms[batch.get("form", 0) % len(forms)](b"".join(map(RECORD.encode, batch["records"])))
-    return write(PACKED_LAYOUT, {**batch, "payload": payload})
+    payload = forms[batch.get("form", 0) % len(forms)](plain_records(batch["records"]))
+    return encoded(PACKED_BATCH, {**batch, "payload": payload})
 
 
 def unencodable(type_: codec.Wire | str, choices: Choices) -> object:
@@ -102,7 +107,7 @@ def unencodable(type_: codec.Wire | str, choices: Choices) -> object:
     form, _, element = wire.name.partition("<")
     if element:
         wrong = unencodable(element[:-1], choices)
-        whole = list(_array(form, element[:-1], choices) or ())
+        whole = list(_array(form, _drawer(codec.wire(element[:-1])))(choices) or ())
         whole.insert(choices.below(len(whole) + 1), wrong)
         return ... if wrong is ... else tuple(whole)
     if wire.name == "TAGGED_FIELDS":
@@ -138,26 +143,39 @@ def _disordered(choices: Choices) -> tuple[Values, ...]:
 # --- by notation --------------------------------------------------------------------------------------
 
 
-def _number(wire: codec.Wire, choices: Choices) -> int:
+Draw = Callable[[Choices], object]
+
+
+def _number(wire: codec.Wire) -> Callable[[Choices], int]:
     edges = [edge for edge in wire.edges if type(edge) is int]
-    if choices.chance(40):
-        return choices.pick(edges)
     low, high = min(edges), max(edges)
-    magnitude = choices.below(1 << choices.between(1, high.bit_length()))
-    return max(low, -magnitude) if low < 0 and choices.chance(50) else min(high, magnitude)
+    widest = high.bit_length()
+
+    def draw(choices: Choices) -> int:
+        if choices.chance(40):
+            return choices.pick(edges)
+        magnitude = choices.below(1 << choices.between(1, widest))
+        return max(low, -magnitude) if low < 0 and choices.chance(50) else min(high, magnitude)
+
+    return draw
 
 
-def _edge(wire: codec.Wire, choices: Choices) -> object:
+def _edge(wire: codec.Wire) -> Draw:
     """One of the edges of a row: for a notation that no function here draws, no other values are known."""
-    return choices.pick(wire.edges)
+    return lambda choices: choices.pick(wire.edges)
 
 
-def _bits(wire: codec.Wire, choices: Choices) -> int:
-    return choices.pick(wire.edges) if choices.chance(40) else int.from_bytes(choices.octets(8), "big")
+def _bits(wire: codec.Wire) -> Draw:
+    return lambda choices: choices.pick(wire.edges) if choices.chance(40) else int.from_bytes(choices.octets(8), "big")
 
 
-def _text(wire: codec.Wire, choices: Choices) -> str | None:
-    return None if None in wire.edges and choices.chance(20) else text(choices)
+def _text(wire: codec.Wire) -> Draw:
+    return _or_null(wire, text)
+
+
+def _or_null(wire: codec.Wire, draw: Draw) -> Draw:
+    """Null now and then, of a type that has it."""
+    return (lambda choices: None if choices.chance(20) else draw(choices)) if None in wire.edges else draw
 
 
 def text(choices: Choices) -> str:
@@ -166,24 +184,33 @@ def text(choices: Choices) -> str:
     return "".join(choices.picks(letters, choices.pick(_LENGTHS)))
 
 
-def _octets(wire: codec.Wire, choices: Choices) -> bytes | None:
-    return None if None in wire.edges and choices.chance(20) else choices.octets(choices.pick(_LENGTHS))
+def _octets(wire: codec.Wire) -> Draw:
+    return _or_null(wire, lambda choices: choices.octets(choices.pick(_LENGTHS)))
 
 
-_BY_NOTATION: dict[str, Callable[[codec.Wire, Choices], object]] = {
+def _uuid(wire: codec.Wire) -> Draw:
+    return lambda choices: choices.pick(wire.edges) if choices.chance(20) else choices.octets(16)
+
+
+_BY_NOTATION: dict[str, Callable[[codec.Wire], Draw]] = {
     n.NUMBER.describes: _number,
     n.DECIMAL.describes: _number,
     n.FLOAT_BITS.describes: _bits,
-    n.DASHED.describes: lambda wire, choices: choices.pick(wire.edges) if choices.chance(20) else choices.octets(16),
+    n.DASHED.describes: _uuid,
     n.TEXT.describes: _text,
     n.HEX.describes: _octets,
 }
 
 
-def _array(form: str, element: str, choices: Choices) -> tuple[object, ...] | None:
-    if "NULLABLE" in form and choices.chance(15):
-        return None
-    return tuple(value(element, choices) for _ in range(choices.pick((*_COUNTS, 20, 130))))
+def _array(form: str, element: Draw) -> Callable[[Choices], tuple[object, ...] | None]:
+    nullable, counts = "NULLABLE" in form, (*_COUNTS, 20, 130)
+
+    def draw(choices: Choices) -> tuple[object, ...] | None:
+        if nullable and choices.chance(15):
+            return None
+        return tuple([element(choices) for _ in range(choices.pick(counts))])
+
+    return draw
 
 
 # --- structures ---------------------------------------------------------------------------------------
@@ -211,8 +238,8 @@ def _headers(choices: Choices) -> tuple[Values, ...]:
 
 
 def _record(choices: Choices) -> Values:
-    delta = _number(codec.wire("VARLONG"), choices)
-    offset = abs(_number(codec.wire("VARINT"), choices) + 1) - 1 if choices.chance(50) else choices.below(100)
+    delta = value("VARLONG", choices)
+    offset = abs(value("VARINT", choices) + 1) - 1 if choices.chance(50) else choices.below(100)
     return {
         "attributes": 0,
         "timestampDelta": delta,

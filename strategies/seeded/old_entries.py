@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from conformance.codec.compression import CODECS
 from conformance.codec.derivations import Values
-from conformance.codec.legacy_message import LAYOUTS, sealed_message
-from conformance.codec.structure import write
+from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
+from conformance.codec.quick import encoded
 from conformance.strategies.seeded.choices import Choices
 
 Entry = Values
@@ -66,15 +66,15 @@ def _laid_out(choices: Choices, messages: tuple[Values, ...], magic: int, compre
 
 def entry_bytes(entry: Entry) -> bytes:
     """An entry on the wire, its payload stored in the framing of its codec."""
-    layout, compression = LAYOUTS[entry["magic"]], entry["compression"]
+    layout, wire, compression = LAYOUTS[entry["magic"]], MESSAGES[entry["magic"]], entry["compression"]
     if not compression:
-        return write(layout, _fields(entry["messages"][0]))
+        return encoded(wire, _fields(entry["messages"][0]))
     inner = b"".join(
-        write(layout, _fields({**one, "offset": one["offset"] - entry["origin"], "timestampType": 0}))
+        encoded(wire, _fields({**one, "offset": one["offset"] - entry["origin"], "timestampType": 0}))
         for one in entry["underneath"]
     )
     payload = CODECS[compression].forms[0](inner)
-    outer = write(layout, _fields({**entry, "key": None, "value": payload}))
+    outer = encoded(wire, _fields({**entry, "key": None, "value": payload}))
     return sealed_message(layout.put("compression", outer, compression))
 
 

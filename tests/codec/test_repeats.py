@@ -65,7 +65,7 @@ def counting():
         written.append(value)
         return VARINT.encode(value)
 
-    element = replace(VARINT, decode=decode, encode=encode)
+    element = replace(VARINT, decode=decode, encode=encode, shape=None)
     return array("ARRAY<VARINT>", Prefix(INT32), element, "array.layout"), seen, written
 
 

@@ -1,0 +1,80 @@
+"""Reads and writes quickly where there is nothing to explain, and with the interpreter of layouts where there is.
+
+Both follow from the same tables: a quick reader or writer is made of a type when it is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from conformance.codec import quick_readers, quick_writers
+from conformance.codec.cursor import Cursor
+from conformance.codec.lengths import Counted
+from conformance.codec.structure import Layout
+from conformance.codec.wire import Wire
+
+T = TypeVar("T")
+
+ENABLED = True
+"""Whether anything is read and written quickly at all."""
+
+_COMPOSED = (Counted, Layout)
+"""Shapes of types whose values have parts: for others the interpreter is quick enough."""
+
+
+def decoded(wire: Wire, cursor: Cursor) -> Any:
+    """One value of a type, as `wire.decode` reads it. Raises Malformed."""
+    if cursor.explaining or not ENABLED or not isinstance(wire.shape, _COMPOSED):
+        return wire.decode(cursor)
+    return _attempted(cursor, quick_readers.reader_of(wire), wire.decode)
+
+
+def several(wire: Wire, cursor: Cursor, count: int, one: Callable[[Cursor, int], T]) -> list[T]:
+    """So many values of a type, as `one` reads them, given the cursor and how many stand before. Raises Malformed."""
+
+    def explain(cursor: Cursor) -> list[T]:
+        return [one(cursor, index) for index in range(count)]
+
+    if cursor.tracing or not ENABLED:
+        return explain(cursor)
+    read, was = quick_readers.several_of(wire), cursor.explaining
+    # What is around the values may be what is to be explained.
+    cursor.explaining = False
+    try:
+        return _attempted(cursor, lambda cursor: read(cursor, count), explain)
+    finally:
+        cursor.explaining = was
+
+
+def encoded(wire: Wire, value: Any) -> bytes:
+    """The bytes of a value, as `wire.encode` writes them. Raises Unencodable."""
+    if ENABLED and isinstance(wire.shape, _COMPOSED):
+        try:
+            return quick_writers.writer_of(wire)(value)
+        except quick_writers.DOUBTS:
+            pass
+    return wire.encode(value)
+
+
+def _attempted(cursor: Cursor, quick: Callable[[Cursor], T], explain: Callable[[Cursor], T]) -> T:
+    """What a quick reader reads; where it gives up or anything was noted, what the interpreter reads there."""
+    if cursor.hurried:
+        return quick(cursor)
+    findings, start, end = cursor.findings, cursor.pos, cursor.end
+    mark = findings.mark()
+    cursor.hurried = True
+    try:
+        value = quick(cursor)
+        if findings.mark()[:2] == mark[:2]:
+            return value
+    except quick_readers.DOUBTS:
+        pass
+    finally:
+        cursor.hurried = False
+    findings.back_to(mark)
+    cursor.pos, cursor.end, cursor.explaining = start, end, True
+    try:
+        return explain(cursor)
+    finally:
+        cursor.explaining = False

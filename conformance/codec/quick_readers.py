@@ -1,0 +1,276 @@
+"""Quick readers: a function made for a type from what its table says, for bytes about which there is nothing to say.
+
+It reads what the interpreter reads, without trail and findings. At whatever the interpreter would refuse or remark on
+it raises Doubt, or ends as one of DOUBTS; then the interpreter reads the same bytes again, and explains.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from conformance.codec import notation as n
+from conformance.codec.cursor import Cursor, Malformed
+from conformance.codec.derivations import ByteLength, CountOf, Usual
+from conformance.codec.lengths import MANY, Counted, Prefix, Sized, repeats
+from conformance.codec.source import Doubt, Source
+from conformance.codec.structure import Field, Layout
+from conformance.codec.wire import Grouped, Number, Raw, Wire
+
+DOUBTS = (Doubt, Malformed, IndexError, struct.error, UnicodeDecodeError)
+"""What ends a quick reader: it reads single bytes and numbers without looking first whether they are there."""
+
+ZIGZAG = tuple(raw >> 1 ^ -(raw & 1) for raw in range(1 << 14))
+"""The signed numbers of one and two groups."""
+
+Reader = Callable[[Cursor], Any]
+
+
+@cache
+def reader_of(wire: Wire) -> Reader:
+    """Reads one value at a cursor, which ends behind it."""
+    out = Source()
+    with out.block("def read(cursor)"):
+        out("data = cursor.data; pos = cursor.pos; end = cursor.end")
+        value = _value(out, wire)
+        out.doubt("pos > end")
+        out("cursor.pos = pos; cursor.end = end", f"return {value}")
+    return out.function("read")
+
+
+@cache
+def several_of(wire: Wire) -> Callable[[Cursor, int], list[Any]]:
+    """Reads so many values at a cursor, each an object of its own."""
+    out = Source()
+    with out.block("def read(cursor, count)"):
+        out("data = cursor.data; pos = cursor.pos; end = cursor.end", "values = []; add = values.append")
+        with out.block("for _ in range(count)"):
+            out(f"add({_value(out, wire)})")
+        out.doubt("pos > end")
+        out("cursor.pos = pos; cursor.end = end", "return values")
+    return out.function("read")
+
+
+def _value(out: Source, wire: Wire) -> str:
+    """Lines that read a value at `pos`; the name or expression that stands for it."""
+    match wire.shape:
+        case Number() as number:
+            return _numbers(out, [number])[0]
+        case Raw(size, read, _):
+            raw = out.name()
+            out(f"{raw} = {out.known(read)}(data[pos:pos + {size}])", f"pos += {size}")
+            return raw
+        case Grouped() as grouped:
+            return _grouped(out, grouped)
+        case Sized(prefix, content):
+            return _sized(out, prefix, content.expression)
+        case Counted(prefix, element):
+            return _counted(out, prefix, element)
+        case Layout() as layout:
+            return _structure(out, layout)
+    return _asked(out, f"{out.known(wire.decode)}(cursor)")
+
+
+def _asked(out: Source, call: str) -> str:
+    """What a call makes of the cursor, for which the table has no more than a function."""
+    value = out.name()
+    out("cursor.pos = pos; cursor.end = end", f"{value} = {call}", "pos = cursor.pos; end = cursor.end")
+    return value
+
+
+# --- numbers ------------------------------------------------------------------------------------------
+
+
+def _numbers(out: Source, numbers: Sequence[Number]) -> list[str]:
+    """Numbers of fixed width one after another, read at once."""
+    names = [out.name() for _ in numbers]
+    size = sum(number.size for number in numbers)
+    if size == 1:
+        out(f"{names[0]} = data[pos]")
+        if numbers[0].signed:
+            out(f"if {names[0]} > 127: {names[0]} -= 256")
+    else:
+        unpack = struct.Struct(">" + "".join(number.code for number in numbers)).unpack_from
+        out(f"{', '.join(names)}, = {out.known(unpack, 'unpack')}(data, pos)")
+    out(f"pos += {size}")
+    return names
+
+
+def _grouped(out: Source, grouped: Grouped) -> str:
+    """A number in groups: one or two of them at once, more as the interpreter does."""
+    raw, high = out.name(), out.name()
+    table = out.known(ZIGZAG, "zigzag")
+    out(f"{raw} = data[pos]")
+    with out.block(f"if {raw} < 128"):
+        out("pos += 1", *([f"{raw} = {table}[{raw}]"] if grouped.signed else []))
+    with out.block("else"):
+        out(f"{high} = data[pos + 1]")
+        with out.block(f"if 0 < {high} < 128"):
+            both = f"({high} << 7) + {raw} - 128"
+            out("pos += 2", f"{raw} = {table}[{both}]" if grouped.signed else f"{raw} = {both}")
+        with out.block("else"):
+            read = out.known(grouped.groups.read, "read")
+            out(f"cursor.pos = pos; cursor.end = end; {raw} = {read}(cursor); pos = cursor.pos")
+            if grouped.signed:
+                out(f"{raw} = {raw} >> 1 ^ -({raw} & 1)")
+    return raw
+
+
+# --- lengths and counts -------------------------------------------------------------------------------
+
+
+def _prefix(out: Source, prefix: Prefix) -> str:
+    """A length or count, below zero or of a size that is not disputed."""
+    number = _value(out, prefix.wire)
+    if prefix.plus:
+        out(f"{number} -= {prefix.plus}")
+    most = (1 << 15 if prefix.long_rule else 1 << 31) - 1
+    if prefix.wire.edges[-1] - prefix.plus > most:
+        out.doubt(f"{number} > {most}")
+    return number
+
+
+def _absent(out: Source, prefix: Prefix, number: str, value: str) -> None:
+    """Null, for a number below zero that says so."""
+    if prefix.nullable and not prefix.null_rule:
+        out.doubt(f"{number} != -1")
+        out(f"{value} = None")
+    else:
+        out("raise Doubt")
+
+
+def _sized(out: Source, prefix: Prefix, expression: str) -> str:
+    number, value = _prefix(out, prefix), out.name()
+    with out.block(f"if {number} >= 0"):
+        out(f"{number} += pos")
+        out.doubt(f"{number} > end")
+        out(f"{value} = {expression.format(f'data[pos:{number}]')}", f"pos = {number}")
+    with out.block("else"):
+        _absent(out, prefix, number, value)
+    return value
+
+
+def _counted(out: Source, prefix: Prefix, element: Wire) -> str:
+    number, value = _prefix(out, prefix), out.name()
+    with out.block(f"if {number} > 0"):
+        out.doubt(f"{number} * {element.smallest} > end - pos")
+        out(f"if cursor.layer: cursor.count({number})")
+        if isinstance(element.shape, Number):
+            code = element.shape.code
+            out(f"{value} = {out.known(struct.unpack_from, 'unpack')}(f'>{{{number}}}{code}', data, pos)")
+            out(f"pos += {number} * {element.smallest}")
+            # Equal numbers are one object, so that what is made of each is made once.
+            out(f"if {number} > {MANY}: {value} = tuple(map({{}}.setdefault, {value}, {value}))")
+        else:
+            _elements(out, element, number, value)
+    with out.block(f"elif {number} == 0"):
+        out(f"{value} = ()")
+    with out.block("else"):
+        _absent(out, prefix, number, value)
+    return value
+
+
+def _elements(out: Source, element: Wire, number: str, value: str) -> None:
+    """So many elements; of many, the same bytes one after another are read once, as the interpreter does."""
+    gathered, start, before, alike = (out.name() for _ in range(4))
+    out(f"{gathered} = []")
+    with out.block(f"while len({gathered}) < {number}"):
+        out(f"{start} = pos; {before} = cursor.findings.elements")
+        out(f"{gathered}.append({_value(out, element)})")
+        with out.block(
+            f"if {number} > {MANY} and data[{start}:pos] == data[pos:pos + pos - {start}] "
+            f"and {before} == cursor.findings.elements"
+        ):
+            out("cursor.pos = pos; cursor.end = end")
+            out(f"{alike} = {out.known(repeats)}(cursor, pos - {start}, {number} - len({gathered}))")
+            out(f"pos += (pos - {start}) * {alike}; {gathered} += {gathered}[-1:] * {alike}")
+    out(f"{value} = tuple({gathered})")
+
+
+# --- structures ---------------------------------------------------------------------------------------
+
+
+def _structure(out: Source, layout: Layout) -> str:
+    """The fields in order, in a dict; numbers of fixed width that follow one another are read at once."""
+    start, outer, values = (out.name() for _ in range(3))
+    if layout.rules:
+        out(f"{start} = pos")
+    if layout.bound:
+        out(f"{outer} = end")
+    names: dict[str, str] = {}
+    is_made = False
+    for fixed, run in groupby(layout.fields, key=lambda field: isinstance(_shape(field), Number)):
+        fields = list(run)
+        if fixed:
+            _fixed_fields(out, fields, names)
+            continue
+        for field in fields:
+            if not isinstance(field.wire, Wire):
+                out(f"{values}.update({_dict(names)})" if is_made else f"{values} = {_dict(names)}")
+                is_made, names = True, {}
+            _field(out, field, names, values)
+    if layout.bound:
+        out.doubt("pos != end")
+        out(f"end = {outer}")
+    out(f"{values}.update({_dict(names)})" if is_made else f"{values} = {_dict(names)}")
+    for rule in layout.rules:
+        out("cursor.pos = pos; cursor.end = end", f"{out.known(rule)}(cursor, {values}, {start})")
+    return values
+
+
+def _shape(field: Field) -> Any:
+    return field.wire.shape if isinstance(field.wire, Wire) else None
+
+
+def _dict(names: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{name!r}: {value}" for name, value in names.items()) + "}"
+
+
+def _fixed_fields(out: Source, fields: Sequence[Field], names: dict[str, str]) -> None:
+    values = _numbers(out, [_shape(field) for field in fields])
+    after = sum(_shape(field).size for field in fields)
+    for field, value in zip(fields, values, strict=True):
+        after -= _shape(field).size
+        begin = f"pos - {after + _shape(field).size}"
+        _hold(out, field, value, begin, f"pos - {after}" if after else "pos", names)
+
+
+def _field(out: Source, field: Field, names: dict[str, str], values: str) -> None:
+    begin = out.name()
+    if field.check is not None or field.derive is not None:
+        out(f"{begin} = pos")
+    if isinstance(field.wire, Wire):
+        value = _value(out, field.wire)
+    else:
+        value = _asked(out, f"{out.known(field.wire.read)}(cursor, {values})")
+    _hold(out, field, value, begin, "pos", names)
+
+
+def _hold(out: Source, field: Field, value: str, begin: str, at: str, names: dict[str, str]) -> None:
+    """Hold a field against the rest, and give it and its parts their names; it lies from `begin` to `at`."""
+    names[field.name] = value
+    match field.derive:
+        case None | CountOf():
+            pass
+        case ByteLength(least=least):
+            # A structure that ends before its own begin does not end there.
+            if least:
+                out.doubt(f"{value} < {least}")
+            out.doubt(f"{at} + {value} > end")
+            out(f"end = {at} + {value}")
+        case derivation:
+            out(f"cursor.pos = {at}; cursor.end = end", f"{out.known(derivation.check)}(cursor, {begin}, {value})")
+    for part in field.bits:
+        names[part.name] = out.name()
+        bits = f"{value} >> {part.shift} & {(1 << part.width) - 1}"
+        out(f"{names[part.name]} = " + (f"bool({bits})" if part.notation is n.TRUTH else bits))
+    match field.check:
+        case None:
+            pass
+        case Usual(low=low, high=high):
+            out.doubt(f"{value} < {low}" if high is None else f"not {low} <= {value} <= {high}")
+        case check:
+            out(f"cursor.pos = {at}; cursor.end = end", f"{out.known(check)}(cursor, {value}, {begin})")

@@ -1,0 +1,214 @@
+"""Quick writers: a function made for a type from what its table says, for values that have an encoding.
+
+It writes what the interpreter writes. At whatever the interpreter would refuse it raises Doubt, or ends as one of
+DOUBTS; then the interpreter is given the same value, and explains.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from conformance.codec.cursor import Unencodable
+from conformance.codec.derivations import ByteLength
+from conformance.codec.lengths import Counted, Prefix, Sized
+from conformance.codec.source import Doubt, Source
+from conformance.codec.structure import Field, Layout
+from conformance.codec.wire import Grouped, Number, Raw, Wire
+
+DOUBTS = (Doubt, Unencodable, KeyError, TypeError, AttributeError, struct.error)
+"""What ends a quick writer: it uses a value without looking first what it is, where another kind cannot pass."""
+
+OCTETS = tuple(bytes((octet,)) for octet in range(256))
+
+Writer = Callable[[Any], bytes]
+
+
+@cache
+def writer_of(wire: Wire) -> Writer:
+    """Writes a value."""
+    out = Source()
+    with out.block("def write(value)"):
+        out(f"return {_written(out, wire, 'value')}")
+    return out.function("write")
+
+
+def _written(out: Source, wire: Wire, value: str) -> str:
+    """Lines that write what an expression stands for; an expression of its bytes."""
+    match wire.shape:
+        case Number() as number:
+            return _numbers(out, [number], [value])
+        case Raw(write=write):
+            return f"{out.known(write)}({value})"
+        case Grouped() as grouped:
+            return _grouped(out, grouped, wire.edges, value)
+        case Sized(prefix, content):
+            return _sized(out, prefix, content.write, value)
+        case Counted(prefix, element):
+            return _counted(out, prefix, element, value)
+        case Layout() as layout:
+            return _structure(out, layout, value)
+    return f"{out.known(wire.encode)}({value})"
+
+
+def _named(out: Source, value: str) -> str:
+    """A name for what an expression stands for."""
+    name = out.name()
+    out(f"{name} = {value}")
+    return name
+
+
+# --- numbers ------------------------------------------------------------------------------------------
+
+
+def _numbers(out: Source, numbers: Sequence[Number], values: Sequence[str], *, are_ints: bool = False) -> str:
+    """Numbers of fixed width one after another, written at once: `struct` refuses what is out of range."""
+    names = list(values) if are_ints else [_named(out, value) for value in values]
+    if not are_ints:
+        out.doubt(" or ".join(f"type({name}) is not int" for name in names))
+    pack = struct.Struct(">" + "".join(number.code for number in numbers)).pack
+    return f"{out.known(pack, 'pack')}({', '.join(names)})"
+
+
+def _grouped(out: Source, grouped: Grouped, edges: tuple[Any, ...], value: str, *, is_int: bool = False) -> str:
+    """A number in groups: one of them at once, more as the interpreter does."""
+    number, raw = _named(out, value), out.name()
+    out.doubt(("" if is_int else f"type({number}) is not int or ") + f"not {min(edges)} <= {number} <= {max(edges)}")
+    out(f"{raw} = {number} << 1 ^ -({number} < 0)" if grouped.signed else f"{raw} = {number}")
+    return f"({out.known(OCTETS)}[{raw}] if {raw} < 128 else {out.known(grouped.groups.write, 'groups')}({raw}))"
+
+
+# --- lengths and counts -------------------------------------------------------------------------------
+
+
+def _prefix(out: Source, prefix: Prefix, number: str) -> str:
+    return _int(out, prefix.wire, f"{number} + {prefix.plus}" if prefix.plus else number)
+
+
+def _int(out: Source, wire: Wire, number: str) -> str:
+    """A number that was computed, so that it is one."""
+    if isinstance(wire.shape, Grouped):
+        return _grouped(out, wire.shape, wire.edges, number, is_int=True)
+    return _numbers(out, [wire.shape], [number], are_ints=True)
+
+
+def _null(out: Source, prefix: Prefix, written: str) -> None:
+    if prefix.nullable:
+        out(f"{written} = {prefix.write(None)!r}")
+    else:
+        out("raise Doubt")
+
+
+def _sized(out: Source, prefix: Prefix, write: Callable[[Any], bytes], value: str) -> str:
+    value, written = _named(out, value), out.name()
+    with out.block(f"if {value} is None"):
+        _null(out, prefix, written)
+    with out.block("else"):
+        out(f"{written} = {out.known(write)}({value})")
+        out(f"{written} = {_prefix(out, prefix, f'len({written})')} + {written}")
+    return written
+
+
+def _counted(out: Source, prefix: Prefix, element: Wire, value: str) -> str:
+    value, written = _named(out, value), out.name()
+    with out.block(f"if {value} is None"):
+        _null(out, prefix, written)
+    with out.block("else"):
+        out.doubt(f"not isinstance({value}, (list, tuple))")
+        if isinstance(element.shape, Number):
+            out.doubt(f"not set(map(type, {value})) <= {out.known({int})}")
+            out(f"{written} = {out.known(struct.pack, 'pack')}(f'>{{len({value})}}{element.shape.code}', *{value})")
+        else:
+            _elements(out, element, value, written)
+        out(f"{written} = {_prefix(out, prefix, f'len({value})')} + {written}")
+    return written
+
+
+def _elements(out: Source, element: Wire, value: str, written: str) -> None:
+    """The elements one after another; of one object that stands several times in a row it is made once."""
+    parts, one, last, made = (out.name() for _ in range(4))
+    out(f"{parts} = []; {last} = {made} = Doubt")
+    with out.block(f"for {one} in {value}"):
+        with out.block(f"if {one} is not {last}"):
+            out(f"{made} = {_written(out, element, one)}", f"{last} = {one}")
+        out(f"{parts}.append({made})")
+    out(f"{written} = b''.join({parts})")
+
+
+# --- structures ---------------------------------------------------------------------------------------
+
+
+def _structure(out: Source, layout: Layout, value: str) -> str:
+    """The fields, where one follows from the bytes behind it with these before it; numbers of fixed width at once."""
+    values, tail = _named(out, value), "b''"
+    fields = list(layout.fields)
+    while fields:
+        free = [fields.pop() for _ in range(_run(fields))][::-1]
+        parts = _free_fields(out, free, values)
+        if tail != "b''":
+            parts.append(tail)
+        if parts:
+            tail = _named(out, parts[0] if len(parts) == 1 else f"b''.join(({', '.join(parts)}))")
+        if fields:
+            tail = _named(out, f"{_derived(out, fields.pop(), values, tail)} + {tail}")
+    return tail
+
+
+def _run(fields: Sequence[Field]) -> int:
+    """How many fields at the end do not follow from others."""
+    return next((count for count, field in enumerate(reversed(fields)) if field.derive is not None), len(fields))
+
+
+def _derived(out: Source, field: Field, values: str, tail: str) -> str:
+    derive = field.derive
+    assert derive is not None
+    assert isinstance(field.wire, Wire)
+    is_length = isinstance(derive, ByteLength)
+    return _int(out, field.wire, f"len({tail})" if is_length else f"{out.known(derive.compute)}({values}, {tail})")
+
+
+def _free_fields(out: Source, fields: Sequence[Field], values: str) -> list[str]:
+    """The bytes of fields that do not follow from others, in parts."""
+    parts: list[str] = []
+    numbers: list[Number] = []
+    given: list[str] = []
+
+    def flush() -> None:
+        if numbers:
+            parts.append(_numbers(out, numbers, given))
+            numbers.clear()
+            given.clear()
+
+    for field in fields:
+        if not isinstance(field.wire, Wire):
+            flush()
+            parts.append(f"{out.known(field.wire.write)}({values})")
+            continue
+        value = _given(out, field, values)
+        if isinstance(field.wire.shape, Number):
+            numbers.append(field.wire.shape)
+            given.append(value)
+        else:
+            flush()
+            parts.append(_written(out, field.wire, value))
+    flush()
+    return parts
+
+
+def _given(out: Source, field: Field, values: str) -> str:
+    """What to write in a field: the number of its parts, of which some may be missing, or its own value."""
+    whole = f"{values}[{field.name!r}]"
+    if field.bits:
+        number, keys = out.name(), out.known(frozenset(part.name for part in field.bits))
+        with out.block(f"if {keys}.isdisjoint({values})"):
+            out(f"{number} = {whole}")
+        with out.block("else"):
+            parts = (f"{out.known(part.write)}({values}.get({part.name!r}, 0))" for part in field.bits)
+            out(f"{number} = {' + '.join(parts)}")
+        whole = number
+    if field.refuse is not None:
+        whole = _named(out, whole)
+        out(f"{out.known(field.refuse)}({whole})")
+    return whole
