@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from conformance.codec.batch_building import encode_built
 from conformance.codec.control_record import CONTROL_RECORD
@@ -53,8 +53,7 @@ class UnknownType(UserError, ValueError):
     """A type name that the codec does not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """What strict decoding made of bytes: a value, or violations (the first is the one to report); and remarks."""
 
     value: Any
@@ -151,10 +150,13 @@ copyreg.pickle(Wire, _pickled)  # a type without a definition is known by its na
 # --- bytes and values ---------------------------------------------------------------------------------
 
 
+_USUAL_LIMITS = Limits()
+
+
 def decode(type_: Wire | str, data: bytes, *, trail: bool = False, limits: Limits | None = None) -> Decoded:
     """Decode one value of a type from the front of `data`; with `trail`, spans are kept. Raises UnknownType."""
     row = wire(type_)
-    findings = Findings(spans=[] if trail else None, limits=limits or Limits(), size=len(data))
+    findings = Findings(spans=[] if trail else None, limits=limits or _USUAL_LIMITS, size=len(data))
     cursor = Cursor(data, findings)
     value: Any = None
     try:

@@ -23,8 +23,18 @@ from conformance.codec.wire import Grouped, Number, Raw, Wire
 DOUBTS = (Doubt, Malformed, IndexError, struct.error, UnicodeDecodeError)
 """What ends a quick reader: it reads single bytes and numbers without looking first whether they are there."""
 
-ZIGZAG = tuple(raw >> 1 ^ -(raw & 1) for raw in range(1 << 14))
-"""The signed numbers of one and two groups."""
+
+@cache
+def _short(*, signed: bool) -> tuple[int, ...]:
+    """The numbers of one group and of two, by what is in the groups."""
+    return tuple(raw >> 1 ^ -(raw & 1) if signed else raw for raw in range(1 << 14))
+
+
+@cache
+def _two_groups(*, signed: bool) -> tuple[int | None, ...]:
+    """By 128 times the second byte and the first: the number of two groups; None where there is one group, or three."""
+    return (*(None,) * 256, *_short(signed=signed)[128:], *(None,) * (1 << 14))
+
 
 Reader = Callable[[Cursor], Any]
 
@@ -56,6 +66,8 @@ def several_of(wire: Wire) -> Callable[[Cursor, int], list[Any]]:
 
 def _value(out: Source, wire: Wire) -> str:
     """Lines that read a value at `pos`; the name or expression that stands for it."""
+    if out.is_deep:
+        return _asked(out, f"{out.known(reader_of(wire))}(cursor)")
     match wire.shape:
         case Number() as number:
             return _numbers(out, [number])[0]
@@ -101,22 +113,20 @@ def _numbers(out: Source, numbers: Sequence[Number]) -> list[str]:
 
 def _grouped(out: Source, grouped: Grouped) -> str:
     """A number in groups: one or two of them at once, more as the interpreter does."""
-    raw, high = out.name(), out.name()
-    table = out.known(ZIGZAG, "zigzag")
-    out(f"{raw} = data[pos]")
-    with out.block(f"if {raw} < 128"):
-        out("pos += 1", *([f"{raw} = {table}[{raw}]"] if grouped.signed else []))
+    number, first = out.name(), out.name()
+    out(f"{number} = {first} = data[pos]")
+    with out.block(f"if {first} < 128"):
+        out("pos += 1", *([f"{number} = {out.known(_short(signed=True), 'short')}[{first}]"] if grouped.signed else []))
     with out.block("else"):
-        out(f"{high} = data[pos + 1]")
-        with out.block(f"if 0 < {high} < 128"):
-            both = f"({high} << 7) + {raw} - 128"
-            out("pos += 2", f"{raw} = {table}[{both}]" if grouped.signed else f"{raw} = {both}")
-        with out.block("else"):
+        out(f"{number} = {out.known(_two_groups(signed=grouped.signed), 'two')}[(data[pos + 1] << 7) + {first}]")
+        with out.block(f"if {number} is None"):
             read = out.known(grouped.groups.read, "read")
-            out(f"cursor.pos = pos; cursor.end = end; {raw} = {read}(cursor); pos = cursor.pos")
+            out(f"cursor.pos = pos; cursor.end = end; {number} = {read}(cursor); pos = cursor.pos")
             if grouped.signed:
-                out(f"{raw} = {raw} >> 1 ^ -({raw} & 1)")
-    return raw
+                out(f"{number} = {number} >> 1 ^ -({number} & 1)")
+        with out.block("else"):
+            out("pos += 2")
+    return number
 
 
 # --- lengths and counts -------------------------------------------------------------------------------
@@ -271,6 +281,7 @@ def _hold(out: Source, field: Field, value: str, begin: str, at: str, names: dic
         case None:
             pass
         case Usual(low=low, high=high):
-            out.doubt(f"{value} < {low}" if high is None else f"not {low} <= {value} <= {high}")
+            both = value if low == high == 0 else f"not {low} <= {value} <= {high}"
+            out.doubt(f"{value} < {low}" if high is None else both)
         case check:
             out(f"cursor.pos = {at}; cursor.end = end", f"{out.known(check)}(cursor, {value}, {begin})")

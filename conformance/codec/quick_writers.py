@@ -37,6 +37,8 @@ def writer_of(wire: Wire) -> Writer:
 
 def _written(out: Source, wire: Wire, value: str) -> str:
     """Lines that write what an expression stands for; an expression of its bytes."""
+    if out.is_deep:
+        return f"{out.known(writer_of(wire))}({value})"
     match wire.shape:
         case Number() as number:
             return _numbers(out, [number], [value])

@@ -132,10 +132,11 @@ def _reserved_bits(cursor: Cursor, attributes: int, start: int) -> None:
 def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
     """Give each record its absolute offset and timestamp (record-batch#offset-calculation, #timestamp-calculation)."""
     base, origin, append_time = batch["baseOffset"], batch["baseTimestamp"], batch["timestampType"]
+    low, high = -_INT64_MAX, _INT64_MAX
     for record in batch["records"]:
         record["offset"] = offset = base + record["offsetDelta"]
         record["timestamp"] = timestamp = batch["maxTimestamp"] if append_time else origin + record["timestampDelta"]
-        if not -_INT64_MAX <= offset <= _INT64_MAX or not -_INT64_MAX <= timestamp <= _INT64_MAX:
+        if not (low <= offset <= high and low <= timestamp <= high):
             _wrap(cursor, record, start)
 
 
@@ -182,8 +183,8 @@ def _open_offsets(cursor: Cursor, batch: Values, start: int) -> None:
 
 
 def _open_timestamps(cursor: Cursor, batch: Values, start: int) -> None:
-    stamps = [batch["baseTimestamp"], batch["maxTimestamp"], *(record["timestamp"] for record in batch["records"])]
-    if min(stamps) < -1:
+    stamps = [record["timestamp"] for record in batch["records"]]
+    if min(batch["baseTimestamp"], batch["maxTimestamp"], *stamps) < -1:
         cursor.remark("timestamp.record-formula", "a timestamp below -1", at=_at(start, "baseTimestamp"))
 
 

@@ -11,6 +11,10 @@ class Doubt(Exception):
     """Raised by a quick reader or writer where there is anything to say: the interpreter says it."""
 
 
+_DEEP = 12
+"""Blocks inside one another: Python takes 20 loops, and types may hold more types than that."""
+
+
 class Source:
     """Gathers the lines of one function."""
 
@@ -35,6 +39,11 @@ class Source:
     def doubt(self, condition: str) -> None:
         """Give up where a condition holds."""
         self(f"if {condition}: raise Doubt")
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether what is inside is better a function of its own."""
+        return self._depth > _DEEP
 
     def name(self, stem: str = "v") -> str:
         """A name that stands for nothing yet."""

@@ -21,7 +21,8 @@ class Choices:
         width = (limit - 1).bit_length()
         if not width:
             return 0
-        while (number := self._bits(width)) >= limit:
+        bits = self._bits
+        while (number := bits(width)) >= limit:
             pass
         return number
 
@@ -31,7 +32,13 @@ class Choices:
 
     def pick(self, options: Sequence[T]) -> T:
         """One of several."""
-        return options[self.below(len(options))]
+        limit, bits = len(options), self._bits
+        width = (limit - 1).bit_length()
+        if not width:
+            return options[0]
+        while (number := bits(width)) >= limit:
+            pass
+        return options[number]
 
     def picks(self, options: Sequence[T], count: int) -> list[T]:
         """`count` picks of 256 options at most, the same as `pick` gives one by one, without a call for each."""
@@ -47,7 +54,10 @@ class Choices:
 
     def chance(self, percent: int) -> bool:
         """True `percent` times in a hundred."""
-        return self.below(100) < percent
+        bits = self._bits
+        while (number := bits(7)) >= 100:
+            pass
+        return number < percent
 
     def octets(self, count: int) -> bytes:
         """`count` bytes."""

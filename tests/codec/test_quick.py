@@ -120,6 +120,18 @@ def test_a_hundred_thousand_damaged_inputs_and_values_are_read_and_written_alike
     assert differing_writes(values(DAMAGED_AT_LENGTH // 2, 4), interpreted) == []
 
 
+def test_arrays_of_arrays_are_read_and_written_however_deep_they_are(interpreted):
+    depth = 27
+    name, deep = "ARRAY<" * depth + "INT16" + ">" * depth, (1, -1)
+    for _ in range(depth - 1):
+        deep = (deep, ())
+    data = codec.encode(name, deep)
+    assert data == interpreted(codec.encode, name, deep)
+    assert codec.decode(name, data) == interpreted(codec.decode, name, data)
+    assert codec.decode(name, data).value == deep
+    assert codec.decode(name, data[:-1]) == interpreted(codec.decode, name, data[:-1])
+
+
 @pytest.mark.parametrize("name", COMPOSED)
 def test_a_quick_reader_gives_up_only_where_there_is_something_to_say(name, interpreted):
     """Otherwise it would cost time and gain none."""

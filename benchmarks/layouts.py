@@ -1,0 +1,163 @@
+"""What quick readers and writers gain: generated cases a second, and records a second beside kafka-python's decoder.
+
+    python benchmarks/layouts.py           # kafka-python's part needs the extra clients
+    python benchmarks/layouts.py 20000     # so many generated indexes
+
+The cases are those of a campaign on all types: made with what must come of them, answered by the reference in process,
+and judged; once with quick readers and writers, once with the interpreter of the tables alone. The batches have 1,000
+records of 100 bytes. Both sides check the checksum and read every field of every record; kafka-python is measured as
+its batches hand records out, and as its consumer hands them to an application. All figures are processor time of this
+one process, of which other work on the machine takes none; rounds alternate and the best counts. Compare the figures
+of one run with one another; machines differ.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from unittest.mock import patch
+
+from batches import word_batches
+
+from conformance import codec
+from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.model import Case
+from conformance.codec import quick
+from conformance.judging.judge import judge
+from conformance.strategies.seeded.cases import TYPES, cases_at
+from conformance.targets.reference import ReferenceTarget
+
+INDEXES = 10_000
+SLICE = 1_000
+ROUNDS = 5
+RECORDS, BATCHES = 1_000, 20
+
+
+# --- generated cases ----------------------------------------------------------------------------------
+
+
+class Cost(NamedTuple):
+    """Seconds for making, answering and judging."""
+
+    making: float
+    answering: float
+    judging: float
+
+
+def made(first: int, catalog: Catalog) -> list[Case]:
+    """The cases of a slice of a campaign on all types."""
+    places = (divmod(drawn, len(TYPES)) for drawn in range(first, first + SLICE))
+    return [case for index, which in places for case in cases_at(TYPES[which], 0, index, catalog)]
+
+
+def cost_of(first: int, catalog: Catalog, target: ReferenceTarget) -> tuple[int, Cost]:
+    """How many cases there are in a slice, and what they cost."""
+    times = [time.process_time()]
+    cases = made(first, catalog)
+    times.append(time.process_time())
+    outcomes = list(target.ask(cases))
+    times.append(time.process_time())
+    verdicts = [judge(case, outcome) for case, outcome in zip(cases, outcomes, strict=True)]
+    times.append(time.process_time())
+    return len(verdicts), Cost(*(after - before for before, after in pairwise(times)))
+
+
+def campaign(indexes: int) -> None:
+    """Print the cost of generated cases, quickly and by the interpreter."""
+    catalog, target = read_catalog(), ReferenceTarget()
+    best: dict[tuple[bool, int], tuple[int, Cost]] = {}
+    for _ in range(ROUNDS):
+        for enabled in (True, False):
+            for first in range(0, indexes, SLICE):
+                with patch.object(quick, "ENABLED", enabled):
+                    count, cost = cost_of(first, catalog, target)
+                before = best.get((enabled, first), (count, cost))[1]
+                best[enabled, first] = count, Cost(*map(min, cost, before))
+    print(f"{'generated cases':<28} {'made':>8} {'answered':>9} {'judged':>7}   made and judged   answered besides")
+    for enabled, label in ((True, "quick"), (False, "the interpreter alone")):
+        parts = [found for (was, _), found in best.items() if was is enabled]
+        count = sum(found for found, _ in parts)
+        making, answering, judging = (sum(column) / count for column in zip(*(cost for _, cost in parts), strict=True))
+        print(
+            f"{label:<28} {making * 1e6:>5.0f} µs {answering * 1e6:>6.0f} µs {judging * 1e6:>4.0f} µs"
+            f"   {1 / (making + judging):>13,.0f}/s   {1 / (making + answering + judging):>14,.0f}/s"
+        )
+
+
+# --- records ------------------------------------------------------------------------------------------
+
+
+def ours(data: bytes) -> int:
+    """Records that the codec reads, every field of which it holds against the tables."""
+    read = codec.decode("RECORD_BATCH", data)
+    assert read.ok
+    assert not read.remarks
+    return len(read.value["records"])
+
+
+def interpreted(data: bytes) -> int:
+    """The same by the interpreter of the tables."""
+    with patch.object(quick, "ENABLED", new=False):
+        return ours(data)
+
+
+def handed_out(data: bytes) -> int:
+    """Records that kafka-python's batches hand out, every field looked at."""
+    from kafka.record import MemoryRecords
+
+    records, count = MemoryRecords(data), 0
+    while (batch := records.next_batch()) is not None:
+        assert batch.validate_crc()
+        for record in batch:
+            _ = record.offset, record.timestamp, record.key, record.value, record.headers
+            count += 1
+    return count
+
+
+def consumed(data: bytes) -> int:
+    """Records that kafka-python's consumer hands to an application, checksums looked at as by default."""
+    from kafka.consumer.fetcher import Fetcher
+    from kafka.record import MemoryRecords
+    from kafka.structs import TopicPartition
+
+    return len(Fetcher.PartitionRecords(0, TopicPartition("topic", 0), MemoryRecords(data)).take())
+
+
+def rate(work: Callable[[bytes], int], batches: Sequence[bytes]) -> float:
+    """Records a second, once."""
+    start = time.process_time()
+    count = sum(map(work, batches))
+    assert count == RECORDS * BATCHES, count
+    return count / (time.process_time() - start)
+
+
+def readers() -> Iterator[tuple[str, Callable[[bytes], int]]]:
+    """Who reads."""
+    yield "quick", ours
+    yield "the interpreter alone", interpreted
+    try:
+        import kafka
+    except ImportError:
+        return
+    yield f"kafka-python {kafka.__version__}, batches", handed_out
+    yield f"kafka-python {kafka.__version__}, consumer", consumed
+
+
+def decoding() -> None:
+    """Print how many records each reader reads, and how many times as many the codec does."""
+    batches = word_batches(range(0, BATCHES * RECORDS, RECORDS), RECORDS, 100, "none")
+    rates: dict[str, list[float]] = {}
+    for _ in range(3 * ROUNDS):
+        for label, work in readers():
+            rates.setdefault(label, []).append(rate(work, batches))
+    print(f"\n{'records of 100 bytes':<28} {'records':>13}   quick is so many times as fast")
+    for label, found in rates.items():
+        print(f"{label:<28} {max(found):>11,.0f}/s   {max(rates['quick']) / max(found):.2f}")
+
+
+if __name__ == "__main__":
+    campaign(int(sys.argv[1]) if len(sys.argv) > 1 else INDEXES)
+    decoding()
