@@ -29,9 +29,9 @@ What is left alone, because it is not part of the wire format, or an answer of a
 - what makes quick readers and writers of the tables (`quick*.py`, `source.py`, `shape`): a damage in one of the two
   ways would be mended by the other. tests/codec/test_quick.py holds them against each other on damaged inputs;
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
-- remarks (`cursor.remark`, `remarks`, `rests_on`), and whether a refusal is open (`open=`), with the conditions,
-  functions and constants that do nothing but make or choose them: the protocol has no word for them, the suite alone
-  goes by them;
+- remarks (`cursor.remark`, `remarks`, `rests_on`), whether a refusal is open (`open=`, `negative_open=`), and a refusal
+  that always is, with the conditions, functions and constants that do nothing but make or choose them: the protocol has
+  no word for them, the suite alone goes by them;
 - what writes bytes for the generator (`stored.py`, `sealed`, `compaction.py`), and what writes a LOG or a message set
   of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of another
@@ -178,7 +178,7 @@ def _names(*lines: str) -> frozenset[str]:
 _ASIDE = _names(
     "__all__ __slots__ describes known edges steps empty further",
     "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
-    "open is_inner magics others shape expression",
+    "open negative_open is_inner magics others shape expression",
     "mtime store_size hash compare origin digest entity source",
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
@@ -190,7 +190,7 @@ _UNSEEN = _names(
     "codec/structure.py:_traced_fields codec/structure.py:_checked codec/structure.py:_split_bits",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts _doubt_sizes matters",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
-    "Usual Number.code self.explaining self.hurried inner.hurried",
+    "Usual Number.code _may_overflow self.explaining self.hurried inner.hurried",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
     "_is_open_zstd _ends_between_blocks _RLE _has_zlib_header is_zlib",
@@ -333,7 +333,7 @@ class _Sites(ast.NodeVisitor):
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
             return
-        if _called(node.value) in _RAISERS:
+        if _called(node.value) in _RAISERS and not _is_open(node.value):
             self._add(node, f"{_called(node.value)} -> pass", "pass")
         self.visit(node.value)
 
@@ -451,6 +451,12 @@ def _called(node: ast.AST) -> str:
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _is_open(node: ast.AST) -> bool:
+    """Whether a call refuses at an open place, whatever is read there."""
+    assert isinstance(node, ast.Call)
+    return any(word.arg == "open" and ast.unparse(word.value) == "True" for word in node.keywords)
 
 
 def _is_sequence(node: ast.AST) -> bool:

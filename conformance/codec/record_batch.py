@@ -132,12 +132,18 @@ def _reserved_bits(cursor: Cursor, attributes: int, start: int) -> None:
 def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
     """Give each record its absolute offset and timestamp (record-batch#offset-calculation, #timestamp-calculation)."""
     base, origin, append_time = batch["baseOffset"], batch["baseTimestamp"], batch["timestampType"]
-    low, high = -_INT64_MAX, _INT64_MAX
     for record in batch["records"]:
-        record["offset"] = offset = base + record["offsetDelta"]
-        record["timestamp"] = timestamp = batch["maxTimestamp"] if append_time else origin + record["timestampDelta"]
-        if not (low <= offset <= high and low <= timestamp <= high):
+        record["offset"] = base + record["offsetDelta"]
+        record["timestamp"] = batch["maxTimestamp"] if append_time else origin + record["timestampDelta"]
+    if _may_overflow(batch):
+        for record in batch["records"]:
             _wrap(cursor, record, start)
+
+
+def _may_overflow(batch: Values) -> bool:
+    """Whether some offset or timestamp may not be an INT64: only then each is looked at."""
+    numbers = [batch["baseOffset"], *[record["timestamp"] for record in batch["records"]]]
+    return min(numbers) < -_INT64_MAX // 2 or max(numbers) > _INT64_MAX // 2
 
 
 def _wrap(cursor: Cursor, record: Values, start: int) -> None:
