@@ -143,7 +143,7 @@ def _place_records(cursor: Cursor, batch: Values, start: int) -> None:
 def _may_overflow(batch: Values) -> bool:
     """Whether some offset or timestamp may not be an INT64: only then each is looked at."""
     numbers = [batch["baseOffset"], *[record["timestamp"] for record in batch["records"]]]
-    return min(numbers) < -_INT64_MAX // 2 or max(numbers) > _INT64_MAX // 2
+    return bool(min(numbers) < -_INT64_MAX // 2 or max(numbers) > _INT64_MAX // 2)
 
 
 def _wrap(cursor: Cursor, record: Values, start: int) -> None:
