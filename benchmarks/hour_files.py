@@ -119,7 +119,7 @@ def _vectors_run(folder: Path, rng: random.Random) -> int:
 def _known(folder: Path, rng: random.Random) -> int:
     path = folder / "known.yaml"
     path.write_bytes(_damaged(_KNOWN.encode(), rng))
-    options = ("--select", "varint/one*", "--generated", "0", "--quiet", "--jobs", "1")
+    options = ("--select", "varint/1", "--generated", "0", "--quiet", "--jobs", "1")
     return _command("run", "reference", "--known-failures", path, *options)
 
 
@@ -199,7 +199,7 @@ def _config(folder: Path, rng: random.Random) -> int:
     path = folder / "adapter.py"
     source = "def decode(type, data):\n    return 0, 1\n\n\ndef describe():\n    return {'name': 'x', 'version': '1'}\n"
     path.write_bytes(_damaged(source.encode(), rng))
-    options = ("--select", "varint/one*", "--generated", "0", "--quiet", "--jobs", "1", "--timeout", "2")
+    options = ("--select", "varint/1", "--generated", "0", "--quiet", "--jobs", "1", "--timeout", "2")
     return _command("run", f"module:{path}", *options)
 
 

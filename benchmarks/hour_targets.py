@@ -18,7 +18,7 @@ from hostile_targets import command, written
 
 LARGEST = 500 << 20
 _PATIENCE = 300
-_ASKED = ("--select", "varint/m*", "--select", "varint/o*", "--generated", "0", "--jobs", "1")
+_ASKED = ("--select", "varint/m*", "--generated", "0", "--jobs", "1")
 
 
 def targets(count: int | None, jobs: int) -> list[str]:
