@@ -143,7 +143,7 @@ class Layout:
         """
         if name in self._places:
             span, wire = self._places[name]
-            signed = isinstance(wire, Wire) and wire.edges[0] < 0
+            signed = isinstance(wire, Wire) and wire.shape.signed
             return int.from_bytes(data[at + span.start : at + span.stop], "big", signed=signed)
         field, bits = self._part(name)
         return int(bits.read(self.peek(field, data, at)))
