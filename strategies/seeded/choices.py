@@ -32,13 +32,7 @@ class Choices:
 
     def pick(self, options: Sequence[T]) -> T:
         """One of several."""
-        limit, bits = len(options), self._bits
-        width = (limit - 1).bit_length()
-        if not width:
-            return options[0]
-        while (number := bits(width)) >= limit:
-            pass
-        return options[number]
+        return options[self.below(len(options))]
 
     def picks(self, options: Sequence[T], count: int) -> list[T]:
         """`count` picks of 256 options at most, the same as `pick` gives one by one, without a call for each."""
@@ -54,10 +48,7 @@ class Choices:
 
     def chance(self, percent: int) -> bool:
         """True `percent` times in a hundred."""
-        bits = self._bits
-        while (number := bits(7)) >= 100:
-            pass
-        return number < percent
+        return self.below(100) < percent
 
     def octets(self, count: int) -> bytes:
         """`count` bytes."""
