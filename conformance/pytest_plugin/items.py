@@ -13,7 +13,7 @@ from conformance.cases.model import Case, Kind
 from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.plain_text import described, described_property, verdict
 from conformance.pytest_plugin.selected_cases import SelectedCases
-from conformance.pytest_plugin.target import Target
+from conformance.pytest_plugin.target import Target, property_name
 from conformance.reports.annotated import printable
 from conformance.reports.grouping import Example, Section, section_of
 from conformance.running.results import Result, Shrunk
@@ -21,11 +21,6 @@ from conformance.targets.session import CannotStart
 
 CLAIMS = "probe/claims"
 """The item that fails when a target cannot do what it says of itself."""
-
-
-def property_name(name: str) -> str:
-    """The name of the item that judges the generated cases of a type."""
-    return f"property/{name}"
 
 
 class KafkaFolder(pytest.Collector):
@@ -56,7 +51,7 @@ class KafkaFolder(pytest.Collector):
             yield generated
 
 
-class _Item(pytest.Item):
+class KafkaItem(pytest.Item):
     """An item that puts one or several cases to a target."""
 
     target: Target
@@ -92,7 +87,7 @@ class _Item(pytest.Item):
         return self.config.rootpath / ROOT, None, f"{self.target.name}: {self.name}"
 
 
-class KafkaClaims(_Item):
+class KafkaClaims(KafkaItem):
     """Whether the target can do what it says."""
 
     def judge_target(self) -> None:
@@ -104,7 +99,7 @@ class KafkaClaims(_Item):
             pytest.fail("\n\n".join(lines), pytrace=False)
 
 
-class KafkaCase(_Item):
+class KafkaCase(KafkaItem):
     """One case."""
 
     case: Case
@@ -130,7 +125,7 @@ class KafkaCase(_Item):
                     pytest.fail(f"[XPASS(strict)] known failure (line {entry.line}): {entry.reason}", pytrace=False)
 
 
-class KafkaProperty(_Item):
+class KafkaProperty(KafkaItem):
     """All generated cases of a type: it passes when the target agrees with the reference on every one."""
 
     type: str

@@ -79,8 +79,11 @@ class SelectedCases:
 
     def one_per_claim(self) -> list[Case]:
         """Cases that need every claim on which a selected case or property rests."""
-        types = dict.fromkeys(type_of(name) for name in self.properties if name not in QUESTIONS)
-        asked = [(op, name) for name in types for op in ("decode", "encode")]
-        asked += [(op, "LOG") for name, (op, _) in QUESTIONS.items() if name in self.properties]
+        asked = dict.fromkeys((op, type_of(name)) for name in self.properties for op in ops_of(name))
         probes = [probe_case(op, self.catalog.types.wire(name)) for op, name in asked]
         return [*self.cases, *(case for case in probes if case is not None)]
+
+
+def ops_of(name: str) -> tuple[str, ...]:
+    """What the property of a type, or of a question about whole logs, asks of a target."""
+    return (QUESTIONS[name][0],) if name in QUESTIONS else ("decode", "encode")

@@ -12,9 +12,9 @@ from conformance import __version__
 from conformance.cases.model import Kind, Unsupported, Verdict
 from conformance.errors import ConformanceError
 from conformance.pytest_plugin import ROOT
-from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, property_name
+from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, KafkaItem
 from conformance.pytest_plugin.selected_cases import SelectedCases
-from conformance.pytest_plugin.target import Target
+from conformance.pytest_plugin.target import Target, property_name
 from conformance.reports.annotated import printable
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import stale
@@ -33,6 +33,8 @@ class SessionHooks:
         self._causes: Counter[str] = Counter()
         self._problems: list[str] = []
         self._targets: list[Target] = []
+        self._unclaimed: dict[str, set[str]] = {}
+        """By target: the names of the items that are deselected, as it does not claim what they ask."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -44,7 +46,7 @@ class SessionHooks:
             self._targets = _targets(self._config, self._selected)
             self._selected.add_messages(lambda: [target.start().target.describe() for target in self._targets])
             self._check_chosen()
-            if not self._worker and not self._config.getoption("collectonly"):
+            if not self._config.getoption("collectonly"):
                 self._try_out()
         except ConformanceError as error:
             self.pytest_unconfigure()
@@ -58,28 +60,42 @@ class SessionHooks:
                 raise pytest.UsageError(f"not found: {chosen}")
 
     def _try_out(self) -> None:
-        """Start every target. End it again where workers start their own."""
+        """Start every target, and ask what it claims. End it again where workers start their own."""
         for target in self._targets:
-            target.start()
-            if self._config.pluginmanager.hasplugin("dsession"):
+            self._unclaimed[target.name] = set() if self._chosen else target.unclaimed()
+            if self._chosen and not self._worker:
+                target.start()
+            if not self._worker and self._config.pluginmanager.hasplugin("dsession"):
                 target.close()
 
     def pytest_report_header(self) -> list[str]:
         """A line per target, and how many cases there are."""
-        names = ", ".join(target.title for target in self._targets)
+        titles = ", ".join(target.title for target in self._targets)
         selected = self._selected
-        return [f"{ROOT}: {__version__}, {len(selected.cases)} cases, {len(selected.properties)} properties: {names}"]
+        counts = f"{len(selected.cases)} cases, {len(selected.properties)} properties"
+        unclaimed = [
+            f"{target.title} {len(names)}" for target in self._targets if (names := self._unclaimed.get(target.name))
+        ]
+        line = f"{ROOT}: deselected what is not claimed: {', '.join(unclaimed)}"
+        return [f"{ROOT}: {__version__}, {counts}: {titles}", *([line] if unclaimed else [])]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add our items to those of the project, before any plugin selects among them."""
         root = KafkaFolder.from_parent(session, name=ROOT, nodeid=ROOT)
         root.targets = self._targets
-        items += [
+        ours = [
             item
             for item in session.genitems(root)
             if not self._chosen or any(_within(item.nodeid, chosen) for chosen in self._chosen)
         ]
+        dropped = [item for item in ours if self._is_unclaimed(item)]
+        if dropped:
+            self._config.hook.pytest_deselected(items=dropped)
+        items += [item for item in ours if not self._is_unclaimed(item)]
+
+    def _is_unclaimed(self, item: pytest.Item) -> bool:
+        return isinstance(item, KafkaItem) and item.name in self._unclaimed.get(item.target.name, ())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather verdicts, from the workers too."""
@@ -99,10 +115,15 @@ class SessionHooks:
         if self._worker or not ended or self._config.getoption("collectonly"):
             return
         stopped = session.shouldstop or session.shouldfail
-        self._problems += [] if stopped else _unjudged(self._seen)
+        self._problems += [] if stopped else _unjudged(self._seen, self._without_cases())
         self._problems += _stale(self._selected, self._seen, {target.name: target.called for target in self._targets})
         if self._problems:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _without_cases(self) -> list[str]:
+        """The targets of which nothing but the item for its claims is left."""
+        names = set(_names(self._selected)) - {CLAIMS}
+        return [name for name, unclaimed in self._unclaimed.items() if unclaimed >= names]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the causes of the failed cases, and why the session fails, where no item says so."""
@@ -146,9 +167,9 @@ def _targets(config: pytest.Config, selected: SelectedCases) -> list[Target]:
     return targets
 
 
-def _unjudged(seen: Iterable[tuple[str, str, str]]) -> list[str]:
-    """A line for each target that only has skipped cases and faults of the adapter."""
-    judged: dict[str, bool] = {}
+def _unjudged(seen: Iterable[tuple[str, str, str]], without: Iterable[str]) -> list[str]:
+    """A line for each target that only has skipped cases and faults of the adapter, or (`without`) no case at all."""
+    judged: dict[str, bool] = dict.fromkeys(without, False)
     for target, _, verdict in seen:
         judged[target] = judged.get(target, False) or verdict not in ("skip", "protocol")
     return [f"{target} was judged on no case" for target, any_case in judged.items() if not any_case]

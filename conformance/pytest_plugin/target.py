@@ -6,12 +6,18 @@ import time
 from collections.abc import Sequence
 
 from conformance.cases.model import Case
-from conformance.pytest_plugin.selected_cases import SelectedCases
+from conformance.pytest_plugin.selected_cases import SelectedCases, ops_of
 from conformance.running.examiner import Examiner
 from conformance.running.results import Result, Shrunk
 from conformance.running.shrinking import PATIENCE, shrink
+from conformance.strategies.seeded.cases import type_of
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
+
+
+def property_name(name: str) -> str:
+    """The name of the item that judges the generated cases of a type."""
+    return f"property/{name}"
 
 
 class Target:
@@ -42,6 +48,15 @@ class Target:
         described = self._examiner.target.describe()
         self._version, self.called = described.version, described.name
         return self._examiner
+
+    def unclaimed(self) -> set[str]:
+        """The cases and properties that it does not claim to answer, by id and by name. Raises CannotStart."""
+        description, selected = self.start().target.describe(), self.selected
+        return {case.id for case in selected.cases if description.lacks(case)} | {
+            property_name(name)
+            for name in selected.properties
+            if not any(description.claims(op, type_of(name)) for op in ops_of(name))
+        }
 
     def close(self) -> None:
         """End it."""

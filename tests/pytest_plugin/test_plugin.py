@@ -120,10 +120,12 @@ def verdicts(outcomes):
 
 
 def vectors(results):
+    """The verdicts on vectors, but for those that a target does not claim: pytest deselects them."""
     return {
         result["id"]: (result["verdict"], result["requirement"], result["level"])
         for result in results
         if result["kind"] == "vector" and not result["id"].startswith("probe/")
+        if result["verdict"] != "skip" or "not claimed" not in result["detail"]
     }
 
 
@@ -342,6 +344,20 @@ def test_with_runxfail_known_failures_fail(foreign):
     arguments = ("--kafka-target=module:./wrong.py", "--kafka-known-failures=known.yaml", "--runxfail")
     _, outcomes = foreign.judged(*arguments, "--kafka-select=varint/six-bytes")
     assert outcomes["varint/six-bytes"][0] == "failure"
+
+
+def test_what_a_target_does_not_claim_is_deselected_and_one_line_says_how_many(foreign):
+    arguments = ("--kafka-target=module:./wrong.py", "--kafka-generated=2", "--kafka-select=type:INT8")
+    done = foreign.pytest(*arguments, "--kafka-select=type:UUID", "-rA")
+    _, results = foreign.run("module:./wrong.py", "--generated=2", "--select=type:INT8", "--select=type:UUID")
+    unclaimed = [row for row in results if row["kind"] == "vector" and "not claimed" in row.get("detail", "")]
+    # The property of UUID, too; that of INT8 decodes.
+    assert len(unclaimed) > 3
+    (line,) = [line for line in done.stdout.splitlines() if "deselected what is not claimed" in line]
+    assert line.endswith(f"module:./wrong.py 1 {len(unclaimed) + 1}")
+    assert f"{len(unclaimed) + 1} deselected" in done.stdout.splitlines()[-1]
+    assert "uuid/" not in done.stdout
+    assert "PASSED kafka-conformance::property/INT8" in done.stdout
 
 
 def test_a_target_that_is_judged_on_nothing_fails_the_session(foreign):
