@@ -3,6 +3,7 @@
     python benchmarks/hostile.py                          # 100,000 batches
     python benchmarks/hostile.py --type LOG --count 20000 --seed 1
     python benchmarks/hostile.py --growth                 # ten times the input
+    python benchmarks/hostile.py --results 100000         # the memory of a run in which so many cases fail
 
 Generated values in every codec are damaged once each and decoded; every other value has payloads that are really
 compressed (the generator only stores). There are bounds for exceptions (the codec must raise none), for the CPU time of
@@ -27,8 +28,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "shared"))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parent.parent / "tests" / "shared")]
 
+import hostile_results
 from growing import GROWING, Row
 
 from conformance import codec
@@ -185,7 +187,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--results", type=int)
     given = parser.parse_args(arguments)
+    if given.results:
+        return hostile_results.results(given.results)
     if given.growth:
         return growth()
     for _ in costs([*damaged(given.type, _WARM_UP, given.seed - 1)]):

@@ -63,10 +63,14 @@ class Explanation:
 
 def explain(result: Result, origin: str = "") -> Explanation:
     """Explain a failing result; `origin` is the id of the generated case that a shrunk one came from."""
-    case, path = result.case, result.verdict.path
+    case, path = _case_of(result), result.verdict.path
     lines, place = around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
-    return Explanation(expected, actual, tuple(lines), place, reproduce(result.target, case, origin), result.via)
+    return Explanation(expected, actual, tuple(lines), place, reproduce(result, origin), result.via)
+
+
+def _case_of(result: Result) -> Case:
+    return result.label if isinstance(result.label, Case) else result.label.unpacked()
 
 
 def around(case: Case, path: str) -> tuple[list[Line], int]:
@@ -166,9 +170,9 @@ def _delivered_text(expect: Delivers, path: str) -> str:
 def actual_text(result: Result, path: str = "") -> str:
     """What the target did in one line, narrowed to the field at `path` in the same way."""
     if not isinstance(result.outcome, Packed):
-        return _outcome_text(result.case, result.outcome, path)
+        return _outcome_text(_case_of(result), result.outcome, path)
     if not result.outcome.is_cut:
-        return _outcome_text(result.case, Accepted(_unpacked(result.outcome)), path)
+        return _outcome_text(_case_of(result), Accepted(_unpacked(result.outcome)), path)
     if result.outcome.part and path == result.verdict.path:
         return f"{path} = {_json(msgspec.json.decode(result.outcome.part))}"
     left = _unpacked(result.outcome)
@@ -295,23 +299,27 @@ def _json(value: object) -> str:
 # --- reproduction -------------------------------------------------------------------------------------
 
 
-def reproduce(target: str, case: Case, origin: str = "") -> str:
-    """One command that puts this case to this target again; for a large shrunk case, the case `origin` it came from."""
-    command = ["conformance", "run", target]
-    if isinstance(case.wire, codec.MessageWire) and case.wire.message.origin:
-        command += ["--definitions", case.wire.message.origin]
-    if case.kind is CaseKind.PROBE:
-        return shlex.join(["conformance", "doctor", target])
-    if case.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
-        further = ["--vectors", case.origin] if case.origin else []
-        return shlex.join([*command, *further, "--select", case.id])
+def reproduce(result: Result, origin: str = "") -> str:
+    """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
+    label, command = result.label, ["conformance", "run", result.target]
+    if label.defined_in:
+        command += ["--definitions", label.defined_in]
+    if label.kind is CaseKind.PROBE:
+        return shlex.join(["conformance", "doctor", result.target])
+    if label.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
+        further = ["--vectors", label.origin] if label.origin else []
+        return shlex.join([*command, *further, "--select", label.id])
+    return shlex.join([*command, *_in_full(_case_of(result), origin)])
+
+
+def _in_full(case: Case, origin: str) -> list[str]:
+    """The options that name a case by what it asks, or, where that is long, by where it came from."""
     if case.op != "decode":
         given = json.dumps(as_given(parts_of(case)))
         if len(given) <= 2 * _LONGEST or not origin:
-            return shlex.join([*command, "--op", case.op, "--case", f"{case.type}:{given}"])
-        return shlex.join([*command, "--select", origin])
+            return ["--op", case.op, "--case", f"{case.type}:{given}"]
+        return ["--select", origin]
     assert case.data is not None
     if len(case.data) <= _LONGEST:
-        return shlex.join([*command, "--case", f"{case.type}:{case.data.hex()}"])
-    chosen = ["--case", f"{case.type}:@{case.origin}"] if case.origin else ["--select", origin]
-    return shlex.join([*command, *chosen])
+        return ["--case", f"{case.type}:{case.data.hex()}"]
+    return ["--case", f"{case.type}:@{case.origin}"] if case.origin else ["--select", origin]

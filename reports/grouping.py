@@ -10,7 +10,6 @@ from enum import StrEnum
 from conformance.cases.model import LEVELS, Kind
 from conformance.judging.causes import Cause
 from conformance.running.results import Result, Shrunk, TargetRun
-from conformance.running.shrinking import size_of
 
 
 class Section(StrEnum):
@@ -78,9 +77,9 @@ class FailureGroup:
     @property
     def others(self) -> tuple[Result, ...]:
         """The members that are not shown and that no shrunk case stands for: vectors first, then by size."""
-        shown = {example.result.case.id for example in self.examples}
-        left = [result for result in self.members if result.case.id not in shown]
-        return tuple(sorted(left, key=lambda result: (result.case.is_shrinkable, size_of(result.case))))
+        shown = {example.result.label.id for example in self.examples}
+        left = [result for result in self.members if result.label.id not in shown]
+        return tuple(sorted(left, key=lambda result: (result.label.is_shrinkable, result.label.size)))
 
 
 def section_of(result: Result) -> Section | None:
@@ -123,7 +122,7 @@ def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[S
         faults = tuple(map(Example, members))
         return FailureGroup(target, section, "", None, tuple(members), faults, vectors=len(members))
     results = [*members, *(one.result for one in shrunk)]
-    generated = sum(result.case.is_shrinkable for result in members)
+    generated = sum(result.label.is_shrinkable for result in members)
     return FailureGroup(
         target,
         section,
@@ -139,12 +138,12 @@ def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[S
 
 def _smallest(members: Sequence[Result], shrunk: Sequence[Shrunk]) -> Example:
     """The smallest case at the highest level; of several of one size a vector, which is there for everyone."""
-    alone = [Example(result) for result in members if not (shrunk and result.case.is_shrinkable)]
+    alone = [Example(result) for result in members if not (shrunk and result.label.is_shrinkable)]
     return min([*alone, *(Example(one.result, one) for one in shrunk)], key=_size)
 
 
 def _size(example: Example) -> tuple[int, int]:
-    return LEVELS.index(example.result.level), size_of(example.result.case)
+    return LEVELS.index(example.result.level), example.result.label.size
 
 
 def _rank(group: FailureGroup) -> tuple[int, int, int, str]:

@@ -87,8 +87,8 @@ def _cause(group: FailureGroup, cause: Cause) -> shape.Cause:
         requirements=list(group.requirements),
         vectors=group.vectors,
         generated=group.generated,
-        example=next((example.result.case.id for example in group.examples), None),
-        cases=[result.case.id for result in group.members],
+        example=next((example.result.label.id for example in group.examples), None),
+        cases=[result.label.id for result in group.members],
     )
 
 
@@ -100,12 +100,12 @@ def _has_row(result: Result) -> bool:
     """Whether it stands among the results. Generated cases that a target does not claim are only counted."""
     verdict = result.verdict
     is_put = verdict.kind is not Kind.SKIP or verdict.detail.startswith(_ASKED)
-    return is_put or not result.case.is_shrinkable
+    return is_put or not result.label.is_shrinkable
 
 
 def _result(result: Result) -> shape.Result:
     """A result; one that passed or was skipped without what its id brings back."""
-    case, verdict = result.case, result.verdict
+    case, verdict = result.label, result.verdict
     is_plain = verdict.kind in (Kind.PASS, Kind.SKIP)
     differs = case.disputed or result.disputed
     row = shape.Result(
@@ -133,7 +133,7 @@ def _in_full(row: shape.Result, result: Result) -> shape.Result:
         row,
         known=result.known,
         flaky=result.verdict.flaky,
-        reproduce=reproduce(result.target, case),
+        reproduce=reproduce(result),
         via=result.via or None,
         hex=msgspec.convert(digits, str | shape.Digest | None),
         expected={name: shortened(entry) for name, entry in expected_json(case).items()},
@@ -145,6 +145,6 @@ def _in_full(row: shape.Result, result: Result) -> shape.Result:
 def _shrunk(shrunk: Shrunk) -> shape.Shrunk:
     row = msgspec.structs.asdict(_result(shrunk.result)) | {
         "flaky": shrunk.flaky,
-        "reproduce": reproduce(shrunk.result.target, shrunk.result.case, shrunk.origin),
+        "reproduce": reproduce(shrunk.result, shrunk.origin),
     }
     return shape.Shrunk(**row, of=shrunk.origin, count=shrunk.count)

@@ -91,7 +91,7 @@ def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -
                 if row is None:
                     row = rows[name] = Row(requirements[name], [Cell() for _ in runs])
                 row.cells[number].states[state_of(result)] += 1
-                row.cases.add(result.case.id)
+                row.cases.add(result.label.id)
     sections: dict[str, list[Row]] = {}
     for name in requirements:
         if name in rows:
@@ -116,9 +116,9 @@ def disagreements(runs: Sequence[TargetRun]) -> list[Disagreement]:
     named: dict[str, str] = {}
     for number, run in enumerate(runs):
         for result in run.results:
-            if not result.case.is_shrinkable and result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL):
-                by_case.setdefault(result.case.id, [None] * len(runs))[number] = state_of(result)
-                named[result.case.id] = result.case.requirement
+            if not result.label.is_shrinkable and result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL):
+                by_case.setdefault(result.label.id, [None] * len(runs))[number] = state_of(result)
+                named[result.label.id] = result.label.requirement
     groups: dict[tuple[str, tuple[State | None, ...]], list[str]] = {}
     for case, states in by_case.items():
         if len({state for state in states if state is not None}) > 1:

@@ -110,7 +110,7 @@ def _in_full(
     says = f"{result.requirement}: {requirement.statement}" if requirement else result.requirement
     yield _line("  ", (says, "italic"))
     flaky, via = "  [flaky]" * example.flaky, f"  via {printable(shown.via)}" if shown.via else ""
-    yield _line("  ", (result.case.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
+    yield _line("  ", (result.label.id, "bold"), f"  {result.verdict.kind}{flaky}", (via, "dim"))
     yield _cut(_sides(printable(shown.expected), printable(shown.actual)), 2)
     near = slice(max(0, shown.place - 1), max(0, shown.place) + 2)
     yield _cut(dump(shown.lines[near], shown.place - near.start if shown.place >= 0 else -1), 4)
@@ -137,7 +137,7 @@ def _in_a_line(group: FailureGroup, example: Example) -> Text:
         (f"{disputed}{level}", STYLES[level]),
         f"{group.count:>5} × ",
         _title(group, example),
-        ("  " + example.result.case.id, "dim"),
+        ("  " + example.result.label.id, "dim"),
     )
 
 

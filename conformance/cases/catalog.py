@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,6 +13,7 @@ from conformance.cases.charging import basis_of
 from conformance.cases.compiled import PACKAGE, Bundled, Cases, store, stored
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import Case
+from conformance.cases.packing import chosen
 from conformance.cases.vector_files import Requirement, read_requirements, read_vectors
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types, types_with
@@ -115,8 +116,13 @@ L = TypeVar("L", bound=Labelled)
 
 def select(cases: Iterable[L], patterns: Iterable[str]) -> list[L]:
     """The cases that match any pattern: a glob over ids, or `type:`, `requirement:` or `level:` and a glob."""
+    return [*selected(cases, patterns)]
+
+
+def selected(cases: Iterable[L], patterns: Iterable[str]) -> Iterator[L]:
+    """The same, one by one."""
     wanted = [_matcher(pattern) for pattern in patterns]
-    return [case for case in cases if not wanted or any(matches(case) for matches in wanted)]
+    return (case for case in cases if not wanted or any(matches(case) for matches in wanted))
 
 
 def _matcher(pattern: str) -> Callable[[Labelled], bool]:
@@ -128,9 +134,12 @@ def _matcher(pattern: str) -> Callable[[Labelled], bool]:
     return lambda case: fnmatchcase(case.id, pattern)
 
 
-def of_bases(cases: Iterable[Case], bases: Collection[str], requirements: Mapping[str, Requirement]) -> list[Case]:
+def of_bases(cases: Sequence[Case], bases: Collection[str], requirements: Mapping[str, Requirement]) -> Sequence[Case]:
     """The cases that are judged on one of these bases; all cases where no basis is named."""
-    return [case for case in cases if not bases or basis_of(requirements[case.requirement], case) in bases]
+    if not bases:
+        return cases
+    wanted = [at for at, case in enumerate(cases) if basis_of(requirements[case.requirement], case) in bases]
+    return chosen(cases, wanted)
 
 
 def as_of(cases: Iterable[L], version: str) -> list[L]:

@@ -11,17 +11,16 @@ import hashlib
 import io
 import pickle
 import sys
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from platformdirs import user_cache_path
 
 from conformance import __version__, codec
 from conformance.cases.model import Case
+from conformance.cases.packing import PackedCase, packed
 from conformance.cases.vector_files import Requirement
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types
@@ -39,43 +38,27 @@ _KEPT = 4
 """Files of other versions of the sources that are left in the cache."""
 
 
-class Label(NamedTuple):
-    """What a case is chosen by."""
-
-    id: str
-    op: str
-    type: str
-    requirement: str
-    level: str
-    since: str
-
-
 class Cases(Mapping[str, Case]):
     """Cases by id, in order: a packed one is unpacked when somebody asks for it."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
-        self.labels: dict[str, Label] = {}
-        self._cases: dict[str, Case | bytes] = {}
-        for case in cases:
-            self.add(case)
+        self.labels: dict[str, Case | PackedCase] = {case.id: case for case in cases}
+        """What each is chosen and listed by."""
 
     def add(self, case: Case) -> None:
         """Add a case at the end."""
-        self.labels[case.id] = Label(case.id, case.op, case.type, case.requirement, case.level, case.since)
-        self._cases[case.id] = case
+        self.labels[case.id] = case
 
     def packed(self) -> Cases:
-        """The same cases, each as bytes."""
+        """The same cases, each as bytes and with no more of its type than the suite does not ship."""
         cases = Cases()
-        cases.labels = self.labels
-        cases._cases = {name: zlib.compress(_dumped(case), 1) for name, case in self.items()}
+        for name, case in self.items():
+            cases.labels[name] = packed(case)._replace(wire=case.wire if _is_defined_by_vectors(case.wire) else None)
         return cases
 
     def __getitem__(self, name: str) -> Case:
-        kept = self._cases[name]
-        case = _loaded(zlib.decompress(kept)) if isinstance(kept, bytes) else kept
-        assert isinstance(case, Case)
-        return case
+        case = self.labels[name]
+        return case if isinstance(case, Case) else case.unpacked()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.labels)
@@ -85,6 +68,10 @@ class Cases(Mapping[str, Case]):
 
     def __contains__(self, name: object) -> bool:
         return name in self.labels
+
+
+def _is_defined_by_vectors(wire: codec.Wire) -> bool:
+    return isinstance(wire, codec.MessageWire) and not wire.message.is_shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +125,7 @@ class _Pickler(pickle.Pickler):
     """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
 
     def persistent_id(self, given: object) -> str | None:
-        if not isinstance(given, codec.Wire) or (isinstance(given, codec.MessageWire) and not given.message.is_shipped):
+        if not isinstance(given, codec.Wire) or _is_defined_by_vectors(given):
             return None
         return given.name
 

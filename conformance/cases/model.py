@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
-from conformance.codec import Wire
+from conformance.codec import MessageWire, Wire
 from conformance.codec.notation import NotationError
+from conformance.safety.json_text import is_text
 from conformance.semantics.visibility import View
 
 Op = Literal["decode", "encode", "size", "read", "convert", "sequence"]
@@ -128,6 +130,10 @@ class CaseKind(StrEnum):
     """Made smaller from a case that failed."""
 
 
+SHRINKABLE = (CaseKind.GENERATED, CaseKind.AD_HOC, CaseKind.SHRUNK)
+"""The kinds of cases that a smaller one may stand for: vectors and probes are reported as they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One question to a target, and the answer that a requirement calls for."""
@@ -161,15 +167,29 @@ class Case:
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
     is_shrinkable: bool = field(init=False)
-    """Whether a smaller case may stand for it: vectors and probes are reported as they are."""
+    """Whether a smaller case may stand for it."""
     comment: str = field(init=False)
     """What reports say beside the case: the note of its vector, or its mutation."""
+    defined_in: str = field(init=False, compare=False)
+    """The file that defines the message it is about, if the suite does not ship it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", self.wire.name)
-        object.__setattr__(self, "is_shrinkable", self.kind not in (CaseKind.VECTOR, CaseKind.PROBE))
+        object.__setattr__(self, "is_shrinkable", self.kind in SHRINKABLE)
         mutation = f"mutation: {self.mutation}" if self.mutation else ""
         object.__setattr__(self, "comment", self.note or mutation)
+        origin = self.wire.message.origin if isinstance(self.wire, MessageWire) else ""
+        object.__setattr__(self, "defined_in", origin)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it is about, or else those of its request."""
+        return len(self.data if self.data is not None else json.dumps(self.request))
+
+    @property
+    def needs_surrogates(self) -> bool:
+        """Whether it asks for strings that not every reader of JSON takes, and no answer to that is due."""
+        return isinstance(self.expect, AnyOf) and not is_text(self.request)
 
 
 # --- what a target did --------------------------------------------------------------------------------

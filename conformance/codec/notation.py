@@ -14,7 +14,15 @@ from typing import Any
 
 from conformance.errors import UserError
 
-UNSHOWN = object()
+
+class _Unshown:
+    """The class of UNSHOWN, which stays one object when it is pickled."""
+
+    def __reduce__(self) -> str:
+        return "UNSHOWN"
+
+
+UNSHOWN = _Unshown()
 """Stands for a value that a target left out."""
 
 

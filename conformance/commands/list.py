@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import Catalog, read_catalog, select
-from conformance.cases.compiled import Label
+from conformance.cases.catalog import Catalog, Labelled, read_catalog, select
 from conformance.cases.vector_files import Requirement
 from conformance.commands import options as shared
 from conformance.errors import UserError
@@ -33,7 +32,7 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
         click.echo(f"{case.id}\t{case.op}\t{case.type}\t{case.level}\t{case.requirement}")
 
 
-def _list_requirements(catalog: Catalog, cases: Sequence[Label], *, narrowed: bool) -> None:
+def _list_requirements(catalog: Catalog, cases: Sequence[Labelled], *, narrowed: bool) -> None:
 
     covering = catalog.covering()
     ids = {case.id for case in cases}

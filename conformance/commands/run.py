@@ -230,10 +230,10 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs, stale_entries=bool(old))
 
 
-def _cases(options: RunOptions, catalog: Catalog) -> list[Case]:
+def _cases(options: RunOptions, catalog: Catalog) -> Sequence[Case]:
     """The cases that are asked for, at least one. Raises UsageError or UnknownType."""
     if options.own_case is not None:
-        cases = [own_case(options.own_case, catalog)]
+        cases: Sequence[Case] = [own_case(options.own_case, catalog)]
     else:
         cases = selected_cases(options.selection, catalog, options.targets)
     cases = of_bases(cases, options.policy.bases, catalog.requirements)

@@ -143,7 +143,7 @@ class KafkaProperty(KafkaItem):
 
     def _in_full(self, bad: Sequence[Result], count: int) -> str:
         """The failures, each kind by its smallest case; faults of the adapter are not shrunk."""
-        shrunk = self.target.shrink(bad) or [Shrunk(bad[0], len(bad), bad[0].case.id)]
+        shrunk = self.target.shrink(bad) or [Shrunk(bad[0], len(bad), bad[0].label.id)]
         examples = [Example(one.result, one) for one in shrunk]
         return described_property(examples, count, len(bad), self.target.selected.catalog.requirements)
 
@@ -166,7 +166,7 @@ def _raise_outcome(
     uncounted = [result for result in results if section_of(result) in (Section.FAILURES, Section.DISPUTED)]
     if uncounted:
         first = uncounted[0]
-        share = "" if len(results) == 1 else f"{len(uncounted)} of {len(results)}, first {first.case.id}: "
+        share = "" if len(results) == 1 else f"{len(uncounted)} of {len(results)}, first {first.label.id}: "
         why = "disputed" if first.disputed else first.level
         pytest.skip(f"{why}: {share}{verdict(first)}: {printable(first.verdict.detail)}")
     if all(result.verdict.kind is Kind.SKIP for result in results):

@@ -29,9 +29,9 @@ def described_property(
     """
     first, *others = examples
     lines = [described(first, requirements)]
-    lines.append(f"{failing} of {count} generated cases of {first.result.case.type} fail")
+    lines.append(f"{failing} of {count} generated cases of {first.result.label.type} fail")
     for other in others:
-        command = reproduce(other.result.target, other.result.case, other.origin)
+        command = reproduce(other.result, other.origin)
         lines.append(f"  {other.count} × {printable(other.result.cause.text)}: {printable(command)}")
     left = failing - sum(example.count for example in examples)
     return "\n".join(lines + ([f"  and {left} more"] if left else []))
@@ -47,7 +47,7 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
     if requirement is not None:
         lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
     lines += [printable(f"cause: {result.cause.text}")] if result.failed else []
-    lines += ["", f"{result.case.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
+    lines += ["", f"{result.label.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
     lines += filter(None, (result.case.comment, stands_for(example)))
     lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]
     lines += [f"via:      {printable(shown.via)}"] if shown.via else []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from conformance.cases.model import Case, Kind, Verdict
+from conformance.cases.model import Case, Verdict
 from conformance.cases.vector_files import Requirement
 from conformance.judging.judge import judge
 from conformance.running.at_once import Stop
+from conformance.running.keeping import LITTLE, MOST, ROOM, Packed
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.targets.claims import Answer, ClaimedTarget
@@ -37,6 +37,8 @@ class Examiner:
             self.target.stop()
         self.waited: defaultdict[str, float] = defaultdict(float)
         """Seconds that answers were waited for, by the type of the cases; many requests are under way at once."""
+        self._kept = 0
+        """Bytes of its answers that results hold."""
 
     def stop(self) -> None:
         """End the target from another thread: whoever waits for it gets CannotStart."""
@@ -62,6 +64,17 @@ class Examiner:
             since = time.monotonic()
 
     def _result(self, answer: Answer, verdict: Verdict, name: str) -> Result:
-        told = (self._name, answer.case, answer.outcome, verdict, self._requirements)
-        result = self._policy.result(*told, name=name)
-        return result if verdict.kind in (Kind.PASS, Kind.SKIP) else replace(result, via=answer.via)
+        result = self._policy.result(
+            self._name,
+            answer.case,
+            answer.outcome,
+            verdict,
+            self._requirements,
+            name=name,
+            held=answer.label,
+            via=answer.via,
+            most=MOST if self._kept < ROOM else LITTLE,
+        )
+        if isinstance(result.outcome, Packed):
+            self._kept += len(result.outcome.json)
+        return result

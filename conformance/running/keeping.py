@@ -6,6 +6,7 @@ A target may answer 32 MB to every case; what a run holds must not follow from t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -17,8 +18,10 @@ from conformance.judging.differences import part_at
 
 MOST = 4096
 """Bytes of an answer, as JSON, that are kept; of what is longer, length and digest."""
-_OF_PART = 1024
-"""Bytes of the field at which expected and actual part, kept where the answer is not."""
+LITTLE = 512
+"""The same for a target of whose answers so much is kept already as ROOM says."""
+ROOM = 64 << 20
+"""Bytes of a target's answers that are kept before less is kept of each."""
 _UNOBSERVED = 16
 """Paths that a target did not show, kept of all of them."""
 
@@ -31,42 +34,51 @@ class Packed:
 
     json: bytes
     """Whole, or with length and digest in the place of what is long."""
-    cause: Cause
-    """Made while the answer was whole."""
     is_cut: bool = False
     part: bytes = b""
     """Of an answer that was cut, the field at which expected and actual part, as JSON; empty where that is long too."""
 
 
-def kept(case: Case, outcome: Outcome, verdict: Verdict) -> Outcome | Packed:
-    """What a result keeps of an outcome."""
+def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | Packed:
+    """What a result keeps of an outcome, of an answer `most` bytes; a quarter of that of the field that differs."""
     if verdict.kind in (Kind.PASS, Kind.SKIP):
         return _NOTHING
     if not isinstance(outcome, Accepted):
         return outcome
-    cause, whole = cause_in(case, outcome, verdict), _encode(outcome.answer)
-    if len(whole) <= MOST:
-        return Packed(whole, cause)
-    shown = {name[:_OF_PART]: shortened(entry, _OF_PART) for name, entry in outcome.answer.items()}
-    left = _encode(shown)
-    if len(left) > MOST:
+    whole = _encode(outcome.answer)
+    if len(whole) <= most:
+        return Packed(_exact(whole))
+    of_part = most // 4
+    left = _encode({name[:of_part]: shortened(entry, of_part) for name, entry in outcome.answer.items()})
+    if len(left) > most:
         left = _encode({"answer": digest_of(whole)})
-    return Packed(left, cause, is_cut=True, part=_part(outcome.answer, verdict.path))
+    return Packed(_exact(left), is_cut=True, part=_part(outcome.answer, verdict.path, of_part))
 
 
-def kept_again(case: Case, answer: Answer, verdict: Verdict) -> Packed:
+def _exact(text: bytes) -> bytes:
+    """The same bytes without the room that an encoder leaves behind them, half as much again."""
+    return bytes(memoryview(text))
+
+
+def kept_again(answer: Answer) -> Packed:
     """An answer as a result kept it, read back from where it was written down."""
-    return Packed(_encode(answer), cause_in(case, Accepted(answer), verdict))
+    return Packed(_encode(answer))
 
 
 def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
     """The cause of a failure; where there is none, or an answer was cut and does not tell, verdict and requirement."""
     if verdict.kind not in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT):
-        return Cause(str(verdict.kind), verdict.requirement or case.requirement)
+        return _same(Cause(str(verdict.kind), verdict.requirement or case.requirement))
     try:
-        return cause_of(case, outcome, verdict)
+        return _same(cause_of(case, outcome, verdict))
     except (ValueError, KeyError, TypeError):
-        return Cause(str(verdict.kind), verdict.requirement or case.requirement)
+        return _same(Cause(str(verdict.kind), verdict.requirement or case.requirement))
+
+
+@lru_cache(maxsize=1024)
+def _same(cause: Cause) -> Cause:
+    """One object for all that are equal: thousands of results have one cause."""
+    return cause
 
 
 _NOTHING = Accepted({})
@@ -88,10 +100,10 @@ def kept_verdict(verdict: Verdict) -> Verdict:
     )
 
 
-def _part(answer: Answer, path: str) -> bytes:
+def _part(answer: Answer, path: str, most: int) -> bytes:
     part = part_at(answer.get("value"), path) if path else UNSHOWN
     shown = b"" if part is UNSHOWN else _encode(part)
-    return shown if len(shown) <= _OF_PART else b""
+    return _exact(shown) if len(shown) <= most else b""
 
 
 def shortened(entry: object, most: int = MOST) -> object:

@@ -57,7 +57,7 @@ class Known:
     def excuses(self, result: Result) -> bool:
         """Whether a failing result is the known one."""
         return self.excuses_failure(
-            result.name, result.case.id, result.requirement, result.cause.text, result.verdict.kind
+            result.name, result.label.id, result.requirement, result.cause.text, result.verdict.kind
         )
 
     def excuses_failure(self, target: str, case: str, requirement: str, cause: str, verdict: str) -> bool:
@@ -165,19 +165,22 @@ def _why_stale(entry: Known, ids: Sequence[str], ran: Sequence[Result], requirem
     named = [case for case in ids if entry.names(case)]
     if not named:
         return "no case has this id"
-    verdicts = {result.verdict.kind for result in ran if entry.covers(result.name, result.case.id)}
+    verdicts = {result.verdict.kind for result in ran if entry.covers(result.name, result.label.id)}
     if entry.flaky or verdicts != {Kind.PASS}:
         return ""
-    return "all its cases passed" if {result.case.id for result in ran}.issuperset(named) else ""
+    return "all its cases passed" if {result.label.id for result in ran}.issuperset(named) else ""
 
 
 def unseen(entries: Iterable[Known], results: Iterable[Result]) -> list[Known]:
     """The entries by requirement and cause that no result shows, although generated cases of the requirement ran."""
     ran = [result for result in results if result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL)]
     failed = [result for result in ran if result.failed]
-    generated = [result for result in ran if result.case.is_shrinkable]
+    generated = [result for result in ran if result.label.is_shrinkable]
     judged = {
-        (name, rule) for one in generated for name in (one.name, "") for rule in (one.requirement, one.case.requirement)
+        (name, rule)
+        for one in generated
+        for name in (one.name, "")
+        for rule in (one.requirement, one.label.requirement)
     }
     return [
         entry
@@ -215,8 +218,8 @@ def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[
 def _entry_for(result: Result) -> Known:
     """The entry that names a failure."""
     kind, detail = str(result.verdict.kind), result.verdict.detail
-    if not result.case.is_shrinkable:
-        return Known(result.case.id, f"{result.requirement}: {detail}", kind, result.name)
+    if not result.label.is_shrinkable:
+        return Known(result.label.id, f"{result.requirement}: {detail}", kind, result.name)
     return Known("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
-from conformance.cases.model import Case, Outcome, Verdict
+from conformance.cases.model import Case, Kind, Outcome, Verdict
+from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
-from conformance.running.keeping import kept, kept_verdict
+from conformance.running.keeping import MOST, cause_in, kept, kept_verdict
 from conformance.running.known_failures import Known
 from conformance.running.results import Result
 
@@ -42,23 +43,46 @@ class FailurePolicy:
         requirements: Mapping[str, Requirement],
         *,
         name: str = "",
+        held: Case | PackedCase | None = None,
+        via: str = "",
+        most: int = MOST,
     ) -> Result:
         """The result of a verdict: its level and basis, and whether it is disputed, counts and is known.
 
-        `name` is what the target calls itself. What was written wrongly is charged to a row that binds writers.
+        `name` is what the target calls itself, and `via` is told where it did not pass. The result holds the case as
+        `held`, where that takes less memory, and of an answer `most` bytes, or less.
         """
-        level, disputed = verdict.level or case.level, case.disputed
-        row = requirements.get(case.requirement)
-        if verdict.requirement in requirements:
-            row = requirements[verdict.requirement]
-            if case.op in (*WRITING_OPS, "convert"):
-                row = of_writer(verdict.requirement, case.wire, requirements)
-            level, disputed = verdict.level or row.level, row.disputed(case.op)
-            verdict = replace(verdict, requirement=row.id)
+        verdict, row, level, disputed = _charged(case, verdict, requirements)
         basis = basis_of(row, case) if row is not None else ""
-        held, verdict = kept(case, outcome, verdict), kept_verdict(verdict)
-        result = Result(target, case, held, verdict, level, basis, disputed=verdict.kind in disputed, name=name)
+        result = Result(
+            target,
+            held or case,
+            kept(outcome, verdict, most),
+            kept_verdict(verdict),
+            level,
+            basis,
+            disputed=verdict.kind in disputed,
+            via="" if verdict.kind in (Kind.PASS, Kind.SKIP) else via,
+            cause=cause_in(case, outcome, verdict),
+            name=name,
+        )
         if not result.failed:
             return result
         known = any(entry.excuses(result) for entry in self.known)
-        return replace(result, counts=self.counts(level, basis, disputed=result.disputed), known=known)
+        counts = self.counts(level, basis, disputed=result.disputed)
+        return replace(result, counts=counts, known=known) if counts or known else result
+
+
+def _charged(
+    case: Case, verdict: Verdict, requirements: Mapping[str, Requirement]
+) -> tuple[Verdict, Requirement | None, str, frozenset[str]]:
+    """The verdict, the row of the requirement that it is about, its level, and the verdicts that are disputed.
+
+    What was written wrongly is charged to a row that binds writers.
+    """
+    if verdict.requirement not in requirements:
+        return verdict, requirements.get(case.requirement), verdict.level or case.level, case.disputed
+    row = requirements[verdict.requirement]
+    if case.op in (*WRITING_OPS, "convert"):
+        row = of_writer(verdict.requirement, case.wire, requirements)
+    return replace(verdict, requirement=row.id), row, verdict.level or row.level, row.disputed(case.op)

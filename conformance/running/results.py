@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
+from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
 from conformance.running.keeping import Packed, cause_in
 from conformance.targets.protocol import Description
+
+_UNTOLD = Cause("", "")
+_ALSO = (ROBUSTNESS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,8 @@ class Result:
 
     target: str
     """The target as the command line names it."""
-    case: Case
+    label: Case | PackedCase
+    """The case, packed where there are many: what reports tell of every case, passed or not, is asked of this."""
     outcome: Outcome | Packed
     verdict: Verdict
     level: str
@@ -31,14 +36,14 @@ class Result:
     """It breaks a requirement that Apache Kafka itself does not meet."""
     via: str = ""
     """The call that was judged and whose door it is, where the target says so and did not pass."""
+    cause: Cause = _UNTOLD
+    """What it has in common with other failures (docs/concepts.md#causes)."""
     name: str = ""
     """What the target calls itself, by which known failures name it; where it says nothing, `target`."""
     requirement: str = field(init=False)
     """The requirement that the verdict is about."""
     failed: bool = field(init=False)
     """Whether the target broke the requirement, whatever its level."""
-    cause: Cause = field(init=False)
-    """What it has in common with other failures (docs/concepts.md#causes)."""
     also: tuple[str, ...] = field(init=False)
     """Further requirements that the result breaks: a target answers, whatever the bytes."""
     is_unexpected: bool = field(init=False)
@@ -46,14 +51,19 @@ class Result:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.target)
-        object.__setattr__(self, "requirement", self.verdict.requirement or self.case.requirement)
+        object.__setattr__(self, "requirement", self.verdict.requirement or self.label.requirement)
         object.__setattr__(self, "failed", self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT))
-        held = self.outcome
-        cause = held.cause if isinstance(held, Packed) else cause_in(self.case, held, self.verdict)
-        object.__setattr__(self, "cause", cause)
+        if self.cause is _UNTOLD:
+            assert not isinstance(self.outcome, Packed)  # it may be cut
+            object.__setattr__(self, "cause", cause_in(self.case, self.outcome, self.verdict))
         robust = self.verdict.kind not in (Kind.CRASH, Kind.TIMEOUT)
-        object.__setattr__(self, "also", () if robust else (ROBUSTNESS,))
+        object.__setattr__(self, "also", () if robust else _ALSO)
         object.__setattr__(self, "is_unexpected", self.counts and not self.known)
+
+    @property
+    def case(self) -> Case:
+        """The case, unpacked."""
+        return self.label if isinstance(self.label, Case) else self.label.unpacked()
 
 
 @dataclass(frozen=True, slots=True)

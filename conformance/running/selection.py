@@ -7,8 +7,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from conformance.cases.catalog import Catalog, as_of, select
+from conformance.cases.catalog import Catalog, as_of, select, selected
 from conformance.cases.model import Case
+from conformance.cases.packing import PackedCase, PackedCases
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
@@ -17,6 +18,9 @@ from conformance.strategies.seeded.cases import case_of, generated_cases, messag
 from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
+
+_FEW = 64
+"""So few cases are held as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +38,14 @@ class Selection:
     """Messages for which cases are generated besides the shipped ones, or in their place."""
 
 
-def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> list[Case]:
+def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> Sequence[Case]:
     """The cases of a selection, in order: vectors, then generated ones. Raises UsageError or UnknownType.
 
     Cases are generated of the messages and versions that one of the targets, at least, says it has.
     """
     generated = 0 if selection.as_of is not None else selection.generated
     check_patterns(selection.patterns, catalog, generated, selection.seed)
-    labels = list(catalog.cases.labels.values())
+    labels: Sequence[Case | PackedCase] = list(catalog.cases.labels.values())
     if selection.as_of is not None:
         try:
             labels = as_of(labels, selection.as_of)
@@ -51,12 +55,18 @@ def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[Tar
     named = [case for pattern in selection.patterns for case in case_of(pattern, catalog)]
     if len(named) == len(selection.patterns) > 0:
         return named
-    cases = [catalog.cases[label.id] for label in select(labels, selection.patterns)]
+    cases = PackedCases(select(labels, selection.patterns))
     if generated:
         names = types_for(selection.patterns)
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
-        cases += select(generated_cases(names, generated, selection.seed, catalog), selection.patterns)
-    return cases + [case for case in named if case not in cases]
+        made = generated_cases(names, generated, selection.seed, catalog)
+        for case in selected(made, selection.patterns):
+            cases.add(case)
+    ids = {case.id for case in cases.packed}
+    for case in named:
+        if case.id not in ids:
+            cases.add(case)
+    return cases if len(cases) > _FEW else [*cases]
 
 
 def claimed_messages(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ def failures_by_kin(results: Sequence[Result]) -> dict[Kin, list[Result]]:
     """The failures that may be shrunk and are not known, by what they have in common, in the order of the run."""
     groups: dict[Kin, list[Result]] = {}
     for result in results:
-        if result.case.is_shrinkable and result.failed and not result.known:
+        if result.label.is_shrinkable and result.failed and not result.known:
             groups.setdefault(kin(result), []).append(result)
     return groups
 
@@ -77,7 +76,7 @@ def shrink(
         if time.monotonic() < until:
             yield shrink_one(smallest, len(group), examiner, catalog)
         else:
-            yield Shrunk(smallest, len(group), smallest.case.id)
+            yield Shrunk(smallest, len(group), smallest.label.id)
 
 
 def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalog) -> Shrunk:
@@ -120,12 +119,7 @@ def _again(case: Case, examiner: Examiner) -> Result:
 
 
 def _smallest(group: list[Result]) -> Result:
-    return min(group, key=lambda result: (LEVELS.index(result.level), size_of(result.case)))
-
-
-def size_of(case: Case) -> int:
-    """The size of a case: the bytes that it is about, or else its request."""
-    return len(case.data if case.data is not None else json.dumps(case.request))
+    return min(group, key=lambda result: (LEVELS.index(result.level), result.label.size))
 
 
 def _case(case: Case, part: str, candidate: object, catalog: Catalog) -> Case | None:

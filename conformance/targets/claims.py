@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from sys import intern
 from typing import NamedTuple
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Unsupported, Verdict
-from conformance.targets.probes import Claim, claim_of, claim_verdict, probes_for
+from conformance.cases.packing import LazyCases, PackedCase, PackedCases
+from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
 from conformance.targets.protocol import Description
 from conformance.targets.target import Target
 
@@ -17,10 +19,11 @@ class Answer(NamedTuple):
     """What came of a case at a target."""
 
     case: Case
-    """The case as it was put."""
     outcome: Outcome
     via: str
     """The call that is judged and whose door it is; empty where the target does not say."""
+    label: Case | PackedCase
+    """The case as those who asked hold it."""
 
 
 class ClaimedTarget:
@@ -46,7 +49,7 @@ class ClaimedTarget:
         probes = [self._as_put(probe) for probe in probes_for(self.describe(), cases)]
         false = []
         for probe, outcome in zip(probes, self._target.ask(probes), strict=True):
-            answer, verdict = self._answer(probe, outcome), claim_verdict(probe, outcome)
+            answer, verdict = self._answer(probe, outcome, probe), claim_verdict(probe, outcome)
             if verdict.kind is Kind.PROTOCOL:
                 self.disproved.add(claim_of(probe))
                 false.append((answer, verdict))
@@ -54,11 +57,13 @@ class ClaimedTarget:
 
     def ask(self, cases: Sequence[Case]) -> Iterator[Answer]:
         """What comes of cases, in their order; only those that the target claims are put to it. Raises CannotStart."""
-        cases = [self._as_put(case) for case in cases]
-        reasons = [self._why_not(case) for case in cases]
-        outcomes = self._target.ask([case for case, reason in zip(cases, reasons, strict=True) if not reason])
-        for case, reason in zip(cases, reasons, strict=True):
-            yield self._answer(case, Unsupported(reason, is_asked=False) if reason else next(outcomes))
+        reasons = [self._why_not(case) for case in labels(cases)]
+        claimed = [at for at, reason in enumerate(reasons) if not reason]
+        is_packed = isinstance(cases, PackedCases)
+        asked = _AsPut(cases, claimed, self._as_put) if is_packed else [self._as_put(cases[at]) for at in claimed]
+        outcomes = self._target.ask(asked)
+        for case, label, reason in zip(cases, labels(cases), reasons, strict=True):
+            yield self._answer(case, Unsupported(reason, is_asked=False) if reason else next(outcomes), label)
 
     def forget_faults(self) -> None:
         """Start counting faults anew: only the cases still to come decide when the target is given up."""
@@ -81,13 +86,26 @@ class ClaimedTarget:
             return case
         return replace(case, request={**case.request, "definition": wire.message.source})
 
-    def _why_not(self, case: Case) -> str:
+    def _why_not(self, case: Case | PackedCase) -> str:
         """Why a case is not put to the target; empty when it is."""
         if claim_of(case) in self.disproved:
             return f"the claim to {case.op} {case.type} was disproved at the start"
         return self.describe().lacks(case)
 
-    def _answer(self, case: Case, outcome: Outcome) -> Answer:
+    def _answer(self, case: Case, outcome: Outcome, label: Case | PackedCase) -> Answer:
         self.has_answered |= isinstance(outcome, Accepted | Refused)
         door = self.describe().door(case.op, case.type)
-        return Answer(case, outcome, "" if door is None else str(door))
+        return Answer(case, outcome, "" if door is None else intern(str(door)), label)
+
+
+class _AsPut(LazyCases):
+    """Some of many cases, as they are put to a target."""
+
+    def __init__(self, cases: Sequence[Case], indexes: Sequence[int], put: Callable[[Case], Case]) -> None:
+        self._cases, self._indexes, self._put = cases, indexes, put
+
+    def at(self, index: int) -> Case:
+        return self._put(self._cases[self._indexes[index]])
+
+    def __len__(self) -> int:
+        return len(self._indexes)

@@ -22,6 +22,7 @@ from conformance.cases.model import (
     Verdict,
 )
 from conformance.cases.operations import WHOLE_LOG, request_of
+from conformance.cases.packing import PackedCase, PackedCases
 from conformance.judging.judge import judge
 from conformance.targets.protocol import Description
 
@@ -32,18 +33,24 @@ Claim: TypeAlias = tuple[str, str]
 """What a target says it can do: an operation, and a type where the operation has one."""
 
 
-def claim_of(case: Case) -> Claim:
+def claim_of(case: Case | PackedCase) -> Claim:
     """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type."""
     return case.op, "" if case.op in WHOLE_LOG else case.type.partition("<")[0]
+
+
+def labels(cases: Sequence[Case]) -> Sequence[Case | PackedCase]:
+    """What cases are chosen and counted by; nothing is unpacked."""
+    return cases.packed if isinstance(cases, PackedCases) else cases
 
 
 def probes_for(description: Description, cases: Sequence[Case]) -> Iterator[Case]:
     """One plain value per claimed type and operation that the cases need."""
     seen: set[Claim] = set()
-    for case in cases:
-        claimed = description.claims(case.op, case.type) and description.has(case) and not description.unused(case)
-        if claimed and claim_of(case) not in seen:
-            probe = probe_case(case.op, case.wire)
+    for at, case in enumerate(labels(cases)):
+        if claim_of(case) in seen:
+            continue
+        if description.claims(case.op, case.type) and description.has(case) and not description.unused(case):
+            probe = probe_case(case.op, cases[at].wire)
             if probe is not None:
                 seen.add(claim_of(case))
                 yield probe

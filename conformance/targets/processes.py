@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from conformance.cases.model import Accepted, Case, Outcome
 from conformance.targets import protocol
@@ -20,6 +21,19 @@ _AHEAD = 4 * 2**20
 """Bytes of answers that are held before they are judged; beyond that only the share that is judged goes on."""
 
 _Answers = queue.SimpleQueue[Outcome | Exception]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Some of the cases, from one index to before another."""
+
+    cases: Sequence[Case]
+    start: int
+    stop: int
+
+    def requests(self) -> list[bytes]:
+        """What is sent for them: made when it is needed, as a run has thousands of shares."""
+        return [protocol.body(self.cases[at].request) for at in range(self.start, self.stop)]
 
 
 class ProcessTarget:
@@ -42,12 +56,14 @@ class ProcessTarget:
 
     def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
         """The outcomes of cases, in their order. Raises CannotStart."""
-        requests = [protocol.body(case.request) for case in cases]
-        shares = [requests[at : at + _SHARE] for at in range(0, len(requests), _SHARE)]
+        shares = [_Share(cases, at, min(at + _SHARE, len(cases))) for at in range(0, len(cases), _SHARE)]
         workers = min(self._jobs, len(shares))
-        return self._first.ask(requests) if workers <= 1 else self._spread(shares, workers)
+        if workers > 1:
+            yield from self._spread(shares, workers)
+        for share in shares if workers == 1 else ():
+            yield from self._first.ask(share.requests())
 
-    def _spread(self, shares: list[list[bytes]], workers: int) -> Iterator[Outcome]:
+    def _spread(self, shares: list[_Share], workers: int) -> Iterator[Outcome]:
         """Whichever session is free takes the next share; the outcomes come in the order of the shares."""
         todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(shares)):
@@ -61,7 +77,7 @@ class ProcessTarget:
             thread.start()
         for number, (share, given) in enumerate(zip(shares, answers, strict=True)):
             self._take(0, number)
-            for _ in share:
+            for _ in range(share.start, share.stop):
                 answer = self._awaited(given)
                 self._take(_size(answer), number)
                 if isinstance(answer, Exception):
@@ -97,14 +113,14 @@ class ProcessTarget:
         self,
         session: Session,
         todo: queue.SimpleQueue[int],
-        shares: list[list[bytes]],
+        shares: list[_Share],
         answers: list[_Answers],
     ) -> None:
         with session, suppress(queue.Empty):
             while not self._stop.is_set():
                 number = todo.get_nowait()
                 try:
-                    for outcome in session.ask(shares[number]):
+                    for outcome in session.ask(shares[number].requests()):
                         self._give(outcome, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     answers[number].put(error)

@@ -13,11 +13,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from conformance.cases.model import ERRORS, Accepted, Answer, AnyOf, Broke, Case, Outcome, Refused, Request, Unsupported
+from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
+from conformance.cases.packing import PackedCase
 from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import TargetError
-from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, is_text, read_json
+from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, read_json
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -210,10 +211,9 @@ class Description:
         form, bracket, rest = name.partition("<")
         return bool(bracket) and form in types and self.claims(op, rest[:-1])
 
-    def has(self, case: Case) -> bool:
+    def has(self, case: Case | PackedCase) -> bool:
         """Whether it has the message of a case in that version; True for a case of another type."""
-        message = case.request.get("message")
-        return message is None or self.has_message(message, case.request["version"])
+        return not case.type.startswith("MESSAGE<") or self.has_message(*_message_of(case))
 
     def has_message(self, message: str, version: int) -> bool:
         """Whether it has a message in a version; a codec that takes any definition has them all."""
@@ -221,26 +221,32 @@ class Description:
             return False
         return self.messages is None or (message in self.messages and version in self.messages[message])
 
-    def unused(self, case: Case) -> str:
+    def unused(self, case: Case | PackedCase) -> str:
         """The call that a case would judge and that nothing runs through; empty when it is worth judging."""
         door = self.door(case.op, case.type)
         return door.call if door is not None and door.who == "unused" else ""
 
-    def lacks(self, case: Case) -> str:
+    def lacks(self, case: Case | PackedCase) -> str:
         """Why a case is not put to it; empty when it is."""
         if not self.claims(case.op, case.type):
             return f"{case.op} is not claimed" if case.op in WHOLE_LOG else f"{case.op} of {case.type} is not claimed"
         if not self.has(case):
-            return f"{case.request['message']} {case.request['version']} is not claimed"
+            return "{} {} is not claimed".format(*_message_of(case))
         if unused := self.unused(case):
             return f"not judged: nothing runs through {unused}"
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
         if self.magics is not None and not case.magics <= self.magics:
             return "magic not claimed: " + ", ".join(map(str, sorted(case.magics - self.magics)))
-        if not self.surrogates and isinstance(case.expect, AnyOf) and not is_text(case.request):
+        if not self.surrogates and case.needs_surrogates:
             return "lone surrogates in strings are not claimed"
         return ""
+
+
+def _message_of(case: Case | PackedCase) -> tuple[str, int]:
+    """The message that a case is about, and its version."""
+    name, _, version = case.type.removeprefix("MESSAGE<").rstrip(">").partition(",")
+    return name, int(version)
 
 
 def description(answer: Answer) -> Description:

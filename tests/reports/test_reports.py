@@ -16,6 +16,7 @@ from rich.console import Console
 
 from conformance import codec
 from conformance.cases.model import (
+    PASSED,
     Accepted,
     AnyOf,
     Broke,
@@ -439,11 +440,12 @@ def test_bytes_that_must_be_refused_are_shown_at_the_violation():
     ],
 )
 def test_one_command_puts_the_question_again(one, command):
-    assert reproduce("t", one) == command
+    assert reproduce(Result("t", one, Accepted({}), PASSED, "must")) == command
 
 
 def test_the_command_is_quoted_for_the_shell():
-    assert reproduce("command:a b; rm *", case()).startswith("conformance run 'command:a b; rm *' ")
+    one = Result("command:a b; rm *", case(), Accepted({}), PASSED, "must")
+    assert reproduce(one).startswith("conformance run 'command:a b; rm *' ")
 
 
 # --- hostile targets ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from conformance.cases.charging import basis_of
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.explain import actual_json, expected_json
-from conformance.running.keeping import kept_again
+from conformance.running.keeping import cause_in, kept_again
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.strategies.seeded.cases import case_of
@@ -114,8 +114,9 @@ class Rebuilder:
         )
         requirement, case = self.catalog.requirements.get(row["requirement"]), self._case(row["id"])
         basis, outcome = basis_of(requirement, case) if requirement is not None else "", _outcome(row)
-        held = kept_again(case, outcome.answer, verdict) if isinstance(outcome, Accepted) else outcome
-        result = Result(row["target"], case, held, verdict, row["level"], basis)
+        held = kept_again(outcome.answer) if isinstance(outcome, Accepted) else outcome
+        cause = cause_in(case, outcome, verdict)
+        result = Result(row["target"], case, held, verdict, row["level"], basis, cause=cause)
         counts = result.failed and self.policy.counts(row["level"], basis, disputed=row["disputed"])
         return replace(result, disputed=row["disputed"], counts=counts)
 

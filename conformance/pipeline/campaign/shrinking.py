@@ -25,7 +25,7 @@ def shrunk(results: Sequence[tuple[Result, int]], examiner: Examiner, catalog: C
         if time.monotonic() < until:
             yield shrink_one(result, count, examiner, catalog)
         else:
-            yield Shrunk(result, count, result.case.id)
+            yield Shrunk(result, count, result.label.id)
 
 
 def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Result, int]]:
@@ -42,7 +42,7 @@ def merged(failures: Sequence[Shrunk]) -> list[Shrunk]:
     """Failures that shrank to the same case and have the same cause as one, in the order of the first of them."""
     kept: dict[tuple[str, Kin], Shrunk] = {}
     for one in failures:
-        same = (one.result.case.id, kin(one.result))
+        same = (one.result.label.id, kin(one.result))
         before = kept.get(same)
         kept[same] = one if before is None else replace(before, count=before.count + one.count)
     return list(kept.values())

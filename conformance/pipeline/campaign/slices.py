@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from conformance import __version__
@@ -44,9 +44,9 @@ class Campaign:
     def _corpus_slices(self) -> int:
         return -(-len(self.corpus) // SLICE)
 
-    def cases_of(self, number: int, catalog: Catalog) -> list[Case]:
+    def cases_of(self, number: int, catalog: Catalog) -> Sequence[Case]:
         """The cases of a slice, in order; `conformance run` has the same cases under the same ids."""
-        return of_bases(self._of_every_basis(number, catalog), self.bases, catalog.requirements)
+        return of_bases([*self._of_every_basis(number, catalog)], self.bases, catalog.requirements)
 
     def _of_every_basis(self, number: int, catalog: Catalog) -> Iterator[Case]:
         if number < self._corpus_slices:

@@ -84,7 +84,7 @@ class Summary:
     def _shrink(self, run: TargetRun, several: Sequence[Cluster], progress: Progress) -> None:
         """Give a run the smallest failure of each cluster, shrunk; those it has when it is interrupted."""
         counts = {cluster.smallest.id: cluster.count for cluster in several}
-        shrinkable = [(one, counts[one.case.id]) for one in run.results if one.failed and one.case.is_shrinkable]
+        shrinkable = [(one, counts[one.label.id]) for one in run.results if one.failed and one.label.is_shrinkable]
         if not shrinkable:
             return
         bar = progress.add_task(f"{run.name}: shrinking", total=len(shrinkable))
@@ -103,7 +103,7 @@ class Summary:
 
 def _with_door(result: Result, described: Description | None) -> Result:
     """The result with the door at which the case was judged, where the target says which that is."""
-    door = described.door(result.case.op, result.case.type) if described is not None else None
+    door = described.door(result.label.op, result.label.type) if described is not None else None
     return result if door is None else replace(result, via=str(door))
 
 

@@ -1,0 +1,166 @@
+"""Cases as bytes: a run holds tens of thousands from its start to its end, and looks at one at a time.
+
+A case takes 4 to 10 kB as objects and half a kilobyte packed, and is unpacked in some twenty microseconds.
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeVar, overload
+
+import lz4.block
+
+from conformance.cases.model import SHRINKABLE, Case, CaseKind, Op
+from conformance.codec import MessageWire, Wire
+from conformance.definitions.shipped import shipped_types
+
+
+class PackedCase(NamedTuple):
+    """A case as bytes, and beside them what it is chosen, counted and listed by."""
+
+    id: str
+    op: Op
+    type: str
+    requirement: str
+    level: str
+    since: str
+    kind: CaseKind
+    origin: str
+    disputed: frozenset[str]
+    codecs: frozenset[str]
+    magics: frozenset[int]
+    size: int
+    needs_surrogates: bool
+    wire: Wire | None
+    """Its type; None where the name says it all: a built-in type, or a shipped message."""
+    content: bytes
+    """All else."""
+
+    @property
+    def is_shrinkable(self) -> bool:
+        """Whether a smaller case may stand for it."""
+        return self.kind in SHRINKABLE
+
+    @property
+    def defined_in(self) -> str:
+        """The file that defines the message it is about, if the suite does not ship it."""
+        return self.wire.message.origin if isinstance(self.wire, MessageWire) else ""
+
+    def unpacked(self) -> Case:
+        """The case again."""
+        request, expect, data, about, note, source, found_in, mutation = pickle.loads(  # noqa: S301 - packed by us
+            lz4.block.decompress(self.content)
+        )
+        if data is not None and request.get("hex", "") is None:
+            request["hex"] = data.hex()
+        return Case(
+            self.id,
+            self.op,
+            self.wire or shipped_types().wire(self.type),
+            self.requirement,
+            self.level,
+            request,
+            expect,
+            data,
+            about,
+            self.disputed,
+            self.codecs,
+            self.magics,
+            note,
+            source,
+            self.since,
+            found_in,
+            self.origin,
+            self.kind,
+            mutation,
+        )
+
+
+def packed(case: Case) -> PackedCase:
+    """A case as bytes."""
+    request, data = case.request, case.data
+    if data is not None and request.get("hex") == data.hex():
+        request = {**request, "hex": None}  # it follows from the data
+    content = (request, case.expect, data, case.about, case.note, case.source, case.found_in, case.mutation)
+    return PackedCase(
+        case.id,
+        case.op,
+        case.type,
+        case.requirement,
+        case.level,
+        case.since,
+        case.kind,
+        case.origin,
+        _the_same(case.disputed),
+        _the_same(case.codecs),
+        _the_same(case.magics),
+        case.size,
+        case.needs_surrogates,
+        case.wire,
+        lz4.block.compress(pickle.dumps(content, pickle.HIGHEST_PROTOCOL)),
+    )
+
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=1024)
+def _the_same(given: frozenset[T]) -> frozenset[T]:
+    """One object for all that are equal."""
+    return given
+
+
+# --- many -------------------------------------------------------------------------------------------------
+
+
+class LazyCases(Sequence[Case]):
+    """Cases in order, each of which is made when somebody asks for it."""
+
+    @abstractmethod
+    def at(self, index: int) -> Case:
+        """The case at an index from 0 on. Raises IndexError."""
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Case]: ...
+    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
+        if isinstance(index, slice):
+            return [self.at(each) for each in range(len(self))[index]]
+        return self.at(range(len(self))[index])
+
+
+class PackedCases(LazyCases):
+    """Packed cases in order: each is unpacked when somebody asks for it."""
+
+    def __init__(self, cases: Iterable[Case | PackedCase] = ()) -> None:
+        self.packed: list[PackedCase] = []
+        self._last: tuple[int, Case] | None = None
+        """The case that was asked for last: it is often asked for twice."""
+        for case in cases:
+            self.add(case)
+
+    def add(self, case: Case | PackedCase) -> None:
+        """Add a case at the end."""
+        self.packed.append(packed(case) if isinstance(case, Case) else case)
+
+    def at(self, index: int) -> Case:
+        last = self._last
+        if last is not None and last[0] == index:
+            return last[1]
+        case = self.packed[index].unpacked()
+        self._last = index, case
+        return case
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+
+def chosen(cases: Sequence[Case], indexes: Iterable[int]) -> Sequence[Case]:
+    """The cases at these indexes; packed ones stay packed."""
+    if isinstance(cases, PackedCases):
+        return PackedCases(cases.packed[index] for index in indexes)
+    return [cases[index] for index in indexes]

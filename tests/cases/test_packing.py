@@ -1,0 +1,101 @@
+"""Cases as bytes: the same cases again, and little memory."""
+
+import random
+import tracemalloc
+from dataclasses import fields, replace
+
+import pytest
+
+from conformance import codec
+from conformance.cases.catalog import of_bases
+from conformance.cases.model import Case, Reads
+from conformance.cases.packing import PackedCases, chosen, packed
+from conformance.codec.notation import UNSHOWN
+from conformance.definitions.parser import parse_definition
+from conformance.definitions.shipped import types_with
+from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
+
+
+def parts(case):
+    """All that a case holds, its type and the order of its request too."""
+    return {**{field.name: getattr(case, field.name) for field in fields(Case)}, "request": repr(case.request)}
+
+
+@pytest.fixture(scope="module")
+def generated(catalog):
+    names = [*TYPES, *message_types(catalog.types.messages.values())[::7]]
+    return list(generated_cases(names, 11, 5, catalog))
+
+
+def test_a_case_is_the_same_when_it_is_unpacked(catalog, generated):
+    for case in [*catalog.cases.values(), *generated]:
+        assert parts(packed(case).unpacked()) == parts(case)
+
+
+def test_what_cases_are_chosen_counted_and_listed_by_is_that_of_the_case(catalog, generated):
+    told = ("id", "op", "type", "requirement", "level", "since", "kind", "origin", "disputed", "codecs", "magics")
+    told += ("size", "needs_surrogates", "is_shrinkable", "defined_in")
+    for case in [*list(catalog.cases.values())[::5], *generated]:
+        label = packed(case)
+        assert [getattr(label, name) for name in told] == [getattr(case, name) for name in told], case.id
+
+
+def test_a_value_that_is_left_out_is_still_known_as_such(catalog):
+    case = replace(catalog.cases["varint/zero"], expect=Reads(UNSHOWN, 1))
+    assert packed(case).unpacked().expect.value is UNSHOWN
+
+
+def test_a_case_of_a_message_of_the_users_own_keeps_that_message(catalog):
+    message, _ = parse_definition(
+        {"name": "EndTxnMarker", "type": "data", "validVersions": "0", "flexibleVersions": "none", "fields": []}
+    )
+    message = replace(message, origin="mine.json")
+    own = replace(catalog, types=types_with([message]))
+    case = next(iter(generated_cases(["MESSAGE<EndTxnMarker,0>"], 1, 0, own)))
+    assert packed(case).unpacked().wire is case.wire
+    assert packed(case).defined_in == case.defined_in == "mine.json"
+
+
+def test_packed_cases_are_read_as_a_list_of_them(catalog):
+    every = list(catalog.cases.values())[:200]
+    several = PackedCases(every)
+    assert len(several) == 200
+    assert list(several) == every
+    assert [several[0], several[0], several[-1]] == [every[0], every[0], every[-1]]
+    assert several[3:190:7] == every[3:190:7]
+    assert every[5] in several
+    with pytest.raises(IndexError):
+        several[200]
+    assert [one.id for one in several.packed] == [one.id for one in every]
+    assert list(chosen(several, [7, 3])) == chosen(every, [7, 3]) == [every[7], every[3]]
+
+
+def test_cases_chosen_by_their_basis_stay_packed(catalog):
+    every = list(catalog.cases.values())[:300]
+    wanted = of_bases(PackedCases(every), ("implied",), catalog.requirements)
+    assert isinstance(wanted, PackedCases)
+    assert list(wanted) == of_bases(every, ("implied",), catalog.requirements) != []
+
+
+def test_a_case_of_much_data_holds_it_once():
+    data = random.Random(0).randbytes(50_000)
+    case = Case(
+        *("big", "decode", codec.wire("BYTES"), "bytes.encoding", "must"),
+        {"op": "decode", "type": "BYTES", "hex": data.hex()},
+        Reads(data, len(data)),
+        data,
+    )
+    assert case.request["hex"] == packed(case).unpacked().request["hex"]
+    assert len(packed(case).content) < 1.1 * len(data)
+
+
+def test_a_packed_case_takes_little_memory(generated):
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        several = PackedCases(case for case in generated if case.size < 4096)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(several) > 1000
+    assert (after - before) / len(several) < 1024

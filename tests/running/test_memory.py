@@ -1,0 +1,77 @@
+"""The memory of a run: what it holds of a case from its start to its end, and of a target's answers in all."""
+
+import json
+import sys
+
+from peak import run_alone
+
+from conformance.cases.catalog import select
+from conformance.cases.model import Kind
+from conformance.running import examiner
+from conformance.running.executor import judge_target
+from conformance.running.keeping import LITTLE, MOST, Packed
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import TargetRun
+from conformance.running.selection import Selection, selected_cases
+from conformance.targets.resolve import target_spec
+from conformance.targets.session import Allowance
+
+WRONG = """
+import json, sys
+from conformance.targets.reference import answer
+for line in sys.stdin:
+    request = json.loads(line)
+    told = answer(request)
+    if request["op"] != "describe":
+        told = {"ok": True, "value": told.get("value", 0), "consumed": 99, "hex": "ff", "more": "x" * 3000}
+    print(json.dumps({"id": request["id"], **told}), flush=True)
+"""
+
+
+def run_of(generated, folder):
+    """How many results a run of the reference has, and the most memory it takes."""
+    report = folder / f"{generated}.json"
+    line = [sys.executable, "-m", "conformance", "run", "reference", "--select", "type:ARRAY<UUID>"]
+    done, most = run_alone([*line, "--generated", str(generated), "--quiet", "--json", str(report)])
+    assert done.returncode == 0, done.stderr
+    return len(json.loads(report.read_text())["results"]), most
+
+
+def test_a_further_case_costs_a_run_little_memory(tmp_path):
+    few, base = run_of(1000, tmp_path)
+    many, most = run_of(7000, tmp_path)
+    assert many - few > 8000
+    assert (most - base) / (many - few) < 2000
+
+
+def wrong_results(catalog, tmp_path):
+    """The results of a target whose answers are long and wrong."""
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    spec = target_spec(f"command:{sys.executable} {path}", None, Allowance())
+    run, cases = TargetRun("wrong"), select(catalog.cases.values(), ["type:INT32", "type:VARINT"])
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
+    return [result for result in run.results if isinstance(result.outcome, Packed)]
+
+
+def test_of_a_target_of_whose_answers_much_is_kept_already_less_is_kept_of_each(catalog, tmp_path, monkeypatch):
+    whole = wrong_results(catalog, tmp_path)
+    monkeypatch.setattr(examiner, "ROOM", 10_000)
+    bounded = wrong_results(catalog, tmp_path)
+    assert len(whole) == len(bounded) > 20
+    sizes = [len(result.outcome.json) for result in bounded]
+    assert sizes[:4] == [len(result.outcome.json) for result in whole[:4]]
+    assert all(3000 < size <= MOST for size in sizes[:4])
+    assert all(size <= LITTLE for size in sizes[4:])
+    assert [result.cause for result in bounded] == [result.cause for result in whole]
+    assert [result.verdict for result in bounded] == [result.verdict for result in whole]
+
+
+def test_results_hold_the_very_bytes_of_the_cases_of_the_run(catalog):
+    spec = target_spec("reference", None, Allowance())
+    cases = selected_cases(Selection(("type:VARINT",), generated=50), catalog, [spec])
+    run = TargetRun("reference")
+    judge_target(spec, run, cases, catalog.requirements, FailurePolicy())
+    assert {result.verdict.kind for result in run.results} <= {Kind.PASS, Kind.EITHER}
+    assert all(result.label is label for result, label in zip(run.results, cases.packed, strict=True))
+    assert [result.case for result in run.results] == list(cases)
