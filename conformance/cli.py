@@ -26,6 +26,7 @@ COMMANDS = {
     "run": "Judge one or several targets.",
     "scan": "Check stored log segments, batch by batch.",
     "serve": "Speak the target protocol for the reference or a Python module.",
+    "serve-broker": "Serve vectors, or files, to any Kafka client.",
     "show": "Show one case: its bytes field by field, what is expected, and why.",
     "targets": "List the bundled adapters, and what is missing where one cannot run.",
     "vectors": "Check and format vector files.",

@@ -139,6 +139,8 @@ def outcome(answer: Answer, size: int = 0) -> Outcome:
         return Unsupported(cut(str(answer["unsupported"])))
     if "crash" in answer:
         return Broke("crash", cut(str(answer["crash"])))
+    if "timeout" in answer:
+        return Broke("timeout", cut(str(answer["timeout"])))
     if answer.get("ok") is True:
         return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")}, size)
     if answer.get("ok") is False:

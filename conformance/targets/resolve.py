@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import math
 import os
 import shlex
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,15 @@ from conformance.targets.target import TargetSpec
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"
 """The bundled adapters: a folder each, with target.yaml."""
+
+DRIVER = "driver.yaml"
+"""The file that describes the driver of a live client."""
+
+LIVE_TIMEOUT = 180.0
+"""Seconds that the broker may take for an answer about a live client: two starts of it, and two topics to their end."""
+
+LIVE_MEMORY = 1 << 30
+"""Bytes that the broker may take, and several consumers at once, beside what a target may."""
 
 SHIM = Path(__file__).with_name("shim.py")
 
@@ -50,6 +60,18 @@ class Adapter:
     gaps: tuple[str, ...] = ()
     base: Path | None = None
     """The folder of another adapter; the build takes from it the files that its own folder does not have."""
+    live: dict[str, Any] = field(default_factory=dict)
+    """What a driver of an unmodified client says besides (targets/live/drivers.py)."""
+
+    @property
+    def target(self) -> str:
+        """What it is called on the command line."""
+        return f"live:{self.name}" if self.live else self.name
+
+    @property
+    def driver(self) -> Path:
+        """The file of a driver of a live client."""
+        return self.folder / DRIVER
 
     @property
     def home(self) -> Path:
@@ -64,7 +86,7 @@ class Adapter:
         if python is None:
             lacking += [requirement for requirement in self.requires if not _installed(requirement)]
         if self.setup and not self._is_set_up():
-            lacking.append(f"its set-up (conformance targets --setup {self.name})")
+            lacking.append(f"its set-up (conformance targets --setup {self.target})")
         return lacking
 
     def _is_set_up(self) -> bool:
@@ -80,6 +102,9 @@ class Adapter:
 
     def launch(self, python: str) -> Launch:
         """How it is started."""
+        if self.live:
+            serving = (sys.executable, "-m", "conformance.targets.live", str(self.driver), python)
+            return Launch(self.target, serving)
         if self.module:
             return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
         command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
@@ -102,7 +127,7 @@ def _installed(requirement: str) -> bool:
 
 def adapters() -> dict[str, Adapter]:
     """The bundled adapters by name. Raises FileError for a target.yaml that cannot be used."""
-    return {name: _adapter(path) for name, path in _descriptions().items()}
+    return {name: adapter_in(path) for name, path in _descriptions().items()}
 
 
 def _descriptions() -> dict[str, Path]:
@@ -116,15 +141,25 @@ _SHAPE: dict[str, type] = {
 }
 
 
-def _adapter(path: Path) -> Adapter:
+_LIVE: dict[str, type] = {
+    **{"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int},
+}
+"""What the driver of a live client says besides."""
+
+
+def adapter_in(path: Path) -> Adapter:
+    """The adapter or driver that a file describes. Raises FileError with the line."""
     from conformance.cases.yaml_files import load
 
     row: Any = load(path)
     if not isinstance(row, dict):
         raise FileError(path, "a mapping is expected")
+    shape = {**_SHAPE, **_LIVE} if path.name == DRIVER else _SHAPE
     for key, given in row.items():
-        if not isinstance(given, _SHAPE.get(key, object)) or key not in _SHAPE:
+        if not isinstance(given, shape.get(key, object)) or key not in shape:
             raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
+    if path.name == DRIVER and not all(key in row for key in _LIVE):
+        raise FileError(path, f"a driver has {', '.join(_LIVE)}")
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
         raise FileError(path, "name is the folder's, and there is either module or command")
     base = path.parent.parent / row["base"] if "base" in row else None
@@ -143,6 +178,7 @@ def _adapter(path: Path) -> Adapter:
         tuple(tuple(step) for step in row.get("setup", ())),
         tuple(row.get("gaps", ())),
         base,
+        {key: row[key] for key in _LIVE if key in row},
     )
 
 
@@ -184,6 +220,10 @@ def _alone(home: Path) -> Iterator[bool]:
 def target_spec(name: str, python: str | None, allowance: Allowance, jobs: int = 1) -> TargetSpec:
     """A target of the command line, ready to be opened. Raises UnknownTarget with what to mend."""
     launch = None if name == "reference" else resolve(name, python)
+    if name.startswith("live:"):
+        # It keeps to deadlines of its own, from the first fetch of each topic, and says itself what was late.
+        memory = allowance.memory + LIVE_MEMORY
+        allowance = replace(allowance, timeout=max(LIVE_TIMEOUT, allowance.timeout), memory=memory, slow=math.inf)
     return TargetSpec(name, launch, allowance, jobs)
 
 
@@ -196,13 +236,19 @@ def resolve(target: str, python: str | None = None) -> Launch:
     if colon and kind == "module":
         _check_module(target, rest)
         return Launch(target, (interpreter, str(SHIM), rest), forks=True)
+    if colon and kind == "live":
+        return _ready(target, _driver(target, rest), python, interpreter)
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(
-            f"there is no target {target!r}: it is reference, {', '.join(known)}, module:NAME, module:./FILE.py or "
-            "command:COMMAND LINE"
+            f"there is no target {target!r}: it is reference, {', '.join(known)}, module:NAME, module:./FILE.py, "
+            "command:COMMAND LINE or live:NAME"
         )
-    adapter = _adapter(known[target])
+    return _ready(target, adapter_in(known[target]), python, interpreter)
+
+
+def _ready(target: str, adapter: Adapter, python: str | None, interpreter: str) -> Launch:
+    """How an adapter is started. Raises UnknownTarget where something that it needs is missing."""
     lacking = adapter.missing(python)
     if lacking:
         raise UnknownTarget(f"{target} cannot run here, it lacks {', '.join(lacking)}")
@@ -231,6 +277,24 @@ def _check_module(target: str, name: str) -> None:
     else:
         line = shlex.quote(name) if os.access(path, os.X_OK) else "COMMAND LINE"
     raise UnknownTarget(f"{target}: {name} is not a Python module; say {shlex.quote('command:' + line)} instead")
+
+
+def drivers() -> dict[str, Adapter]:
+    """The bundled drivers of live clients by name. Raises FileError for a driver.yaml that cannot be used."""
+    return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{DRIVER}"))}
+
+
+def _driver(target: str, rest: str) -> Adapter:
+    """The driver of `live:NAME` or `live:./driver.yaml`. Raises UnknownTarget."""
+    path = Path(rest)
+    if path.name == DRIVER:
+        if not path.is_file():
+            raise UnknownTarget(f"{target}: there is no file {rest}")
+        return adapter_in(path.resolve())
+    known = drivers()
+    if rest not in known:
+        raise UnknownTarget(f"{target}: the live clients are {', '.join(known)}, or live:./{DRIVER}")
+    return known[rest]
 
 
 def _command(target: str, line: str) -> tuple[str, ...]:

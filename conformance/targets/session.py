@@ -29,8 +29,8 @@ from conformance.targets.warm import CannotFork, WarmStart
 
 _STARTS = 3
 _DESCRIBE = protocol.body({"op": "describe", "protocol": protocol.PROTOCOL})
-_SLOW, _SLOW_BYTES = 1.0, 200_000
-"""An answer may take so many seconds, and one more for each so many bytes of the request."""
+_SLOW_BYTES = 200_000
+"""For each so many bytes of the request an answer may take a second more."""
 _LAST_PATIENCE = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
 _PROMPT = 0.5
@@ -47,11 +47,12 @@ class CannotStart(TargetError):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a target is allowed: seconds per answer and for the start, bytes of memory."""
+    """What a target is allowed: seconds per answer and for the start, bytes of memory, and when it is `slow`."""
 
     timeout: float = 5.0
     startup: float = 30.0
     memory: int = 1024 * 2**20
+    slow: float = 1.0
 
 
 @dataclass(slots=True)
@@ -213,7 +214,7 @@ class Session:
 
     def _if_slow(self, request: bytes, took: float) -> Broke | None:
         """A fault where an answer took far too long, and again takes too long in another process, warm and idle."""
-        allowed = _SLOW + len(request) / _SLOW_BYTES
+        allowed = self.allowance.slow + len(request) / _SLOW_BYTES
         if took <= allowed or self._aborted or not self._asks_again or self.faults.left("slow") <= 0:
             return None
         self.faults.add("slow")

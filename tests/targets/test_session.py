@@ -342,18 +342,16 @@ def test_a_slow_answer_that_becomes_a_death_when_asked_again_is_taken(session):
     assert honest(session(body).ask(questions(20))) == list(range(20))
 
 
-def test_a_longer_question_may_take_longer(session, monkeypatch):
-    monkeypatch.setattr("conformance.targets.session._SLOW", 0.1)
+def test_a_longer_question_may_take_longer(session):
     long = protocol.body({"op": "decode", "type": "VARINT", "hex": "0005" + "00" * 1_500_000})
     body = LOGS.replace('request["hex"]', 'request["hex"][:4]') + "    time.sleep(1.2)\n" + ANSWERS
-    outcomes = list(session(body).ask([long, question(6)]))
+    outcomes = list(session(body, slow=0.1).ask([long, question(6)]))
     assert list(broken(outcomes)) == [1]
 
 
 def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch):
-    monkeypatch.setattr("conformance.targets.session._SLOW", 0.1)
     monkeypatch.setitem(PATIENCE, "slow", 2)
-    running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS)
+    running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS, slow=0.1)
     outcomes = [outcome for each in questions(4) for outcome in running.ask([each])]
     assert list(broken(outcomes)) == [0, 1]
     assert honest(outcomes) == [2, 3]

@@ -1,0 +1,73 @@
+"""What the drivers in Python share: topics come in on standard input, what an application is handed goes out."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+END = b"conformance.end"
+"""The key of the record that ends a topic."""
+
+Told = dict[str, Any]
+"""A line of the suite: `topic`, `partition`, `offset`, `isolation`, `bootstrap`."""
+_out = threading.Lock()
+
+
+IsRefusal = Callable[[Exception], bool]
+"""Tells what the library documents, or an application can be expected to catch, from a crash."""
+
+
+def drive(
+    version: str,
+    consume: Callable[[Told], Iterable[Any]],
+    shown: Callable[[Any], Told],
+    *,
+    at_once: int,
+    is_refusal: IsRefusal,
+) -> None:
+    """Consume the topics that the suite names, so many at once, until it ends the input."""
+    say({"version": version})
+
+    def one(told: Told) -> None:
+        topic = told["topic"]
+        try:
+            for record in consume(told):
+                say({"topic": topic, "record": shown(record)})
+                if shown(record)["key"] == END.hex():
+                    break
+            say({"topic": topic, "end": True})
+        except Exception as error:  # noqa: BLE001 - whatever an application would get
+            say({"topic": topic, **raised(error, is_refusal)})
+
+    with ThreadPoolExecutor(at_once) as pool:
+        for told in topics():
+            pool.submit(one, told)
+
+
+def raised(error: Exception, is_refusal: IsRefusal) -> Told:
+    """Return what is said of an exception."""
+    text = f"{type(error).__name__}: {error}"
+    if not is_refusal(error):
+        return {"crash": text}
+    corrupt = "Corrupt" in type(error).__name__
+    return {"error": "corrupt" if corrupt else "other", "message": text}
+
+
+def topics() -> Iterator[Told]:
+    """The lines of the suite."""
+    for line in sys.stdin:
+        yield json.loads(line)
+
+
+def say(told: Told) -> None:
+    """Write a line."""
+    with _out:
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
+
+
+def hexed(data: Any) -> Any:
+    """Bytes as hex digits; None as it is."""
+    return None if data is None else bytes(data).hex()

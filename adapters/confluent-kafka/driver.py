@@ -1,0 +1,60 @@
+"""The Consumer of confluent-kafka (librdkafka) as an application uses it: assign at an offset, poll."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "common"))
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion, version
+from driving import Told, drive, hexed
+
+AT_ONCE = 16
+TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
+
+
+def consume(told: Told) -> Iterator[Any]:
+    """Yield the messages that poll() hands out, from the offset on. Raises KafkaException for an error among them."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": told["bootstrap"],
+            "group.id": told["topic"],  # it asks for one, and never joins it
+            "enable.auto.commit": False,
+            "isolation.level": told["isolation"],
+            "check.crcs": True,
+            "fetch.error.backoff.ms": 10,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(told["topic"], told["partition"], int(told["offset"]))])
+        while True:
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is not None:
+                raise KafkaException(message.error())
+            if message is not None:
+                yield message
+    finally:
+        consumer.close()
+
+
+def shown(message: Any) -> dict[str, Any]:
+    """Return a message in the notation of `read`."""
+    kind, timestamp = message.timestamp()
+    return {
+        "offset": str(message.offset()),
+        "timestamp": str(timestamp if kind else -1),
+        "timestampType": TYPES[kind],
+        "key": hexed(message.key()),
+        "value": hexed(message.value()),
+        "headers": [{"key": key, "value": hexed(value)} for key, value in message.headers() or []],
+    }
+
+
+drive(
+    f"{version()} (librdkafka {libversion()[0]})",
+    consume,
+    shown,
+    at_once=AT_ONCE,
+    is_refusal=lambda error: isinstance(error, KafkaException),
+)

@@ -1,0 +1,43 @@
+"""kcat as it is used on a command line: one process a topic, which ends when it has come to the end."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "common"))
+
+from driving import Told, drive, hexed
+
+AT_ONCE = 8
+FORMAT = "%o %T %K %S\n%k%s\n"  # lengths before contents, -1 for null: nothing in a record can be mistaken
+
+
+class Refused(Exception):
+    """It said what is wrong, and exited."""
+
+
+def consume(told: Told) -> Iterator[dict[str, Any]]:
+    """Yield the records that kcat prints. Raises Refused with its last words."""
+    command = ["kcat", "-C", "-q", "-e", "-u", "-b", told["bootstrap"], "-t", told["topic"], "-f", FORMAT]
+    command += ["-p", str(told["partition"]), "-o", told["offset"], "-X", "check.crcs=true"]
+    command += ["-X", f"isolation.level={told['isolation']}"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as kcat:  # noqa: S603 - what a person would type
+        assert kcat.stdout is not None
+        assert kcat.stderr is not None
+        while line := kcat.stdout.readline():
+            offset, timestamp, *sizes = line.split()
+            key, value = (kcat.stdout.read(int(size)) if int(size) >= 0 else None for size in sizes)
+            kcat.stdout.read(1)
+            yield {"offset": offset.decode(), "timestamp": timestamp.decode(), "key": hexed(key), "value": hexed(value)}
+        words = kcat.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        if kcat.wait() > 0:
+            raise Refused(words[-1] if words else f"exit status {kcat.returncode}")
+        raise RuntimeError(f"kcat ended with {kcat.returncode} before the end of the topic: {words[-1:]}")
+
+
+said = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout  # noqa: S607
+version = next(line for line in said.splitlines() if line.startswith("Version")).removeprefix("Version ")
+drive(version, consume, dict, at_once=AT_ONCE, is_refusal=lambda error: isinstance(error, Refused))

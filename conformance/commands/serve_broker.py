@@ -1,0 +1,72 @@
+"""`conformance serve-broker`: the scripted broker by hand, on vectors or files of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from conformance.cases.catalog import read_catalog, select
+from conformance.cases.log_questions import first_seen, read_question
+from conformance.cases.model import Request
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.log import LOG
+from conformance.commands import options as shared
+from conformance.errors import UsageError
+from conformance.targets.live.server import Server
+from conformance.targets.live.topics import topic_of
+
+
+@click.command("serve-broker")
+@click.argument("files", nargs=-1, type=shared.PATH, metavar="[FILE]...")
+@click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="`read` cases to serve, as in `run`.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="[default: a free one]")
+def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int) -> None:
+    """Serve vectors, or files that hold a log, to any Kafka client, until it is interrupted.
+
+    A file is a topic of its name; a case is a topic of its id, with dots for what a topic cannot have in its name. Each
+    has one partition. After its bytes comes one record with the key `conformance.end`.
+    """
+    topics = dict((*_of_files(files), *_of_cases(patterns)))
+    if not topics:
+        raise UsageError("FILE", "nothing to serve: name files, or cases with --select")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(topics, port))
+
+
+async def _serve(topics: dict[str, Request], port: int) -> None:
+    server = Server(lambda problem: click.echo(f"not answered: {problem}", err=True))
+    broker = await server.start(port)
+    for name, parts in topics.items():
+        broker.topics[name] = topic_of(parts, patience=float("inf"))
+        click.echo(f"{name}\tfrom offset {parts['fetchOffset']}\t{len(parts['hex'])} bytes")
+    click.echo(f"listening on {broker.host}:{broker.port}")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await server.close()
+
+
+def _of_files(files: Iterable[Path]) -> Iterator[tuple[str, Request]]:
+    for path in files:
+        data = path.read_bytes()
+        yield _name(path.name), OPERATIONS["read"].parse(read_question(data, fetch_offset=first_seen(data)).parts, LOG)
+
+
+def _of_cases(patterns: tuple[str, ...]) -> Iterator[tuple[str, Request]]:
+    if not patterns:
+        return
+    catalog = read_catalog(())
+    wanted = [*patterns, *(f"{pattern}:read" for pattern in patterns)]
+    for label in select(list(catalog.cases.labels.values()), wanted):
+        if label.op == "read":
+            yield _name(label.id), OPERATIONS["read"].parse(catalog.cases[label.id].request, LOG)
+
+
+def _name(text: str) -> str:
+    """A name that a topic can have."""
+    return re.sub(r"[^A-Za-z0-9._-]", ".", text)[:249]

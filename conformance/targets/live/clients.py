@@ -1,0 +1,161 @@
+"""A client under a driver: the process that is told of topics, and writes down what an application is handed of each.
+
+The driver's program reads one JSON object a line, `{"bootstrap", "topic", "partition", "offset", "isolation"}`, and
+opens a fresh consumer for each. Of every record that the consumer hands out it writes
+`{"topic", "record": {"offset", "timestamp", …}}` in the notation of `read`; when the record with the key
+`conformance.end` has come, `{"topic", "end": true}`; when the consumer raises what an application is to catch,
+`{"topic", "error": class, "message"}`, and when it raises anything else, `{"topic", "crash": message}`.
+Its first line says what it is: `{"version": …}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.cases.model import ERRORS
+from conformance.targets.live.topics import END_KEY
+
+_LONGEST_LINE = 32 << 20
+_FAREWELL = 2.0
+"""Seconds a driver has to exit after the end of its input."""
+
+
+class DriverError(Exception):
+    """A driver that does not keep to its protocol; the message is one line."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What an application was handed of one topic so far."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+    message: str = ""
+    crash: str = ""
+    ended: bool = False
+    died: bool = False
+    """The driver's process ended first."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is awaited."""
+        return self.ended or self.died or bool(self.error or self.crash)
+
+
+class Client:
+    """A running driver. `close` it, however the work ended."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        """Nothing runs before `start`."""
+        self._command, self._env = command, env
+        self._heard: dict[str, Heard] = {}
+        self.version = ""
+        self.is_alive = False
+
+    async def start(self, seconds: float) -> None:
+        """Start the driver and wait for its first line. Raises OSError, TimeoutError or DriverError."""
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**self._env},
+            limit=_LONGEST_LINE,
+        )
+        self.is_alive = True
+        assert self._process.stdout is not None
+        hello = _line(await asyncio.wait_for(self._process.stdout.readline(), seconds))
+        self.version = str(hello.get("version", ""))
+        self._reader = asyncio.create_task(self._read())
+
+    def ask(self, topic: str, request: Mapping[str, object]) -> Heard:
+        """Tell the driver of a topic; what it says of it comes later."""
+        heard = self._heard[topic] = Heard(died=not self.is_alive)
+        assert self._process.stdin is not None
+        with suppress(ConnectionError):
+            self._process.stdin.write(json.dumps({"topic": topic, **request}).encode() + b"\n")
+        return heard
+
+    def forget(self, topic: str) -> None:
+        """Nothing more is awaited of a topic."""
+        self._heard.pop(topic, None)
+
+    async def close(self, *, kindly: bool = False) -> None:
+        """End the driver."""
+        if not hasattr(self, "_process"):
+            return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        if kindly:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), _FAREWELL)
+        self._kill()
+        await self._process.wait()
+        if hasattr(self, "_reader"):
+            await self._reader
+
+    def _kill(self) -> None:
+        """Kill the driver without asking how it does: `Process.kill` would take its status away from asyncio."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    @property
+    def status(self) -> int | None:
+        """The status with which the process ended; a negative number is a signal."""
+        return self._process.returncode
+
+    async def _read(self) -> None:
+        """Hand out what the driver says, until it ends."""
+        assert self._process.stdout is not None
+        try:
+            while line := await self._process.stdout.readline():
+                self._note(_line(line))
+        except (DriverError, ValueError) as problem:
+            for heard in self._heard.values():
+                heard.error, heard.message = heard.error or "driver", str(problem)
+        self.is_alive = False
+        self._kill()
+        await self._process.wait()
+        for heard in self._heard.values():
+            heard.died = not heard.is_over
+            heard.changed.set()
+
+    def _note(self, said: dict[str, Any]) -> None:
+        heard = self._heard.get(str(said.get("topic")))
+        if heard is None:
+            return  # of a topic that is settled already
+        if "record" in said:
+            record = said["record"]
+            if not isinstance(record, dict):
+                raise DriverError(f"a record is an object, not {str(record)[:60]}")
+            if record.get("key") != END_KEY.hex():
+                heard.records.append(record)
+        elif "error" in said:
+            known = said["error"] in ERRORS
+            heard.error, heard.message = said["error"] if known else "other", str(said.get("message", ""))
+        elif "crash" in said:
+            heard.crash = str(said["crash"]) or "it raised"
+        elif said.get("end") is True:
+            heard.ended = True
+        else:
+            raise DriverError(f"a line of the driver says nothing: {str(said)[:100]}")
+        heard.changed.set()
+
+
+def _line(text: bytes) -> dict[str, Any]:
+    """An object on a line. Raises DriverError."""
+    try:
+        said = json.loads(text)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise DriverError(f"a line of the driver is no JSON object: {text[:100]!r}" if text else "the driver ended")
+    return said

@@ -1,0 +1,44 @@
+"""The driver of a live client: how its program is started, and what its client can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.targets.resolve import adapter_in
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver.yaml, ready to be started."""
+
+    name: str
+    language: str
+    command: tuple[str, ...]
+    door: str
+    """The call that hands out records to an application."""
+    codecs: tuple[str, ...]
+    magics: tuple[int, ...]
+    isolations: tuple[str, ...]
+    concurrency: int = 1
+    """How many topics its program consumes at once, each with a consumer of its own."""
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def read_driver(path: Path, python: str) -> Driver:
+    """The driver that a file describes; an interpreter runs its program in Python. Raises FileError."""
+    adapter = adapter_in(path)
+    program = (python, str(adapter.home / adapter.module)) if adapter.module else adapter.command
+    command = tuple(part.replace("{dir}", str(adapter.home)) for part in program)
+    live = adapter.live
+    return Driver(
+        adapter.name,
+        adapter.language,
+        command,
+        live["door"],
+        tuple(live["codecs"]),
+        tuple(live["magics"]),
+        tuple(live["isolations"]),
+        live["concurrency"],
+        adapter.env,
+    )

@@ -1,0 +1,252 @@
+"""A live client behind the line protocol: `read` requests become topics of the scripted broker.
+
+`python -m conformance.targets.live DRIVER.yaml` reads requests from standard input and answers each when the client has
+shown what it makes of the case: two witnesses tell that, what the client hands to the application, and the offset from
+which it fetches next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from conformance.cases.log_questions import fetch_question
+from conformance.cases.model import Answer, Delivers, Kind, Request
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.log import LOG
+from conformance.codec.notation import NotationError
+from conformance.judging.logs import judge_read
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.clients import Client, Heard
+from conformance.targets.live.drivers import Driver
+from conformance.targets.live.server import Server
+from conformance.targets.live.topics import LAST_OFFSET, Topic, topic_of
+from conformance.targets.protocol import PROTOCOL
+
+_STARTUP = 30.0
+"""Seconds that a driver has to start, and a client from there to the first fetch of a topic."""
+_PATIENCE = 5.0
+"""Seconds from the last sign of a client (a fetch, a record) to the end of a topic."""
+_LONGEST = 20.0
+"""Seconds from the first fetch of a topic to its end."""
+
+
+class LiveClient:
+    """Puts cases to one client, several at once, and starts it anew when it dies. `close` it."""
+
+    def __init__(self, driver: Driver) -> None:
+        """Nothing runs before `start`."""
+        self._driver = driver
+        self._server = Server(self._void)
+        self._slots = asyncio.Semaphore(driver.concurrency)
+        self._one_at_a_time = asyncio.Lock()
+        self._number = 0
+        self._client: Client | None = None
+        self._unanswerable = ""
+
+    async def start(self) -> None:
+        """Let the broker listen, and start the client. Raises OSError, TimeoutError or DriverError."""
+        self._broker: Broker = await self._server.start()
+        await self._ready()
+
+    async def close(self) -> None:
+        """End the client, then the broker."""
+        if self._client is not None:
+            await self._client.close(kindly=True)
+        await self._server.close()
+
+    async def describe(self) -> Answer:
+        """What the driver's file says, and the version that the client itself tells."""
+        client = await self._ready()
+        described: Answer = {
+            "ok": True,
+            "protocol": PROTOCOL,
+            "name": self._driver.name,
+            "version": client.version,
+            "language": self._driver.language,
+            "supports": {"read": True},
+            "via": {"read": f"public: {self._driver.door}"},
+            "codecs": list(self._driver.codecs),
+            "magics": list(self._driver.magics),
+        }
+        return described
+
+    async def read(self, request: Mapping[str, object]) -> Answer:
+        """The answer to a `read` request. What is not as due is asked once more, alone, before it counts."""
+        try:
+            parts = OPERATIONS["read"].parse(request, LOG)
+        except NotationError as error:
+            return {"ok": False, "error": "invalid-value", "message": str(error)}
+        if reason := self._cannot(parts):
+            return {"unsupported": reason}
+        async with self._slots:
+            answer = await self._put(parts)
+        return answer if _is_as_due(parts, answer) else await self._put_alone(parts)
+
+    async def _put_alone(self, parts: Request) -> Answer:
+        """Put a case to the client while it has no other; one that died or fell silent is started anew for it."""
+        async with self._one_at_a_time:
+            for _ in range(self._driver.concurrency):
+                await self._slots.acquire()
+            try:
+                return await self._put(parts)
+            finally:
+                for _ in range(self._driver.concurrency):
+                    self._slots.release()
+
+    def _cannot(self, parts: Request) -> str:
+        """Why a case cannot be put to this client; empty when it can."""
+        if parts["isolation"] not in self._driver.isolations:
+            return f"{parts['isolation']} is not claimed"
+        if not parts.get("checkCrcs", True):
+            return "checksums are checked, or not, by the client's own setting"
+        if not 0 <= parts["fetchOffset"] < LAST_OFFSET:
+            return f"a client is not told to begin at {parts['fetchOffset']}"
+        return ""
+
+    async def _put(self, parts: Request) -> Answer:
+        """Let the client consume a topic with these bytes: what came of it."""
+        client = await self._ready()
+        self._number += 1
+        name = f"case-{os.getpid()}-{self._number}"
+        topic = self._broker.topics[name] = topic_of(parts)
+        bootstrap = f"{self._broker.host}:{self._broker.port}"
+        told = {"partition": 0, "offset": str(topic.start), "isolation": parts["isolation"], "bootstrap": bootstrap}
+        self._unanswerable = ""
+        heard = client.ask(name, told)
+        topic.on_fetch = heard.changed.set
+        try:
+            return await self._await(client, topic, heard)
+        finally:
+            client.forget(name)
+            del self._broker.topics[name]
+
+    async def _await(self, client: Client, topic: Topic, heard: Heard) -> Answer:
+        """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
+        asked = seen = time.monotonic()
+        while not heard.is_over:
+            heard.changed.clear()
+            first = topic.first_fetch
+            until = asked + _STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
+            left = until - time.monotonic()
+            if self._unanswerable:
+                return {"unsupported": f"the broker has no answer to {self._unanswerable}"}
+            if topic.is_endless:
+                return {"unsupported": f"no record can stand behind offset {LAST_OFFSET}, to end the topic"}
+            if left <= 0:
+                await self._end()  # it may spin, and take memory; those beside it are asked again
+                return {"timeout": _silence(topic, heard)}
+            try:
+                await asyncio.wait_for(heard.changed.wait(), left)
+                seen = time.monotonic()
+            except TimeoutError:
+                continue
+        return _shown(client, topic, heard)
+
+    async def _ready(self) -> Client:
+        """The client, started anew where it is gone. Raises OSError, TimeoutError or DriverError."""
+        if self._client is None or not self._client.is_alive:
+            await self._end()
+            self._client = Client(self._driver.command, {**os.environ, **self._driver.env})
+            await self._client.start(_STARTUP)
+        return self._client
+
+    async def _end(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _void(self, problem: str) -> None:
+        self._unanswerable = problem
+
+
+def _is_as_due(parts: Request, answer: Answer) -> bool:
+    """Whether an answer is what the reference expects, or one of several that are right."""
+    expected = fetch_question(parts).expect
+    if answer.get("ok") is False:
+        return not isinstance(expected, Delivers) or expected.open or expected.view.damage is not None
+    if "ok" not in answer:
+        return "unsupported" in answer
+    if not isinstance(expected, Delivers):
+        return True
+    try:
+        return judge_read(expected, answer["value"]).kind is not Kind.FAIL
+    except NotationError:
+        return False
+
+
+def _silence(topic: Topic, heard: Heard) -> str:
+    """What is told of a client that neither came to the end of a topic nor said why."""
+    if topic.first_fetch is None:
+        return f"did not fetch the topic within {_STARTUP:g} s"
+    again = f"; it {topic.asked_again}" if topic.asked_again else ""
+    end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
+    return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
+
+
+def _shown(client: Client, topic: Topic, heard: Heard) -> Answer:
+    """What an application was handed, and where the next fetch started."""
+    if heard.error == "driver":
+        return {"crash": f"the driver: {heard.message}"}
+    if heard.crash:
+        return {"crash": heard.crash}
+    if heard.died:
+        return {"crash": f"died of {_how(client.status)}; {len(heard.records)} records were handed out before"}
+    error, said = heard.error, heard.message
+    if topic.is_healed and not error:
+        error, said = "other", topic.asked_again  # it did not take these bytes, and did not say so
+    message = {"message": said} if said else {}
+    if error and not heard.records:
+        return {"ok": False, "error": error, **message}
+    after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
+    value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
+    return {"ok": True, "value": value, **message}
+
+
+def _how(status: int | None) -> str:
+    if status is not None and status < 0:
+        return signal.Signals(-status).name
+    return f"exit status {status}"
+
+
+async def serve(driver: Driver) -> None:
+    """Answer the requests on standard input until it ends, each when it is due, in their order."""
+    live = LiveClient(driver)
+    loop = asyncio.get_running_loop()
+    due: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
+    encoder = msgspec.json.Encoder()
+
+    async def answer(request: Mapping[str, object]) -> Answer:
+        if request.get("op") == "describe":
+            return await live.describe()
+        if request.get("op") == "read":
+            return await live.read(request)
+        return {"unsupported": "a live client is only asked to read"}
+
+    async def write() -> None:
+        while (row := await due.get()) is not None:
+            number, task = row
+            line = encoder.encode({"id": number, **await task})
+            await loop.run_in_executor(None, _out, line + b"\n")
+
+    await live.start()
+    writer = asyncio.create_task(write())
+    try:
+        while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
+            request = msgspec.json.decode(line)
+            due.put_nowait((request.get("id"), asyncio.ensure_future(answer(request))))
+        due.put_nowait(None)
+        await writer
+    finally:
+        await live.close()
+
+
+def _out(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()

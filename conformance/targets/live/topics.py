@@ -1,0 +1,118 @@
+"""What the scripted broker serves: a topic for each case, with one partition that holds the bytes of the case."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from conformance import codec
+from conformance.cases.model import Request
+from conformance.codec.log import extents
+from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
+
+END_KEY = b"conformance.end"
+"""The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
+LAST_OFFSET = (1 << 63) - 2
+"""The last offset at which that record can stand."""
+_PATIENCE = 4
+_BATCHES = 2
+
+
+@dataclass(slots=True)
+class Topic:
+    """A case as a topic: its log, how it is fetched, and what a client has asked of it."""
+
+    log: bytes
+    start: int
+    """The offset at which the client is told to begin."""
+    high_watermark: int
+    aborted: Sequence[dict[str, int]] = ()
+    """The aborted transactions that each fetch lists: `ProducerId` and `FirstOffset`."""
+    patience: float = _PATIENCE
+    """How often the same bytes are served from an offset; then the record that ends the topic is served instead."""
+    end: int | None = None
+    """Where the record that ends the topic stands; None until a client has come so far."""
+    is_healed: bool = False
+    """Whether it ends in place of bytes that a client asked for again and again."""
+    is_endless: bool = False
+    """Whether a client has come to where no further record can stand."""
+    fetches: Counter[int] = field(default_factory=Counter)
+    """How often each offset was asked for."""
+    isolations: set[int] = field(default_factory=set)
+    """The isolation levels that were asked for."""
+    first_fetch: float | None = None
+    """When it was fetched first, by `time.monotonic()`."""
+    on_fetch: Callable[[], object] = lambda: None
+
+    def serve(self, offset: int, isolation: int) -> bytes:
+        """What a fetch from an offset brings; nothing where the topic ends."""
+        if self.first_fetch is None:
+            self.first_fetch = time.monotonic()
+        self.fetches[offset] += 1
+        self.isolations.add(isolation)
+        self.on_fetch()
+        left = self._all() if offset == self.start else self._from(offset)
+        passed = self.end is not None and offset >= self.end
+        if left and not passed and self.fetches[offset] <= self.patience:
+            return left
+        if self.end is None:
+            self.is_healed = bool(left)
+            self.is_endless = offset > LAST_OFFSET
+            self.end = min(offset, LAST_OFFSET)
+            self.high_watermark = self.end + 1
+        return _ending(self.end) if offset <= self.end else b""
+
+    def _all(self) -> bytes:
+        """The log; none of it where all of it lies whole before the offset at which the client begins."""
+        behind = (0 <= _last_offset(self.log, at) < self.start for at, _ in extents(self.log) if self._is_whole(at))
+        whole = all(self._is_whole(at) for at, _ in extents(self.log))
+        return b"" if whole and all(behind) else self.log
+
+    def _from(self, offset: int) -> bytes:
+        """The log from the first entry on that reaches an offset; none of it where no whole entry does."""
+        for at, _ in extents(self.log):
+            if self._is_cut_at(at):
+                break  # a broker serves it behind others, and never alone
+            if _last_offset(self.log, at) >= offset:
+                return self.log[at:]
+        return b""
+
+    def _is_cut_at(self, at: int) -> bool:
+        """Whether the entry that begins at a byte is longer than what is there."""
+        return at + OVERHEAD + stored_size(self.log, at) > len(self.log)
+
+    def _is_whole(self, at: int) -> bool:
+        """Whether the size of the entry that begins at a byte is one that it has."""
+        return stored_size(self.log, at) > 0 and not self._is_cut_at(at)
+
+    @property
+    def asked_again(self) -> str:
+        """The offset that was fetched most often, in words; empty where none was fetched twice."""
+        offset, times = max(self.fetches.items(), key=lambda item: item[1], default=(0, 0))
+        return f"fetched offset {offset} {times} times" if times > 1 else ""
+
+
+def topic_of(parts: Request, patience: float = _PATIENCE) -> Topic:
+    """The topic of a `read` request, its parts parsed."""
+    listed = [{"ProducerId": row["producerId"], "FirstOffset": row["firstOffset"]} for row in parts["aborted"]]
+    return Topic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, patience=patience)
+
+
+def _last_offset(log: bytes, at: int) -> int:
+    """The last offset of the entry that begins at a byte, by its header alone."""
+    first = stored_offset(log, at)
+    return first + BATCH_LAYOUT.peek("lastOffsetDelta", log, at) if stored_magic(log, at) == _BATCHES else first
+
+
+def _ending(offset: int) -> bytes:
+    """A plain batch with the one record that ends a topic."""
+    record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": END_KEY, "value": b"", "headers": ()}
+    batch = {
+        **{"baseOffset": offset, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0},
+        **{"isTransactional": False, "isControlBatch": False},
+        **{"producerId": -1, "producerEpoch": -1, "baseSequence": -1},
+        "records": ({**record, "offset": offset, "timestamp": 0},),
+    }
+    return codec.encode("RECORD_BATCH", batch)

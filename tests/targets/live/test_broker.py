@@ -1,0 +1,180 @@
+"""The scripted broker: what it answers to which request, and what a topic serves."""
+
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from log_bytes import batch
+from tiny_client import frame, wire
+
+from conformance import codec
+from conformance.definitions.shipped import shipped_types
+from conformance.targets.live.broker import BARE, Broker, Garbled, Unanswerable
+from conformance.targets.live.topics import END_KEY, LAST_OFFSET, Topic
+
+KEYS = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "ApiVersions": 18}
+LOG = batch(0) + batch(1) + batch(2)
+
+
+@pytest.fixture
+def broker():
+    return Broker("127.0.0.1", 9092, topics={"t": Topic(LOG, 0, 3)})
+
+
+def asked(broker, name, version, body):
+    """The body of a response, and after how many seconds it is sent."""
+    response = broker.respond(frame(name, version, body, correlation=77)[4:])
+    assert struct.unpack(">i", response.frame[:4]) == (77,)
+    read = codec.decode(wire(f"{name}Response", version), response.frame[4:])
+    assert read.ok
+    assert read.consumed == len(response.frame) - 4
+    return read.value, response.delay
+
+
+def fetched(broker, offset, topic="t", isolation=0):
+    partition = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1}
+    body = {"ReplicaId": -1, "MaxWaitMs": 200, "MinBytes": 1, "IsolationLevel": isolation}
+    value, delay = asked(broker, "Fetch", 4, {**body, "Topics": ({"Topic": topic, "Partitions": (partition,)},)})
+    return value["Responses"][0]["Partitions"][0], delay
+
+
+def is_end(records, offset):
+    (entry,) = codec.decode("LOG", records).value["batches"]
+    (record,) = entry["records"]
+    return record["key"] == END_KEY and record["offset"] == offset
+
+
+def test_what_is_offered_stands_in_the_answer_to_api_versions(broker):
+    value, _ = asked(broker, "ApiVersions", 0, {})
+    assert value["ErrorCode"] == 0
+    assert {row["ApiKey"]: (row["MinVersion"], row["MaxVersion"]) for row in value["ApiKeys"]} == {
+        KEYS[name]: versions for name, versions in BARE.items()
+    }
+
+
+def test_a_version_of_api_versions_that_is_not_offered_is_told_so_in_version_0(broker):
+    response = broker.respond(struct.pack(">hhi", KEYS["ApiVersions"], 99, 5))
+    read = codec.decode(wire("ApiVersionsResponse", 0), response.frame[4:])
+    assert read.value["ErrorCode"] == 35
+    assert len(read.value["ApiKeys"]) == len(BARE)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "said"), [("Fetch", 2, "Fetch 2, where 4 to 4"), ("Heartbeat", 0, "not off")]
+)
+def test_a_request_that_was_not_offered_has_no_answer(broker, key, version, said):
+    number = shipped_types().messages[f"{key}Request"].api_key
+    with pytest.raises(Unanswerable, match=said):
+        broker.respond(struct.pack(">hhi", number, version, 1))
+
+
+@pytest.mark.parametrize(
+    "sent", [struct.pack(">hhi", 999, 0, 1), struct.pack(">hhi", KEYS["Fetch"], 4, 1), b"", b"GET /"]
+)
+def test_what_is_no_request_is_told_from_one_that_was_not_offered(broker, sent):
+    with pytest.raises(Garbled):
+        broker.respond(sent)
+
+
+@given(st.sampled_from(sorted(KEYS.values())), st.integers(0, 5), st.binary(max_size=60))
+def test_whatever_comes_is_answered_or_said_to_have_no_answer(key, version, rest):
+    broker = Broker("127.0.0.1", 9092, topics={"t": Topic(LOG, 0, 3)})
+    with suppress(Unanswerable, Garbled):
+        assert len(broker.respond(struct.pack(">hhi", key, version, 1) + rest).frame) > 4
+
+
+def test_metadata_tells_of_all_topics_or_of_those_that_are_named(broker):
+    everything, _ = asked(broker, "Metadata", 1, {"Topics": None})
+    assert [(row["Name"], row["ErrorCode"]) for row in everything["Topics"]] == [("t", 0)]
+    assert [(row["Host"], row["Port"]) for row in everything["Brokers"]] == [("127.0.0.1", 9092)]
+    named, _ = asked(broker, "Metadata", 1, {"Topics": ({"Name": "other"},)})
+    assert [(row["Name"], row["ErrorCode"]) for row in named["Topics"]] == [("other", 3)]
+
+
+def test_offsets_are_listed_from_the_begin_and_to_the_end(broker):
+    broker.topics["t"].start = 1
+    for timestamp, offset in ((-2, 1), (-1, 3)):
+        rows = ({"PartitionIndex": 0, "Timestamp": timestamp},)
+        value, _ = asked(broker, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)})
+        assert value["Topics"][0]["Partitions"][0]["Offset"] == offset
+
+
+def test_a_fetch_brings_the_log_then_the_end_then_nothing_for_a_while(broker):
+    first, delay = fetched(broker, 0)
+    assert (first["Records"], first["HighWatermark"], delay) == (LOG, 3, 0)
+    last, delay = fetched(broker, 3)
+    assert is_end(last["Records"], 3)
+    assert (last["HighWatermark"], delay) == (4, 0)
+    empty, delay = fetched(broker, 4)
+    assert empty["Records"] == b""
+    assert delay == 0.2
+
+
+def test_a_fetch_of_a_topic_that_is_gone_is_told_so(broker):
+    assert fetched(broker, 0, topic="gone")[0]["ErrorCode"] == 3
+
+
+def test_aborted_transactions_are_listed_for_those_who_read_committed_only(broker):
+    broker.topics["t"].aborted = [{"ProducerId": 7, "FirstOffset": 1}]
+    assert fetched(broker, 0)[0]["AbortedTransactions"] is None
+    assert [dict(row) for row in fetched(broker, 0, isolation=1)[0]["AbortedTransactions"]] == [
+        {"ProducerId": 7, "FirstOffset": 1}
+    ]
+    assert broker.topics["t"].isolations == {0, 1}
+
+
+# --- topics -------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_inside_the_log_brings_it_from_the_entry_that_holds_the_offset():
+    assert Topic(LOG, 0, 3).serve(1, 0) == batch(1) + batch(2)
+
+
+def test_bytes_that_are_asked_for_again_and_again_give_way_to_the_end():
+    topic = Topic(LOG, 0, 3)
+    served = [topic.serve(0, 0) for _ in range(6)]
+    assert served[:4] == [LOG] * 4
+    assert all(is_end(records, 0) for records in served[4:])
+    assert topic.is_healed
+    assert topic.asked_again == "fetched offset 0 6 times"
+
+
+def test_a_topic_that_was_taken_is_not_healed():
+    topic = Topic(LOG, 0, 3)
+    topic.serve(0, 0)
+    topic.serve(3, 0)
+    assert (topic.end, topic.is_healed) == (3, False)
+
+
+def test_a_cut_entry_is_served_behind_others_and_never_alone():
+    topic = Topic(LOG + batch(3)[:30], 0, 4)
+    assert topic.serve(0, 0) == LOG + batch(3)[:30]
+    assert is_end(topic.serve(3, 0), 3)
+
+
+def test_a_log_that_is_nothing_but_a_cut_entry_is_served():
+    assert Topic(batch(0)[:30], 0, 1).serve(0, 0) == batch(0)[:30]
+
+
+def test_a_log_that_lies_before_the_begin_is_not_served():
+    assert is_end(Topic(LOG, 3, 3).serve(3, 0), 3)
+
+
+def test_a_log_with_a_size_that_is_none_is_served():
+    damaged = b"\xff" * 40
+    assert Topic(damaged, 5, 6).serve(5, 0) == damaged
+
+
+def test_where_no_record_can_stand_the_topic_says_that_it_has_no_end():
+    topic = Topic(LOG, 0, 3)
+    topic.serve(LAST_OFFSET + 1, 0)
+    assert topic.is_endless
+
+
+def test_served_by_hand_a_topic_is_served_as_often_as_it_is_asked_for():
+    topic = Topic(LOG, 0, 3, patience=float("inf"))
+    for _ in range(3):
+        assert topic.serve(0, 0) == LOG
+        assert is_end(topic.serve(3, 0), 3)

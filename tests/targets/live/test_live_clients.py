@@ -1,0 +1,254 @@
+"""Unmodified clients behind the scripted broker: judged by what they hand out, whatever they do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.targets.resolve import adapters, drivers
+
+SHARED = Path(__file__).parents[2] / "shared"
+DRIVER = """
+name: {name}
+language: python
+module: {module}
+door: tiny.consume
+codecs: [none, gzip, snappy, lz4, zstd]
+magics: [0, 1, 2]
+isolations: [read_uncommitted, read_committed]
+concurrency: {concurrency}
+"""
+START = f"import os, socket, sys, threading, time\nsys.path.insert(0, {str(SHARED)!r})\nfrom tiny_client import *\n"
+HONEST = "for line in told(): consume(line)\n"
+THREE = "batch/three-records:read"
+GZIP = "gzip/text-flag:read"
+
+
+@pytest.fixture
+def run(tmp_path, traces):
+    """Runs a driver of the test's own; the rows of its report by case."""
+
+    def start(body, *select, concurrency=1, status=None, options=()):
+        folder = tmp_path / "tiny"
+        folder.mkdir(exist_ok=True)
+        (folder / "driver.py").write_text(START + body)
+        (folder / "driver.yaml").write_text(DRIVER.format(name="tiny", module="driver.py", concurrency=concurrency))
+        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *select, status=status, options=options)
+
+    yield start
+    assert traces.left() == []
+
+
+def judged(target, folder, env, *select, status=None, options=()):
+    patterns = [part for pattern in select for part in ("--select", pattern)]
+    command = [sys.executable, "-m", "conformance", "run", target, *patterns, "--generated", "0", "--json", "r.json"]
+    done = subprocess.run(
+        [*command, "--quiet", *options], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=500
+    )
+    assert done.returncode in (0, 1, 3) if status is None else done.returncode == status, done.stdout + done.stderr
+    rows = json.loads((folder / "r.json").read_text())["results"]
+    return {row["id"]: row for row in rows if row["op"] == "read"}
+
+
+def test_an_honest_client_conforms(run):
+    found = run(HONEST, "read/*", "attributes/*:read", "message-set/v1-*:read", concurrency=1, status=0)
+    assert len(found) > 250
+    assert {row["verdict"] for row in found.values()} <= {"pass", "either", "skip"}
+    assert sum(row["verdict"] == "pass" for row in found.values()) > 150
+
+
+def test_a_record_that_is_not_handed_out_is_a_failure(run):
+    body = "def lossy(**said):\n    if said.get('record', {}).get('offset') != '1': say(**said)\n"
+    body += "import tiny_client\nsay, tiny_client.say = tiny_client.say, lossy\n" + HONEST
+    found = run(body, THREE, status=1)
+    assert found[THREE]["verdict"] == "fail"
+
+
+def test_a_client_that_asks_for_valid_bytes_again_and_again_has_refused_them(run):
+    body = """
+for line in told():
+    connection = Connection(line["bootstrap"])
+    while not b"conformance.end" in connection.fetch(line, int(line["offset"]))["Records"]: pass
+    say(topic=line["topic"], record={"offset": "9", "key": END})
+    say(topic=line["topic"], end=True)
+"""
+    found = run(body, THREE, status=1)
+    assert found[THREE]["verdict"] == "fail"
+    assert "fetched offset 0 5 times" in json.dumps(found[THREE])
+
+
+DIES = """
+for line in told():
+    if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f": os.abort()
+    consume(line)
+"""
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_client_that_dies_of_a_case_is_charged_with_that_case_alone(run, concurrency):
+    found = run(DIES, THREE, GZIP, "batch/single-record:read", "offset/*:read", concurrency=concurrency)
+    assert {name for name, row in found.items() if row["verdict"] == "crash"} == {GZIP}
+    assert "SIGABRT" in found[GZIP]["detail"]
+
+
+def test_a_client_that_never_comes_to_the_end_is_told_with_what_it_asked_for(run):
+    body = """
+for line in told():
+    connection = Connection(line["bootstrap"])
+    connection.fetch(line, 0), connection.fetch(line, 0)
+    time.sleep(100)
+"""
+    found = run(body, THREE)
+    assert found[THREE]["verdict"] == "timeout"
+    assert "it fetched offset 0 2 times" in found[THREE]["detail"]
+
+
+def test_an_exception_that_nobody_is_to_catch_is_a_crash(run):
+    found = run("for line in told(): say(topic=line['topic'], crash='TypeError: no')\n", THREE)
+    assert (found[THREE]["verdict"], found[THREE]["detail"]) == ("crash", "TypeError: no")
+
+
+def test_a_request_that_the_broker_has_no_answer_to_accuses_nobody(run):
+    body = """
+for line in told():
+    connection = Connection(line["bootstrap"])
+    connection.socket.sendall(frame("Heartbeat", 0, {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}))
+    time.sleep(100)
+"""
+    found = run(body, THREE, status=3)
+    assert {row["verdict"] for row in found.values()} == {"protocol", "skip"}
+    assert "the broker has no answer to Heartbeat 0" in next(iter(found.values()))["detail"]
+
+
+HOSTILE = {
+    "garbage": "s.sendall(os.urandom(300))",
+    "half a frame": "s.sendall(frame('ApiVersions', 0, {})[:7])",
+    "a frame of 2 GiB": "s.sendall(b'\\x7f\\xff\\xff\\xff' + bytes(100))",
+    "a negative size": "s.sendall(b'\\xff\\xff\\xff\\xff')",
+    "responses that nobody reads": "s.sendall(frame('Metadata', 1, {'Topics': None}) * 2000)",
+}
+
+
+@pytest.mark.parametrize("deed", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_client_sends_besides_costs_no_other_case_its_verdict(run, deed):
+    body = f"""
+kept = []
+def disturb(line):
+    s = Connection(line["bootstrap"]).socket
+    kept.append(s)
+    s.setblocking(False)
+    try: {deed}
+    except OSError: pass
+for line in told():
+    disturb(line)
+    consume(line)
+"""
+    found = run(body, "offset/*:read")
+    assert {row["verdict"] for row in found.values()} <= {"pass", "either", "skip"}
+
+
+def test_a_thousand_connections_are_not_too_many(run):
+    body = """
+kept = []
+for line in told():
+    if not kept: kept += [Connection(line["bootstrap"]) for _ in range(900)]
+    consume(line)
+"""
+    assert run(body, THREE, GZIP, status=0)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("raise SystemExit('no library')\n", "the driver ended"),
+        ("print('hello')\n", "no JSON object"),
+    ],
+    ids=["ends", "talks"],
+)
+def test_a_driver_that_does_not_start_is_one_line(tmp_path, traces, body, told):
+    (tmp_path / "driver.py").write_text(body)
+    (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
+    command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", "--select", THREE]
+    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert told in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("live:nobody", "the live clients are"),
+        ("live:./driver.yaml", "there is no file"),
+    ],
+)
+def test_a_live_client_that_there_is_not_is_one_line(tmp_path, given, said):
+    command = [sys.executable, "-m", "conformance", "run", given]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("concurrency: many", "'concurrency' is unknown or of the wrong shape"), ("speed: 3", "'speed' is unknown")],
+)
+def test_a_driver_file_that_is_wrong_is_one_line_with_its_place(tmp_path, line, said):
+    text = DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1).replace("concurrency: 1", line)
+    (tmp_path / "driver.yaml").write_text(text)
+    command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+# --- real clients -------------------------------------------------------------------------------------
+
+SAMPLE = ("batch/*-records:read", "read/aborted*", "lz4/*:read", "offset/*:read")
+
+
+def lacking(name):
+    return drivers()[name].missing() + (adapters()[name].missing() if name in adapters() else [])
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "confluent-kafka", "kcat"])
+def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
+    if missing := lacking(name):
+        pytest.skip(f"live:{name} lacks {', '.join(missing)}")
+    found = judged(f"live:{name}", tmp_path, traces.env, "batch/three-records:read", "read/abort*", "read/v1-*")
+    assert found[THREE]["verdict"] == "pass"
+    assert sum(row["verdict"] == "pass" for row in found.values()) > len(found) // 2
+    assert traces.left() == []
+
+
+SHAKY = {"message-set/v1-inner-size-13:read", "message-set/v1-inner-tail-of-one-byte:read"}
+"""aiokafka reads behind its buffer here, and what comes of it is chance."""
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka"])
+def test_adapter_and_live_client_agree(name, tmp_path, traces):
+    """A client is judged alike through its adapter and live; what the live one is not asked is left out."""
+    if missing := lacking(name):
+        pytest.skip(f"live:{name} lacks {', '.join(missing)}")
+    (tmp_path / "live").mkdir()
+    live = judged(f"live:{name}", tmp_path / "live", traces.env, *SAMPLE)
+    adapter = judged(name, tmp_path, traces.env, *SAMPLE)
+    fine = ("pass", "either")
+    told = {
+        case: (adapter[case]["verdict"], row["verdict"])
+        for case, row in live.items()
+        if row["verdict"] != "skip" and case not in SHAKY
+    }
+    assert len(told) > 80
+    assert {case: both for case, both in told.items() if both[0] != both[1] and not set(both) <= set(fine)} == {}
+
+
+def test_apache_kafkas_own_consumer_passes_every_undisputed_must(kafka_clients, tmp_path, traces):
+    found = judged(f"live:{kafka_clients}", tmp_path, traces.env, "*:read", "read/*", status=0)
+    assert len(found) > 1200
+    assert sum(row["verdict"] == "pass" for row in found.values()) > 800
