@@ -21,6 +21,7 @@ from conformance.running.known_failures import read_known, stale
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PIPELINE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+LIVE = (ROOT / "docs" / "live.md").read_text(encoding="utf-8")
 ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 
 
@@ -32,6 +33,15 @@ def conformance(*arguments, cwd):
 
 def example(text, name):
     return re.search(rf"<!-- example: {re.escape(name)} -->\n```\w+\n(.*?)```", text, re.DOTALL)[1]
+
+
+def test_the_driver_in_the_docs_is_the_one_that_is_bundled():
+    bundled = (ROOT / "adapters" / "confluent-kafka" / "driver.py").read_text(encoding="utf-8")
+    assert example(LIVE, "driver.py") == bundled
+    shown = yaml.safe_load(example(LIVE, "driver.yaml"))
+    known = yaml.safe_load((ROOT / "adapters" / "confluent-kafka" / "driver.yaml").read_text(encoding="utf-8"))
+    assert set(shown) <= set(known)
+    assert {key: type(value) for key, value in shown.items()} == {key: type(known[key]) for key in shown}
 
 
 def test_the_failure_in_the_readme_is_what_the_suite_prints(tmp_path):

@@ -226,6 +226,10 @@ def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
     assert traces.left() == []
 
 
+UNLIKE = {
+    "offset/overflow-by-max-delta:read": "kafka-python cannot write its next fetch, which only a live client has to"
+}
+"""Cases that show more live than through an adapter, with the reason."""
 SHAKY = {"message-set/v1-inner-size-13:read", "message-set/v1-inner-tail-of-one-byte:read"}
 """aiokafka reads behind its buffer here, and what comes of it is chance."""
 
@@ -242,7 +246,7 @@ def test_adapter_and_live_client_agree(name, tmp_path, traces):
     told = {
         case: (adapter[case]["verdict"], row["verdict"])
         for case, row in live.items()
-        if row["verdict"] != "skip" and case not in SHAKY
+        if row["verdict"] != "skip" and case not in SHAKY and case not in UNLIKE
     }
     assert len(told) > 80
     assert {case: both for case, both in told.items() if both[0] != both[1] and not set(both) <= set(fine)} == {}
