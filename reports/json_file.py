@@ -118,8 +118,10 @@ def _result(result: Result) -> shape.Result:
         level=cast("shape.Level", result.level),
         basis=cast("shape.Basis | None", result.basis or None),
         verdict=verdict.kind,
-        detail=verdict.detail or (UNSET if is_plain else ""),
-        upstream="differs" if differs else UNSET if is_plain else None,
+        detail=verdict.detail,
+        upstream="differs" if differs else None,
+        known=result.known,
+        flaky=verdict.flaky,
         also=list(result.also) or UNSET,
     )
     return row if is_plain else _in_full(row, result)
@@ -131,8 +133,6 @@ def _in_full(row: shape.Result, result: Result) -> shape.Result:
     digits = None if case.data is None else shortened(case.data.hex(), 2 * MOST + 2)
     return msgspec.structs.replace(
         row,
-        known=result.known,
-        flaky=result.verdict.flaky,
         reproduce=reproduce(result),
         via=result.via or None,
         hex=msgspec.convert(digits, str | shape.Digest | None),

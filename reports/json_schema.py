@@ -73,12 +73,12 @@ class Result(_Part, kw_only=True):
     level: Level
     basis: Basis | None
     verdict: Kind
-    detail: str | UnsetType = UNSET
+    detail: str
     upstream: Annotated[
-        Literal["differs"] | UnsetType | None, Meta(description="Apache Kafka itself does not meet the requirement.")
-    ] = UNSET
-    known: bool | UnsetType = UNSET
-    flaky: bool | UnsetType = UNSET
+        Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
+    ]
+    known: bool
+    flaky: bool
     reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET
     via: Annotated[str | UnsetType | None, Meta(description="The call that was judged, and whose door it is.")] = UNSET
     hex: str | Digest | UnsetType | None = UNSET
