@@ -551,7 +551,7 @@ def _work_on_damage(folder, name, size, monkeypatch):
     rows = (struct.pack(">ii", at, at * len(place)) for at in range(size))
     (folder / f"{0:020}.index").write_bytes(b"".join(rows))
     work = 0
-    take, candidates, checks = boundaries.Window.take, boundaries._candidates, boundaries._has_right_checksum
+    take, candidates, checks = boundaries.Window.take, boundaries._candidates, boundaries.has_right_checksum
 
     def taking(self, at, count):
         nonlocal work
@@ -570,7 +570,7 @@ def _work_on_damage(folder, name, size, monkeypatch):
         return checks(entry)
 
     with monkeypatch.context() as patch:
-        patch.setattr(boundaries, "_has_right_checksum", checking)
+        patch.setattr(boundaries, "has_right_checksum", checking)
         patch.setattr(boundaries.Window, "take", taking)
         patch.setattr(boundaries, "_candidates", searching)
         assert len(audit(folder)) >= size
