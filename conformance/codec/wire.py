@@ -10,9 +10,13 @@ from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
 
 
+_LETTERS = {1: "b", 2: "h", 4: "i", 8: "q"}
+"""What `struct` calls integers, by their bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
-    """What an integer of fixed width is: its bytes, and whether it has a sign."""
+    """What an integer of a width that `struct` has is: its bytes, and whether it has a sign."""
 
     size: int
     signed: bool
@@ -20,7 +24,7 @@ class Number:
     @property
     def code(self) -> str:
         """Its letter in the formats of `struct`."""
-        letter = {1: "b", 2: "h", 4: "i", 8: "q"}[self.size]
+        letter = _LETTERS[self.size]
         return letter if self.signed else letter.upper()
 
 
@@ -70,7 +74,8 @@ def integer(name: str, size: int, *, signed: bool, notation: n.Notation = n.NUMB
         return value.to_bytes(size, "big", signed=signed)
 
     edges = (low, -1, 0, 1, high) if signed else (0, 1, high >> 1, high)
-    return Wire(name, decode, encode, notation, size, edges, fixed=True, shape=Number(size, signed))
+    shape = Number(size, signed) if size in _LETTERS else None
+    return Wire(name, decode, encode, notation, size, edges, fixed=True, shape=shape)
 
 
 def fixed(name: str, size: int, rule: str, *, notation: n.Notation, convert: tuple[Any, Any], edges: Any) -> Wire:
