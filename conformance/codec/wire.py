@@ -9,7 +9,6 @@ from typing import Any
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
 
-
 _LETTERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 """What `struct` calls integers, by their bytes."""
 
