@@ -135,19 +135,23 @@ class LiveClient:
             first = topic.first_fetch
             until = asked + _STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
             left = until - time.monotonic()
-            if self._unanswerable:
-                return {"unsupported": f"the broker has no answer to {self._unanswerable}"}
-            if topic.is_endless:
-                return {"unsupported": f"no record can stand behind offset {LAST_OFFSET}, to end the topic"}
-            if left <= 0:
-                await self._end()  # it may spin, and take memory; those beside it are asked again
-                return {"timeout": _silence(topic, heard)}
+            if answer := self._given_up(topic, heard, late=left <= 0):
+                await self._end()  # it goes on with the topic, may spin, take memory; those beside it are asked again
+                return answer
             try:
                 await asyncio.wait_for(heard.changed.wait(), left)
                 seen = time.monotonic()
             except TimeoutError:
                 continue
         return _shown(client, topic, heard)
+
+    def _given_up(self, topic: Topic, heard: Heard, *, late: bool) -> Answer | None:
+        """The answer about a topic whose end is not awaited any more; None where it is."""
+        if self._unanswerable:
+            return {"unsupported": f"the broker has no answer to {self._unanswerable}"}
+        if topic.is_endless:
+            return {"unsupported": f"no record can stand behind offset {LAST_OFFSET}, to end the topic"}
+        return {"timeout": _silence(topic, heard)} if late else None
 
     async def _ready(self) -> Client:
         """The client, started anew where it is gone. Raises OSError, TimeoutError or DriverError."""
@@ -235,9 +239,9 @@ async def serve(driver: Driver) -> None:
             line = encoder.encode({"id": number, **await task})
             await loop.run_in_executor(None, _out, line + b"\n")
 
-    await live.start()
-    writer = asyncio.create_task(write())
     try:
+        await live.start()
+        writer = asyncio.create_task(write())
         while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
             request = msgspec.json.decode(line)
             due.put_nowait((request.get("id"), asyncio.ensure_future(answer(request))))
