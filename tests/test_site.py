@@ -69,27 +69,19 @@ def test_every_requirement_and_every_case_stands_on_the_page_of_its_document(sit
         assert re.findall(r"<code>(.*?)</code>", own.partition("</summary>")[2]) == list(map(html.escape, cases)), name
 
 
-def test_the_table_is_narrowed_by_words_level_and_basis_in_a_browser(site, catalog):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip("chromium or chromedriver is not on the PATH")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
+def test_the_table_is_narrowed_by_words_level_and_basis_in_a_browser(site, catalog, browser):
     rows = [(name, one.level, one.basis) for name, one in catalog.requirements.items()]
     wanted = [row for row in rows if row[0].startswith("varint.") and row[1:] == ("must", "stated")]
-    with webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver"))) as browser:
-        browser.get((site / "requirements" / "index.html").as_uri())
-        output = browser.find_element("css selector", "form.narrow output")
-        assert output.text == f"{len(rows)} of {len(rows)}"
-        for name, text in (("text", "varint. must"), ("level", "must"), ("basis", "stated")):
-            browser.find_element("name", name).send_keys(text)
-        shown = [row.text.split()[:3] for row in browser.find_elements("css selector", "article tbody tr")]
-        shown = [tuple(row) for row in shown if row]
-        assert [row for row in shown if row[0].startswith("varint.")] == wanted
-        assert all("varint." in row[0] and row[1:] == ("must", "stated") for row in shown)
-        assert output.text == f"{len(shown)} of {len(rows)}"
+    browser.get((site / "requirements" / "index.html").as_uri())
+    output = browser.find_element("css selector", "form.narrow output")
+    assert output.text == f"{len(rows)} of {len(rows)}"
+    for name, text in (("text", "varint. must"), ("level", "must"), ("basis", "stated")):
+        browser.find_element("name", name).send_keys(text)
+    shown = [row.text.split()[:3] for row in browser.find_elements("css selector", "article tbody tr")]
+    shown = [tuple(row) for row in shown if row]
+    assert [row for row in shown if row[0].startswith("varint.")] == wanted
+    assert all("varint." in row[0] and row[1:] == ("must", "stated") for row in shown)
+    assert output.text == f"{len(shown)} of {len(rows)}"
 
 
 DEAD = ("nowhere.md", "concepts.md" + "#nowhere", "#nowhere", "/docs/concepts.md", "requirements/varint.md")
