@@ -17,6 +17,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.commands import options as shared
 from conformance.errors import UsageError
+from conformance.targets.live.offers import OFFERS, Offer
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import topic_of
 
@@ -25,7 +26,8 @@ from conformance.targets.live.topics import topic_of
 @click.argument("files", nargs=-1, type=shared.PATH, metavar="[FILE]...")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="`read` cases to serve, as in `run`.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="[default: a free one]")
-def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int) -> None:
+@click.option("--offer", type=click.Choice(list(OFFERS)), default="bare", help="Versions of requests.  [default: bare]")
+def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int, offer: str) -> None:
     """Serve vectors, or files that hold a log, to any Kafka client, until it is interrupted.
 
     A file is a topic of its name; a case is a topic of its id, with dots for what a topic cannot have in its name. Each
@@ -35,11 +37,11 @@ def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int) -> No
     if not topics:
         raise UsageError("FILE", "nothing to serve: name files, or cases with --select")
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(topics, port))
+        asyncio.run(_serve(topics, port, OFFERS[offer]))
 
 
-async def _serve(topics: dict[str, Request], port: int) -> None:
-    server = Server(lambda problem: click.echo(f"not answered: {problem}", err=True))
+async def _serve(topics: dict[str, Request], port: int, offer: Offer) -> None:
+    server = Server(lambda problem: click.echo(f"not answered: {problem}", err=True), offer)
     broker = await server.start(port)
     for name, parts in topics.items():
         broker.topics[name] = topic_of(parts, patience=float("inf"))

@@ -21,6 +21,7 @@ from platformdirs import user_cache_path
 from conformance import __version__
 from conformance.errors import FileError, UserError
 from conformance.targets.launch import Launch
+from conformance.targets.live.offers import OFFERS
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 
@@ -145,6 +146,7 @@ _LIVE: dict[str, type] = {
     **{"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int},
 }
 """What the driver of a live client says besides."""
+_LIVE_OPTIONAL: dict[str, type] = {"offers": str}
 
 
 def adapter_in(path: Path) -> Adapter:
@@ -154,12 +156,14 @@ def adapter_in(path: Path) -> Adapter:
     row: Any = load(path)
     if not isinstance(row, dict):
         raise FileError(path, "a mapping is expected")
-    shape = {**_SHAPE, **_LIVE} if path.name == DRIVER else _SHAPE
+    shape = {**_SHAPE, **_LIVE, **_LIVE_OPTIONAL} if path.name == DRIVER else _SHAPE
     for key, given in row.items():
         if not isinstance(given, shape.get(key, object)) or key not in shape:
             raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
     if path.name == DRIVER and not all(key in row for key in _LIVE):
         raise FileError(path, f"a driver has {', '.join(_LIVE)}")
+    if row.get("offers", "bare") not in OFFERS:
+        raise FileError(path, f"offers is one of {', '.join(OFFERS)}, not {row['offers']!r}")
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
         raise FileError(path, "name is the folder's, and there is either module or command")
     base = path.parent.parent / row["base"] if "base" in row else None
@@ -178,7 +182,7 @@ def adapter_in(path: Path) -> Adapter:
         tuple(tuple(step) for step in row.get("setup", ())),
         tuple(row.get("gaps", ())),
         base,
-        {key: row[key] for key in _LIVE if key in row},
+        {key: row[key] for key in (*_LIVE, *_LIVE_OPTIONAL) if key in row},
     )
 
 

@@ -6,7 +6,7 @@ import struct
 import sys
 
 from conformance import codec
-from conformance.codec.message_definition import type_name
+from conformance.codec.message_definition import header_version, type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.reference import answer
 
@@ -23,10 +23,21 @@ def wire(name, version):
 
 
 def frame(name, version, body, correlation=1):
-    key = shipped_types().messages[f"{name}Request"].api_key
-    header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": correlation, "ClientId": "tiny"}
-    data = codec.encode(wire("RequestHeader", 1), header) + codec.encode(wire(f"{name}Request", version), body)
+    message = shipped_types().messages[f"{name}Request"]
+    header = {"RequestApiKey": message.api_key, "RequestApiVersion": version, "CorrelationId": correlation}
+    data = codec.encode(wire("RequestHeader", header_version(message, version)), {**header, "ClientId": "tiny"})
+    data += codec.encode(wire(message.name, version), body)
     return struct.pack(">i", len(data)) + data
+
+
+def response(name, version, frame):
+    """The correlation id and the body of a response."""
+    message = shipped_types().messages[f"{name}Response"]
+    header = codec.decode(wire("ResponseHeader", header_version(message, version)), frame)
+    body = codec.decode(wire(message.name, version), frame[header.consumed :])
+    assert body.ok
+    assert header.consumed + body.consumed == len(frame)
+    return header.value["CorrelationId"], body.value
 
 
 class Connection:
@@ -37,7 +48,7 @@ class Connection:
     def ask(self, name, version, body):
         self.socket.sendall(frame(name, version, body))
         size = struct.unpack(">i", self.exactly(4))[0]
-        return codec.decode(wire(f"{name}Response", version), self.exactly(size)[4:]).value
+        return response(name, version, self.exactly(size))[1]
 
     def exactly(self, size):
         data = b""

@@ -22,6 +22,8 @@ class Driver:
     isolations: tuple[str, ...]
     concurrency: int = 1
     """How many topics its program consumes at once, each with a consumer of its own."""
+    offers: str = "bare"
+    """What the broker offers to it, by its name."""
     env: dict[str, str] = field(default_factory=dict)
 
 
@@ -40,5 +42,6 @@ def read_driver(path: Path, python: str) -> Driver:
         tuple(live["magics"]),
         tuple(live["isolations"]),
         live["concurrency"],
+        live.get("offers", "bare"),
         adapter.env,
     )

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from conformance.targets.live.broker import Broker, Garbled, Unanswerable
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.frames import Garbled, Unanswerable
+from conformance.targets.live.offers import BARE, Offer
 
 HOST = "127.0.0.1"
 _LONGEST = 1 << 24
@@ -19,16 +21,16 @@ _SIZE = 4
 class Server:
     """A broker on a free port of this machine. `notice` is told what clients sent that has no answer."""
 
-    def __init__(self, notice: Callable[[str], object]) -> None:
+    def __init__(self, notice: Callable[[str], object], offered: Offer = BARE) -> None:
         """Nothing listens before `start`."""
-        self._notice = notice
+        self._notice, self._offered = notice, offered
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
     async def start(self, port: int = 0) -> Broker:
         """Listen, on a free port where none is named; the broker that answers. Raises OSError."""
         self._server = await asyncio.start_server(self._accept, HOST, port, limit=1 << 16)
-        self._broker = Broker(HOST, self._server.sockets[0].getsockname()[1])
+        self._broker = Broker(HOST, self._server.sockets[0].getsockname()[1], self._offered)
         return self._broker
 
     async def close(self) -> None:

@@ -25,6 +25,7 @@ from conformance.judging.logs import judge_read
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Client, Heard
 from conformance.targets.live.drivers import Driver
+from conformance.targets.live.offers import OFFERS
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import LAST_OFFSET, Topic, topic_of
 from conformance.targets.protocol import PROTOCOL
@@ -43,7 +44,7 @@ class LiveClient:
     def __init__(self, driver: Driver) -> None:
         """Nothing runs before `start`."""
         self._driver = driver
-        self._server = Server(self._void)
+        self._server = Server(self._void, OFFERS[driver.offers])
         self._slots = asyncio.Semaphore(driver.concurrency)
         self._one_at_a_time = asyncio.Lock()
         self._number = 0

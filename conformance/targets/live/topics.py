@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from conformance import codec
 from conformance.cases.model import Request
@@ -40,11 +41,18 @@ class Topic:
     """Whether a client has come to where no further record can stand."""
     fetches: Counter[int] = field(default_factory=Counter)
     """How often each offset was asked for."""
+    committed: int = field(init=False)
+    """The offset that the group of a client has committed; before it does, where the client is told to begin."""
+    id: bytes = field(default_factory=lambda: uuid4().bytes)
     isolations: set[int] = field(default_factory=set)
     """The isolation levels that were asked for."""
     first_fetch: float | None = None
     """When it was fetched first, by `time.monotonic()`."""
     on_fetch: Callable[[], object] = lambda: None
+
+    def __post_init__(self) -> None:
+        """It begins where its group stands."""
+        self.committed = self.start
 
     def serve(self, offset: int, isolation: int) -> bytes:
         """What a fetch from an offset brings; nothing where the topic ends."""

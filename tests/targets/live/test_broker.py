@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from log_bytes import batch
-from tiny_client import frame, wire
+from tiny_client import frame, response, wire
 
 from conformance import codec
 from conformance.definitions.shipped import shipped_types
-from conformance.targets.live.broker import BARE, Broker, Garbled, Unanswerable
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.frames import Garbled, Unanswerable
+from conformance.targets.live.offers import BARE, FULL, LOW, OFFERS
 from conformance.targets.live.topics import END_KEY, LAST_OFFSET, Topic
 
 KEYS = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "ApiVersions": 18}
@@ -25,12 +27,10 @@ def broker():
 
 def asked(broker, name, version, body):
     """The body of a response, and after how many seconds it is sent."""
-    response = broker.respond(frame(name, version, body, correlation=77)[4:])
-    assert struct.unpack(">i", response.frame[:4]) == (77,)
-    read = codec.decode(wire(f"{name}Response", version), response.frame[4:])
-    assert read.ok
-    assert read.consumed == len(response.frame) - 4
-    return read.value, response.delay
+    sent = broker.respond(frame(name, version, body, correlation=77)[4:])
+    correlation, value = response(name, version, sent.frame)
+    assert correlation == 77
+    return value, sent.delay
 
 
 def fetched(broker, offset, topic="t", isolation=0):
@@ -123,6 +123,91 @@ def test_aborted_transactions_are_listed_for_those_who_read_committed_only(broke
         {"ProducerId": 7, "FirstOffset": 1}
     ]
     assert broker.topics["t"].isolations == {0, 1}
+
+
+# --- more versions ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full():
+    return Broker("127.0.0.1", 9092, FULL, {"s": Topic(b"", 0, 0), "t": Topic(LOG, 0, 3)})
+
+
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
+def test_every_version_that_is_offered_has_a_definition(offer):
+    messages = shipped_types().messages
+    for name, (low, high) in offer.items():
+        for message in (messages[f"{name}Request"], messages[f"{name}Response"]):
+            assert low in message.valid
+            assert high in message.valid
+
+
+def test_the_full_offer_goes_up_to_the_newest_definitions():
+    assert {name: high for name, (_, high) in FULL.items()} == {
+        name: shipped_types().messages[f"{name}Request"].valid.high for name in FULL
+    }
+
+
+def test_the_low_offer_ends_before_the_versions_that_are_flexible():
+    assert not [name for name, (_, high) in LOW.items() if high in shipped_types().messages[f"{name}Request"].flexible]
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 5])
+def test_the_offer_is_told_in_each_version_of_api_versions(full, version):
+    value, _ = asked(full, "ApiVersions", version, {})
+    assert len(value["ApiKeys"]) == len(FULL)
+
+
+@pytest.mark.parametrize("version", [1, 8, 9, 10, 13])
+def test_metadata_gives_a_topic_its_name_and_partition(full, version):
+    value, _ = asked(full, "Metadata", version, {"Topics": ({"Name": "t"}, {"Name": "gone"})})
+    assert [(row["Name"], row["ErrorCode"], len(row["Partitions"])) for row in value["Topics"]] == [
+        ("t", 0, 1),
+        ("gone", 3, 0),
+    ]
+    assert value["Topics"][0].get("TopicId", full.topics["t"].id) == full.topics["t"].id
+
+
+@pytest.mark.parametrize(("version", "nameless"), [(10, ""), (13, None)])
+def test_metadata_finds_a_topic_by_its_id(full, version, nameless):
+    rows = tuple({"Name": None, "TopicId": topic_id} for topic_id in (full.topics["t"].id, b"?" * 16))
+    value, _ = asked(full, "Metadata", version, {"Topics": rows})
+    assert [(row["Name"], row["ErrorCode"]) for row in value["Topics"]] == [("t", 0), (nameless, 100)]
+
+
+@pytest.mark.parametrize("version", [1, 5, 6, 11])
+def test_offsets_are_listed_in_each_version(full, version):
+    parts = tuple({"PartitionIndex": 0, "Timestamp": timestamp} for timestamp in (-1, -2))
+    value, _ = asked(full, "ListOffsets", version, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": parts},)})
+    assert [row["Offset"] for row in value["Topics"][0]["Partitions"]] == [3, 0]
+
+
+def test_an_offset_that_only_the_records_tell_is_not_told(full):
+    rows = ({"PartitionIndex": 0, "Timestamp": 1234},)
+    with pytest.raises(Unanswerable, match="timestamp 1234"):
+        asked(full, "ListOffsets", 1, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": rows},)})
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 13, 18])
+def test_a_fetch_names_its_topic_by_name_or_by_id(full, version):
+    row = {"Partitions": ({"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1},)}
+    named = {"TopicId": full.topics["t"].id} if version >= 13 else {"Topic": "t"}
+    gone = {"TopicId": b"?" * 16} if version >= 13 else {"Topic": "gone"}
+    body = {"MaxWaitMs": 200, "MinBytes": 1, "Topics": ({**named, **row}, {**gone, **row})}
+    value, _ = asked(full, "Fetch", version, body)
+    assert [row["Partitions"][0]["Records"] for row in value["Responses"]] == [LOG, b""]
+    assert [row["Partitions"][0]["ErrorCode"] for row in value["Responses"]] == [0, 100 if version >= 13 else 3]
+    assert [{key: row[key] for key in row if key.startswith("Topic")} for row in value["Responses"]] == [named, gone]
+
+
+def test_a_fetch_that_opens_a_session_gets_none(full):
+    value, _ = asked(full, "Fetch", 7, {"MaxWaitMs": 0, "MinBytes": 1, "SessionEpoch": 0, "Topics": ()})
+    assert value["SessionId"] == 0
+
+
+def test_what_is_offered_and_has_no_answer_is_said(full):
+    with pytest.raises(Unanswerable, match="Produce 3"):
+        asked(full, "Produce", 3, {"Acks": 1, "TimeoutMs": 1, "TopicData": ()})
 
 
 # --- topics -------------------------------------------------------------------------------------------

@@ -1,0 +1,109 @@
+"""The scripted broker's answers to what a consumer asks: Metadata, ListOffsets, Fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from conformance.targets.live.frames import Request, Unanswerable, Values
+
+if TYPE_CHECKING:
+    from conformance.targets.live.broker import Broker
+    from conformance.targets.live.topics import Topic
+
+NODE = 1
+"""The id of the only node."""
+_CLUSTER = "conformance"
+_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID = 3, 100
+_LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
+
+
+def _metadata(broker: Broker, request: Request) -> tuple[Values, float]:
+    asked = request.body["Topics"]
+    if asked is None:
+        topics = [_described(name, topic) for name, topic in broker.topics.items()]
+    else:
+        topics = [_described_as_asked(broker, request, row) for row in asked]
+    node = {"NodeId": NODE, "Host": broker.host, "Port": broker.port}
+    return {"Brokers": [node], "ControllerId": NODE, "ClusterId": _CLUSTER, "Topics": topics}, 0.0
+
+
+def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values:
+    """A topic that was asked for by its name, or by its id from version 10 on."""
+    name = row["Name"]
+    if name is None:
+        name = _name_of(broker, row["TopicId"])
+    if name is None:
+        no_name = None if request.version >= 12 else ""
+        return {"ErrorCode": _UNKNOWN_TOPIC_ID, "Name": no_name, "TopicId": row["TopicId"], "Partitions": []}
+    return _described(name, broker.topics.get(name))
+
+
+def _described(name: str, topic: Topic | None) -> Values:
+    if topic is None:
+        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
+    partition = {"ErrorCode": 0, "PartitionIndex": 0, "LeaderId": NODE, "ReplicaNodes": [NODE], "IsrNodes": [NODE]}
+    return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
+
+
+def _list_offsets(broker: Broker, request: Request) -> tuple[Values, float]:
+    def one(name: str, row: Values) -> Values:
+        topic = broker.topics.get(name)
+        error, offset = (_UNKNOWN_TOPIC, -1) if topic is None else (0, _offset_at(topic, row["Timestamp"]))
+        return {"PartitionIndex": row["PartitionIndex"], "ErrorCode": error, "Timestamp": -1, "Offset": offset}
+
+    rows = [
+        {"Name": row["Name"], "Partitions": [one(row["Name"], part) for part in row["Partitions"]]}
+        for row in request.body["Topics"]
+    ]
+    return {"Topics": rows}, 0.0
+
+
+def _offset_at(topic: Topic, timestamp: int) -> int:
+    """Where a topic begins or ends. Raises Unanswerable for what would take its records to be read."""
+    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        return topic.start
+    if timestamp != _LATEST:
+        raise Unanswerable(f"ListOffsets for the timestamp {timestamp}")
+    return topic.high_watermark
+
+
+def _fetch(broker: Broker, request: Request) -> tuple[Values, float]:
+    """What each partition has; SessionId stays 0, which declines a session."""
+    isolation = request.body["IsolationLevel"]
+    rows = []
+    for row in request.body["Topics"]:
+        asked, topic = named(broker, row, "Topic")
+        unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
+        rows.append({**asked, "Partitions": [_fetched(topic, part, isolation, unknown) for part in row["Partitions"]]})
+    is_empty = not any(part["Records"] for row in rows for part in row["Partitions"])
+    return {"Responses": rows}, min(request.body["MaxWaitMs"], 500) / 1000 if is_empty else 0.0
+
+
+def _fetched(topic: Topic | None, row: Values, isolation: int, unknown: int) -> Values:
+    shown: Values = {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b""}
+    if topic is None:
+        return {**shown, "ErrorCode": unknown}
+    records = topic.serve(row["FetchOffset"], isolation)
+    ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
+    listed = topic.aborted if isolation else None
+    return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
+
+
+def named(broker: Broker, row: Values, key: str) -> tuple[Values, Topic | None]:
+    """How a row of a request names a topic, by name or by id, as the response repeats it; and the topic."""
+    if "TopicId" not in row:
+        return {key: row[key]}, broker.topics.get(row[key])
+    return {"TopicId": row["TopicId"]}, broker.topics.get(_name_of(broker, row["TopicId"]) or "")
+
+
+def _name_of(broker: Broker, topic_id: bytes) -> str | None:
+    """The name of the topic with this id; None where there is no such topic."""
+    return next((name for name, topic in broker.topics.items() if topic.id == topic_id), None)
+
+
+ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = {
+    "Metadata": _metadata,
+    "ListOffsets": _list_offsets,
+    "Fetch": _fetch,
+}

@@ -1,0 +1,51 @@
+"""What the scripted broker offers, which pins the versions that a client uses: lowest and highest of each request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Offer = Mapping[str, tuple[int, int]]
+
+BARE: Offer = {
+    "ApiVersions": (0, 0),
+    "Metadata": (1, 1),
+    "ListOffsets": (1, 1),
+    "Fetch": (4, 4),
+    "Produce": (3, 3),  # librdkafka takes a broker that does not list it for one without record batches
+}
+"""The least that consumers work with."""
+
+LOW: Offer = {
+    "ApiVersions": (0, 2),
+    "Metadata": (1, 8),
+    "ListOffsets": (1, 5),
+    "Fetch": (4, 11),
+    "Produce": (3, 8),
+    "FindCoordinator": (0, 2),
+    "JoinGroup": (0, 5),
+    "SyncGroup": (0, 3),
+    "Heartbeat": (0, 3),
+    "LeaveGroup": (0, 3),
+    "OffsetCommit": (2, 7),
+    "OffsetFetch": (1, 5),
+}
+"""The versions before the flexible ones, and groups."""
+
+FULL: Offer = {
+    "ApiVersions": (0, 5),
+    "Metadata": (1, 13),
+    "ListOffsets": (1, 11),
+    "Fetch": (4, 18),
+    "Produce": (3, 13),
+    "FindCoordinator": (0, 6),
+    "JoinGroup": (0, 9),
+    "SyncGroup": (0, 5),
+    "Heartbeat": (0, 4),
+    "LeaveGroup": (0, 5),
+    "OffsetCommit": (2, 10),
+    "OffsetFetch": (1, 10),
+}
+"""Everything up to the newest definitions that the suite ships."""
+
+OFFERS: Mapping[str, Offer] = {"bare": BARE, "low": LOW, "full": FULL}
+"""By the name that a driver.yaml or `serve-broker --offer` gives."""

@@ -1,0 +1,129 @@
+"""A consumer group of the scripted broker: what its only member is told, in the oldest and the newest versions."""
+
+import pytest
+from log_bytes import batch
+from tiny_client import frame, response
+
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.frames import Unanswerable
+from conformance.targets.live.groups import ANSWERS
+from conformance.targets.live.offers import FULL, LOW
+from conformance.targets.live.topics import Topic
+
+MEMBER = {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}
+
+
+def versions(name):
+    """The oldest version that is offered, the newest that is not flexible, and the newest."""
+    return pytest.mark.parametrize("version", sorted({*LOW[name], *FULL[name]}))
+
+
+@pytest.fixture
+def broker():
+    return Broker("127.0.0.1", 9392, FULL, {"s": Topic(b"", 9, 9), "t": Topic(batch(5), 5, 6)})
+
+
+def asked(broker, name, version, body):
+    sent = broker.respond(frame(name, version, body)[4:])
+    assert sent.delay == 0
+    return response(name, version, sent.frame)[1]
+
+
+def named(broker, name, version, *, by_id_from=10):
+    return {"TopicId": broker.topics[name].id} if version >= by_id_from else {"Name": name}
+
+
+def test_every_request_of_a_group_is_offered_from_low_on():
+    assert set(ANSWERS) <= set(LOW) & set(FULL)
+
+
+@versions("FindCoordinator")
+def test_the_only_node_coordinates_every_group(broker, version):
+    asks = {"CoordinatorKeys": ("g", "h")} if version >= 4 else {"Key": "g"}
+    value = asked(broker, "FindCoordinator", version, asks)
+    rows = value.get("Coordinators", (value,))
+    assert [(row["ErrorCode"], row["NodeId"], row["Host"], row["Port"]) for row in rows] == [
+        (0, 1, "127.0.0.1", 9392)
+    ] * len(rows)
+    assert [row.get("Key", "g") for row in rows] == (["g", "h"] if version >= 4 else ["g"])
+
+
+@versions("JoinGroup")
+@pytest.mark.parametrize("member", ["", "m"])
+def test_who_joins_leads_at_once_with_its_own_subscription(broker, version, member):
+    protocols = ({"Name": "range", "Metadata": b"sub"}, {"Name": "other", "Metadata": b""})
+    asks = {"GroupId": "g", "MemberId": member, "ProtocolType": "consumer", "Protocols": protocols}
+    value = asked(broker, "JoinGroup", version, asks)
+    assert (value["ErrorCode"], value["GenerationId"], value["ProtocolName"]) == (0, 1, "range")
+    assert value["MemberId"] == value["Leader"] == (member or "g-member")
+    assert [(row["MemberId"], row["Metadata"]) for row in value["Members"]] == [(value["MemberId"], b"sub")]
+    assert value.get("ProtocolType", "consumer") == "consumer"
+
+
+@versions("JoinGroup")
+def test_who_joins_as_no_kind_of_group_gets_no_answer(broker, version):
+    with pytest.raises(Unanswerable):
+        asked(broker, "JoinGroup", version, {"GroupId": "g", "ProtocolType": "consumer", "Protocols": ()})
+
+
+@versions("SyncGroup")
+def test_the_leader_gets_what_it_assigns_to_itself(broker, version):
+    rows = ({"MemberId": "x", "Assignment": b"no"}, {"MemberId": "m", "Assignment": b"yes"})
+    asks = {"ProtocolType": "consumer", "ProtocolName": "range"} if version >= 5 else {}
+    value = asked(broker, "SyncGroup", version, {**MEMBER, **asks, "Assignments": rows})
+    assert (value["ErrorCode"], value["Assignment"]) == (0, b"yes")
+    assert {key: value[key] for key in asks} == asks
+
+
+def test_who_assigns_nothing_to_itself_gets_no_answer(broker):
+    with pytest.raises(Unanswerable):
+        asked(broker, "SyncGroup", 0, {**MEMBER, "Assignments": ()})
+
+
+@versions("Heartbeat")
+def test_a_heartbeat_is_well(broker, version):
+    assert asked(broker, "Heartbeat", version, MEMBER)["ErrorCode"] == 0
+
+
+@versions("LeaveGroup")
+def test_whoever_leaves_is_let_go(broker, version):
+    asks = {"Members": ({"MemberId": "m"}, {"MemberId": "n"})} if version >= 3 else {"MemberId": "m"}
+    value = asked(broker, "LeaveGroup", version, {"GroupId": "g", **asks})
+    assert value["ErrorCode"] == 0
+    assert [(row["MemberId"], row["ErrorCode"]) for row in value.get("Members", ())] == (
+        [("m", 0), ("n", 0)] if version >= 3 else []
+    )
+
+
+def committed(broker, version, *topics):
+    """The committed offset of partition 0 of each topic."""
+    rows = tuple({**topic, "PartitionIndexes": (0,)} for topic in topics)
+    asks = {"Groups": ({"GroupId": "g", "Topics": rows},)} if version >= 8 else {"GroupId": "g", "Topics": rows}
+    value = asked(broker, "OffsetFetch", version, asks)
+    (group,) = value.get("Groups", (value,))
+    assert group.get("ErrorCode", 0) == 0
+    shown = [{key: row[key] for key in row if key in ("Name", "TopicId")} for row in group["Topics"]]
+    assert shown == list(topics)
+    return [row["Partitions"][0]["CommittedOffset"] for row in group["Topics"]]
+
+
+@versions("OffsetFetch")
+def test_a_group_begins_where_the_client_is_told_to_begin(broker, version):
+    gone = {"TopicId": b"?" * 16} if version >= 10 else {"Name": "gone"}
+    asks = (named(broker, "t", version), named(broker, "s", version), gone)
+    assert committed(broker, version, *asks) == [5, 9, -1]
+
+
+@versions("OffsetCommit")
+def test_a_group_goes_on_where_it_has_committed(broker, version):
+    row = {"PartitionIndex": 0, "CommittedOffset": 6}
+    gone = {"TopicId": b"?" * 16} if version >= 10 else {"Name": "gone"}
+    topics = tuple({**topic, "Partitions": (row,)} for topic in (named(broker, "t", version), gone))
+    value = asked(broker, "OffsetCommit", version, {"GroupId": "g", "Topics": topics})
+    assert [row["Partitions"][0]["ErrorCode"] for row in value["Topics"]] == [0, 0]
+    assert committed(broker, 1, {"Name": "t"}, {"Name": "s"}) == [6, 9]
+
+
+def test_the_offsets_of_every_topic_of_a_group_have_no_answer(broker):
+    with pytest.raises(Unanswerable):
+        asked(broker, "OffsetFetch", 2, {"GroupId": "g", "Topics": None})

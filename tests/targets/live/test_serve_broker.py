@@ -1,0 +1,47 @@
+"""`conformance serve-broker`: the scripted broker by hand."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from log_bytes import batch
+from tiny_client import Connection
+
+from conformance.targets.live.offers import OFFERS
+
+LOG = batch(0) + batch(1)
+
+
+@pytest.fixture
+def serve(tmp_path, traces):
+    """Starts the command on a file with two batches; a connection to it."""
+    (tmp_path / "some log").write_bytes(LOG)
+    running, connections = [], []
+
+    def start(*options):
+        command = [sys.executable, "-u", "-m", "conformance", "serve-broker", "some log", *options]
+        running.append(subprocess.Popen(command, cwd=tmp_path, env=traces.env, stdout=subprocess.PIPE, text=True))
+        topic, listening = (running[-1].stdout.readline().rstrip() for _ in range(2))
+        assert topic == f"some.log\tfrom offset 0\t{len(LOG)} bytes"
+        connections.append(Connection(listening.removeprefix("listening on ")))
+        return connections[-1]
+
+    yield start
+    for connection in connections:
+        connection.socket.close()
+    for process in running:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        process.stdout.close()
+    assert traces.left() == []
+
+
+@pytest.mark.parametrize("offer", [None, *OFFERS])
+def test_a_file_is_served_with_what_is_to_be_offered(serve, offer):
+    connection = serve(*(() if offer is None else ("--offer", offer)))
+    offered = connection.ask("ApiVersions", 0, {})["ApiKeys"]
+    assert len(offered) == len(OFFERS[offer or "bare"])
+    told = {"topic": "some.log", "isolation": "read_uncommitted"}
+    assert connection.fetch(told, 0)["Records"] == LOG
+    assert b"conformance.end" in connection.fetch(told, 2)["Records"]
