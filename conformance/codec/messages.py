@@ -6,7 +6,7 @@ on everything is flexible: compact types, and a section of tagged fields at the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -60,7 +60,9 @@ def wire_of(message: Message, version: int) -> MessageWire:
 def _made(message: Message, version: int) -> MessageWire:
     one = _Compiler(message, version).structure(message.name)
     name = type_name(message.name, version)
-    return MessageWire(name, one.decode, one.encode, one.notation, one.smallest, message=message, version=version)
+    return MessageWire(
+        name, one.decode, one.encode, one.notation, one.smallest, shape=one.shape, message=message, version=version
+    )
 
 
 def notation_of(message: Message, name: str) -> n.Fields:
@@ -92,6 +94,35 @@ def with_absent(message: Message, name: str, value: Values | None) -> Values | N
     return {**value, **out}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """What a structure of a message in a version is."""
+
+    message: Message
+    version: int
+    members: tuple[Member, ...]
+    """All of them, also those that the version does not have."""
+    layout: Layout
+    """The fields before the tagged ones."""
+    section: Section | None
+    """The tagged fields of a flexible version."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keyed:
+    """What an array is whose elements are a set by these fields."""
+
+    elements: Wire
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marked:
+    """What a structure is behind the byte that says whether it is null."""
+
+    structure: Wire
+
+
 @dataclass(frozen=True, slots=True)
 class _Compiler:
     """Makes the layouts of one message in one version."""
@@ -120,10 +151,11 @@ class _Compiler:
             for member in present
             if member not in tagged
         ]
-        if self.flexible:
-            section = {member.tag: (member, self._wire(member)) for member in tagged if member.tag is not None}
-            others = frozenset(member.tag for member in members if member.tag is not None) - set(section)
-            fields.append(Field(UNKNOWN, _Section(self.message, section, others), "tagged.section-layout"))
+        shape = Structure(
+            self.message, self.version, members, Layout(name, tuple(fields)), self._section(members, tagged)
+        )
+        if shape.section is not None:
+            fields.append(Field(UNKNOWN, shape.section, "tagged.section-layout"))
         layout = Layout(name, tuple(fields))
 
         def decode(cursor: Cursor) -> Values:
@@ -139,7 +171,15 @@ class _Compiler:
             return write(layout, self._complete(members, value))
 
         # As Apache Kafka: an array has no more elements than bytes, whatever their size.
-        return Wire(name, decode, encode, notation_of(self.message, name), 1)
+        return Wire(name, decode, encode, notation_of(self.message, name), 1, shape=shape)
+
+    def _section(self, members: Sequence[Member], tagged: Sequence[Member]) -> Section | None:
+        """The section of tagged fields at the end of a structure; None where this version has none."""
+        if not self.flexible:
+            return None
+        known = {member.tag: (member, self._wire(member)) for member in tagged if member.tag is not None}
+        others = frozenset(member.tag for member in members if member.tag is not None) - set(known)
+        return Section(self.message, known, others)
 
     def _wire(self, member: Member) -> Wire:
         """How a field stands in this version."""
@@ -148,7 +188,7 @@ class _Compiler:
             element = self._scalar(member, nullable=False) if member.type in SCALARS else self.structure(member.type)
             wire = array(f"[]{member.type}", self._count(nullable=nullable), element, _TOO_FEW)
             members = self.message.structures.get(member.type, ())
-            keys = [one.name for one in members if one.is_map_key and self.version in one.versions]
+            keys = tuple(one.name for one in members if one.is_map_key and self.version in one.versions)
             return _set_by(keys, wire) if keys else wire
         if member.type in SCALARS:
             return self._scalar(member, nullable=nullable)
@@ -184,7 +224,7 @@ class _Compiler:
         return {**out, UNKNOWN: unknown}
 
 
-def _set_by(keys: list[str], elements: Wire) -> Wire:
+def _set_by(keys: tuple[str, ...], elements: Wire) -> Wire:
     """An array whose elements are a set by these fields; two with the same keys are an open place."""
 
     def decode(cursor: Cursor) -> Any:
@@ -196,7 +236,7 @@ def _set_by(keys: list[str], elements: Wire) -> Wire:
             cursor.remark("definitions.map-key-makes-set", hint, at=start, openness=Openness.ANY_VALUE)
         return values
 
-    return replace(elements, decode=decode, shape=None)
+    return replace(elements, decode=decode, shape=Keyed(elements, keys))
 
 
 def _nullable(structure: Wire) -> Wire:
@@ -213,11 +253,11 @@ def _nullable(structure: Wire) -> Wire:
     def encode(value: Any) -> bytes:
         return INT8.encode(-1) if value is None else INT8.encode(1) + structure.encode(value)
 
-    return Wire(structure.name, decode, encode, structure.notation, 1)
+    return Wire(structure.name, decode, encode, structure.notation, 1, shape=Marked(structure))
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class Section:
     """The tagged fields at the end of a structure: those that the definition knows, and the rest as they are."""
 
     message: Message
@@ -252,11 +292,14 @@ class _Section:
             for tag, (member, wire) in self.known.items()
             if not is_default(self.message, member, values[member.name])
         ]
-        entries += values[UNKNOWN]
-        known = {entry["tag"] for entry in values[UNKNOWN]} & set(self.known)
+        return self.joined(entries, values[UNKNOWN])
+
+    def joined(self, entries: list[Values], unknown: tuple[Values, ...]) -> bytes:
+        """The bytes of known and unknown fields together. Raises Unencodable for an unknown one that is known."""
+        known = {entry["tag"] for entry in unknown} & set(self.known)
         if known:
             raise Unencodable("tagged.duplicate-rejected", f"tag {min(known)} is given as unknown, but it is known")
-        return TAGGED_FIELDS.encode(tuple(sorted(entries, key=lambda entry: int(entry["tag"]))))
+        return TAGGED_FIELDS.encode(tuple(sorted((*entries, *unknown), key=lambda entry: int(entry["tag"]))))
 
 
 def _within(name: str, wire: Wire) -> Callable[[Cursor, int], Any]:

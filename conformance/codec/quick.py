@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from conformance.codec import quick_readers, quick_writers
 from conformance.codec.cursor import Cursor
 from conformance.codec.lengths import Counted
+from conformance.codec.messages import Structure
 from conformance.codec.structure import Layout
 from conformance.codec.wire import Wire
 
@@ -21,11 +22,24 @@ ENABLED = True
 
 _COMPOSED = (Counted, Layout)
 """Shapes of types whose values have parts: for others the interpreter is quick enough."""
+FREE = 100
+"""How often a message in a version is left to the interpreter: there are hundreds, and to make functions takes time."""
+_uses: dict[Wire, int] = {}
+
+
+def _pays(wire: Wire) -> bool:
+    """Whether a type is to be read and written quickly."""
+    if not ENABLED:
+        return False
+    if isinstance(wire.shape, Structure):
+        _uses[wire] = uses = _uses.get(wire, 0) + 1
+        return uses > FREE
+    return isinstance(wire.shape, _COMPOSED)
 
 
 def decoded(wire: Wire, cursor: Cursor) -> Any:
     """One value of a type, as `wire.decode` reads it. Raises Malformed."""
-    if cursor.explaining or not ENABLED or not isinstance(wire.shape, _COMPOSED):
+    if cursor.explaining or not _pays(wire):
         return wire.decode(cursor)
     return _attempted(cursor, quick_readers.reader_of(wire), wire.decode)
 
@@ -49,7 +63,7 @@ def several(wire: Wire, cursor: Cursor, count: int, one: Callable[[Cursor, int],
 
 def encoded(wire: Wire, value: Any) -> bytes:
     """The bytes of a value, as `wire.encode` writes them. Raises Unencodable."""
-    if ENABLED and isinstance(wire.shape, _COMPOSED):
+    if _pays(wire):
         try:
             return quick_writers.writer_of(wire)(value)
         except quick_writers.DOUBTS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import Any
 
@@ -16,24 +16,16 @@ from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Malformed
 from conformance.codec.derivations import ByteLength, CountOf, Usual
 from conformance.codec.lengths import MANY, Counted, Prefix, Sized, repeats
+from conformance.codec.message_definition import UNKNOWN, Member, default_of
+from conformance.codec.messages import Keyed, Marked, Section, Structure
+from conformance.codec.primitives import UNSIGNED_VARINT
+from conformance.codec.quick_numbers import grouped, numbers
 from conformance.codec.source import Doubt, Source
 from conformance.codec.structure import Field, Layout
 from conformance.codec.wire import Grouped, Number, Raw, Wire
 
 DOUBTS = (Doubt, Malformed, IndexError, struct.error, UnicodeDecodeError)
 """What ends a quick reader: it reads single bytes and numbers without looking first whether they are there."""
-
-
-@cache
-def _short(*, signed: bool) -> tuple[int, ...]:
-    """The numbers of one group and of two, by what is in the groups."""
-    return tuple(raw >> 1 ^ -(raw & 1) if signed else raw for raw in range(1 << 14))
-
-
-@cache
-def _two_groups(*, signed: bool) -> tuple[int | None, ...]:
-    """By 128 times the second byte and the first: the number of two groups; None where there is one group, or three."""
-    return (*(None,) * 256, *_short(signed=signed)[128:], *(None,) * (1 << 14))
 
 
 Reader = Callable[[Cursor], Any]
@@ -70,20 +62,20 @@ def _value(out: Source, wire: Wire) -> str:
         return _asked(out, f"{out.known(reader_of(wire))}(cursor)")
     match wire.shape:
         case Number() as number:
-            return _numbers(out, [number])[0]
+            return numbers(out, [number])[0]
         case Raw(size, read, _):
             raw = out.name()
             out(f"{raw} = {out.known(read)}(data[pos:pos + {size}])", f"pos += {size}")
             return raw
-        case Grouped() as grouped:
-            return _grouped(out, grouped)
+        case Grouped() as shape:
+            return grouped(out, shape)
         case Sized(prefix, content):
             return _sized(out, prefix, content.expression)
         case Counted(prefix, element):
             return _counted(out, prefix, element)
         case Layout() as layout:
             return _structure(out, layout)
-    return _asked(out, f"{out.known(wire.decode)}(cursor)")
+    return _part_of_message(out, wire) or _asked(out, f"{out.known(wire.decode)}(cursor)")
 
 
 def _asked(out: Source, call: str) -> str:
@@ -91,42 +83,6 @@ def _asked(out: Source, call: str) -> str:
     value = out.name()
     out("cursor.pos = pos; cursor.end = end", f"{value} = {call}", "pos = cursor.pos; end = cursor.end")
     return value
-
-
-# --- numbers ------------------------------------------------------------------------------------------
-
-
-def _numbers(out: Source, numbers: Sequence[Number]) -> list[str]:
-    """Numbers of fixed width one after another, read at once."""
-    names = [out.name() for _ in numbers]
-    size = sum(number.size for number in numbers)
-    if size == 1:
-        out(f"{names[0]} = data[pos]")
-        if numbers[0].signed:
-            out(f"if {names[0]} > 127: {names[0]} -= 256")
-    else:
-        unpack = struct.Struct(">" + "".join(number.code for number in numbers)).unpack_from
-        out(f"{', '.join(names)}, = {out.known(unpack, 'unpack')}(data, pos)")
-    out(f"pos += {size}")
-    return names
-
-
-def _grouped(out: Source, grouped: Grouped) -> str:
-    """A number in groups: one or two of them at once, more as the interpreter does."""
-    number, first = out.name(), out.name()
-    out(f"{number} = {first} = data[pos]")
-    with out.block(f"if {first} < 128"):
-        out("pos += 1", *([f"{number} = {out.known(_short(signed=True), 'short')}[{first}]"] if grouped.signed else []))
-    with out.block("else"):
-        out(f"{number} = {out.known(_two_groups(signed=grouped.signed), 'two')}[(data[pos + 1] << 7) + {first}]")
-        with out.block(f"if {number} is None"):
-            read = out.known(grouped.groups.read, "read")
-            out(f"cursor.pos = pos; cursor.end = end; {number} = {read}(cursor); pos = cursor.pos")
-            if grouped.signed:
-                out(f"{number} = {number} >> 1 ^ -({number} & 1)")
-        with out.block("else"):
-            out("pos += 2")
-    return number
 
 
 # --- lengths and counts -------------------------------------------------------------------------------
@@ -240,7 +196,7 @@ def _dict(names: dict[str, str]) -> str:
 
 
 def _fixed_fields(out: Source, fields: Sequence[Field], names: dict[str, str]) -> None:
-    values = _numbers(out, [_shape(field) for field in fields])
+    values = numbers(out, [_shape(field) for field in fields])
     after = sum(_shape(field).size for field in fields)
     for field, value in zip(fields, values, strict=True):
         after -= _shape(field).size
@@ -285,3 +241,88 @@ def _hold(out: Source, field: Field, value: str, begin: str, at: str, names: dic
             out.doubt(f"{value} < {low}" if high is None else both)
         case check:
             out(f"cursor.pos = {at}; cursor.end = end", f"{out.known(check)}(cursor, {value}, {begin})")
+
+
+# --- messages -----------------------------------------------------------------------------------------
+
+
+def _part_of_message(out: Source, wire: Wire) -> str:
+    match wire.shape:
+        case Structure() as structure:
+            return _of_message(out, structure)
+        case Keyed(elements, keys):
+            return _keyed(out, elements, keys)
+        case Marked(structure):
+            return _marked(out, structure)
+    return ""
+
+
+def _of_message(out: Source, structure: Structure) -> str:
+    section = structure.section
+    if section is None and not structure.layout.fields:
+        out("cursor.count_in(1)")
+    values = _structure(out, structure.layout)
+    if section is not None:
+        names: dict[str, str] = {}
+        unknown = _section(out, section, names)
+        if names:
+            out(f"{values}.update({_dict(names)})")
+        out(f"if {unknown}: {values}[{UNKNOWN!r}] = {unknown}")
+    return values
+
+
+def _keyed(out: Source, elements: Wire, keys: Sequence[str]) -> str:
+    """Elements that are a set, where no two have the same keys."""
+    value = _value(out, elements)
+    known = "".join(f"one[{key!r}], " for key in keys)
+    out.doubt(f"{value} and len({{({known}) for one in {value}}}) < len({value})")
+    return value
+
+
+def _marked(out: Source, structure: Wire) -> str:
+    """A structure behind a byte that says whether it is null."""
+    mark, value = out.name(), out.name()
+    out(f"{mark} = data[pos]; pos += 1")
+    with out.block(f"if {mark} == 1"):
+        out(f"{value} = {_value(out, structure)}")
+    with out.block("else"):
+        out.doubt(f"{mark} != 255")
+        out(f"{value} = None")
+    return value
+
+
+def _section(out: Source, section: Section, names: dict[str, str]) -> str:
+    """Tagged fields: the known ones under their names, what is not there at its default; the name of the others."""
+    unknown, count = out.name(), grouped(out, UNSIGNED_VARINT.shape)
+    for member, _ in section.known.values():
+        names[member.name] = out.name()
+        out(f"{names[member.name]} = {_default(out, section, member)}")
+    out(f"{unknown} = ()")
+    with out.block(f"if {count}"):
+        out.doubt(f"{count} >> 31")
+        before, last = out.name(), out.name()
+        out(f"{before} = []; {last} = -1")
+        with out.block(f"for _ in range({count})"):
+            tag = grouped(out, UNSIGNED_VARINT.shape)
+            out.doubt(f"{tag} <= {last} or {tag} >> 31")
+            stop = grouped(out, UNSIGNED_VARINT.shape)
+            out(f"{last} = {tag}; {stop} += pos")
+            out.doubt(f"{stop} > end")
+            for number, (member, wire) in section.known.items():
+                with out.block(f"if {tag} == {number}"):
+                    out(f"{names[member.name]} = {_value(out, wire)}")
+                    out.doubt(f"pos != {stop}")
+                    out("continue")
+            if section.others:
+                out.doubt(f"{tag} in {out.known(section.others)}")
+            out(f"{before}.append({{'tag': {tag}, 'data': data[pos:{stop}]}}); pos = {stop}")
+        out(f"{unknown} = tuple({before})")
+    return unknown
+
+
+def _default(out: Source, section: Section, member: Member) -> str:
+    """The default of a field: of a structure each time another object, as the reader of a value may change it."""
+    default = default_of(section.message, member)
+    if isinstance(default, dict):
+        return f"{out.known(partial(default_of, section.message, member))}()"
+    return out.known(default)

@@ -14,6 +14,9 @@ from typing import Any
 from conformance.codec.cursor import Unencodable
 from conformance.codec.derivations import ByteLength
 from conformance.codec.lengths import Counted, Prefix, Sized
+from conformance.codec.message_definition import UNKNOWN, default_of, is_default
+from conformance.codec.messages import Keyed, Marked, Section, Structure
+from conformance.codec.primitives import INT8, TAGGED_FIELDS
 from conformance.codec.source import Doubt, Source
 from conformance.codec.structure import Field, Layout
 from conformance.codec.wire import Grouped, Number, Raw, Wire
@@ -52,7 +55,7 @@ def _written(out: Source, wire: Wire, value: str) -> str:
             return _counted(out, prefix, element, value)
         case Layout() as layout:
             return _structure(out, layout, value)
-    return f"{out.known(wire.encode)}({value})"
+    return _part_of_message(out, wire, value) or f"{out.known(wire.encode)}({value})"
 
 
 def _named(out: Source, value: str) -> str:
@@ -148,7 +151,7 @@ def _structure(out: Source, layout: Layout, value: str) -> str:
     fields = list(layout.fields)
     while fields:
         free = [fields.pop() for _ in range(_run(fields))][::-1]
-        parts = _free_fields(out, free, values)
+        parts = _free_fields(out, free, values, lambda field: _given(out, field, values))
         if tail != "b''":
             parts.append(tail)
         if parts:
@@ -171,8 +174,8 @@ def _derived(out: Source, field: Field, values: str, tail: str) -> str:
     return _int(out, field.wire, f"len({tail})" if is_length else f"{out.known(derive.compute)}({values}, {tail})")
 
 
-def _free_fields(out: Source, fields: Sequence[Field], values: str) -> list[str]:
-    """The bytes of fields that do not follow from others, in parts."""
+def _free_fields(out: Source, fields: Sequence[Field], values: str, given_in: Callable[[Field], str]) -> list[str]:
+    """The bytes of fields that do not follow from others, in parts; `given_in` says what to write in one."""
     parts: list[str] = []
     numbers: list[Number] = []
     given: list[str] = []
@@ -188,7 +191,7 @@ def _free_fields(out: Source, fields: Sequence[Field], values: str) -> list[str]
             flush()
             parts.append(f"{out.known(field.wire.write)}({values})")
             continue
-        value = _given(out, field, values)
+        value = given_in(field)
         if isinstance(field.wire.shape, Number):
             numbers.append(field.wire.shape)
             given.append(value)
@@ -214,3 +217,68 @@ def _given(out: Source, field: Field, values: str) -> str:
         whole = _named(out, whole)
         out(f"{out.known(field.refuse)}({whole})")
     return whole
+
+
+# --- messages -----------------------------------------------------------------------------------------
+
+
+def _part_of_message(out: Source, wire: Wire, value: str) -> str:
+    match wire.shape:
+        case Structure() as structure:
+            return _of_message(out, structure, value)
+        case Keyed(elements):
+            return _written(out, elements, value)
+        case Marked(structure):
+            return _marked(out, structure, value)
+    return ""
+
+
+def _of_message(out: Source, structure: Structure, value: str) -> str:
+    """The members that the version has, missing ones at their default; no other may be set that cannot be dropped."""
+    message, version = structure.message, structure.version
+    given, unknown, names = _named(out, value), out.name(), {}
+    for member in structure.members:
+        if version in member.versions:
+            default = out.known(default_of(message, member), "default")
+            names[member.name] = _named(out, f"{given}.get({member.name!r}, {default})")
+        elif not member.ignorable:
+            default = f"{out.known(is_default)}({out.known(message)}, {out.known(member)}, {given}[{member.name!r}])"
+            out.doubt(f"{member.name!r} in {given} and not {default}")
+    out(f"{unknown} = {given}.get({UNKNOWN!r}) or ()")
+    parts = _free_fields(out, structure.layout.fields, given, lambda field: names[field.name])
+    if structure.section is not None:
+        parts.append(_section(out, structure.section, structure, names, unknown))
+    else:
+        out.doubt(unknown)
+    return _named(out, f"b''.join(({', '.join(parts)},))") if parts else "b''"
+
+
+def _section(out: Source, section: Section, structure: Structure, names: dict[str, str], unknown: str) -> str:
+    """The known tagged fields that are not at their default, and the unknown ones."""
+    written, entries = out.name(), out.name()
+    out(f"{entries} = []")
+    for tag, (member, wire) in section.known.items():
+        value = names[member.name]
+        if structure.version not in member.nullable:
+            out.doubt(f"{value} is None")
+        default = f"{out.known(is_default)}({out.known(section.message)}, {out.known(member)}, {value})"
+        if not member.is_struct or member.null_default:
+            default = f"{value} == {out.known(default_of(section.message, member), 'default')}"
+        with out.block(f"if not {default}"):
+            out(f"{entries}.append({{'tag': {tag}, 'data': {_written(out, wire, value)}}})")
+    with out.block(f"if {entries} or {unknown}"):
+        out(f"{out.known(TAGGED_FIELDS.encode)}({unknown})  # raises for tags that are out of order or stand twice")
+        out(f"{written} = {out.known(section.joined)}({entries}, {unknown})")
+    with out.block("else"):
+        out(f"{written} = {TAGGED_FIELDS.encode(())!r}")
+    return written
+
+
+def _marked(out: Source, structure: Wire, value: str) -> str:
+    """A structure behind a byte that says whether it is null."""
+    value, written = _named(out, value), out.name()
+    with out.block(f"if {value} is None"):
+        out(f"{written} = {INT8.encode(-1)!r}")
+    with out.block("else"):
+        out(f"{written} = {INT8.encode(1)!r} + {_written(out, structure, value)}")
+    return written

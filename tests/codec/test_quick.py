@@ -8,16 +8,35 @@ from conformance import codec
 from conformance.codec import quick, quick_readers, quick_writers
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.lengths import Counted
+from conformance.codec.messages import Structure
 from conformance.codec.structure import Layout
-from conformance.strategies.seeded.cases import TYPES
-from conformance.strategies.seeded.generator import choices_of, generate, value
+from conformance.strategies.seeded.cases import TYPES, message_types
+from conformance.strategies.seeded.generator import choices_of, generate, value, value_of_another_version
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.strategies.seeded.mutations import mutate
 from conformance.strategies.seeded.rare import LARGE, SURROGATES
 
 NAMES = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
-COMPOSED = [name for name in NAMES if isinstance(codec.wire(name).shape, (Counted, Layout))]
+BUILT_IN = [codec.wire(name) for name in NAMES]
+COMPOSED = [wire for wire in BUILT_IN if isinstance(wire.shape, (Counted, Layout))]
 DAMAGED, DAMAGED_AT_LENGTH = 2_000, 100_000
+
+
+@pytest.fixture(autouse=True)
+def _from_the_first_use(monkeypatch):
+    """Functions are made of messages at once, not only of those that are used often."""
+    monkeypatch.setattr(quick, "FREE", 0)
+
+
+@pytest.fixture(scope="module")
+def messages(catalog):
+    """The shipped messages and those of the vectors, in all their versions."""
+    return [catalog.types.wire(name) for name in message_types(catalog.types.messages.values())]
+
+
+@pytest.fixture(params=["built-in types", "messages"])
+def wires(request, messages):
+    return messages if request.param == "messages" else BUILT_IN
 
 
 @pytest.fixture
@@ -41,11 +60,11 @@ def outcome(work, *given):
         return type(misuse)
 
 
-def damaged_inputs(count, seed):
+def damaged_inputs(wires, count, seed):
     """Types with bytes that a mutation, a random byte or a cut has damaged."""
     chance = random.Random(seed)
     for index in range(count):
-        wire, choices = codec.wire(NAMES[index % len(NAMES)]), choices_of("quick", seed, index)
+        wire, choices = wires[index % len(wires)], choices_of("quick", seed, index)
         data = generate(wire, choices).data
         way = chance.randrange(4)
         if way < 2 or not data:
@@ -72,16 +91,18 @@ def spoilt(given, chance):
     return chance.choice((None, True, *numbers, "x", "\ud800", b"y", (), {}, 1.5, [1]))
 
 
-def values(count, seed):
-    """Types with values of them, each whole and spoilt."""
+def values(wires, count, seed):
+    """Types with values of them, each whole and spoilt; of a message also a value of another of its versions."""
     chance = random.Random(seed)
-    names = [name for name in NAMES if name != "LOG"]
+    wires = [wire for wire in wires if wire.name != "LOG"]
     for index in range(count):
-        name = names[index % len(names)]
-        drawn = value(name, choices_of("quick", seed, index))
-        if name == "MESSAGE_SET":
+        wire, choices = wires[index % len(wires)], choices_of("quick", seed, index)
+        drawn, other = value(wire, choices), value_of_another_version(wire, choices)
+        if wire.name == "MESSAGE_SET":
             drawn = tuple(message for entry in drawn["entries"] for message in entry["messages"])
-        yield from ((name, drawn), (name, spoilt(drawn, chance)))
+        yield from ((wire, drawn), (wire, spoilt(drawn, chance)))
+        if other is not ...:
+            yield wire, other
 
 
 def differing_reads(inputs, interpreted):
@@ -94,7 +115,9 @@ def differing_reads(inputs, interpreted):
 
 def differing_writes(given, interpreted):
     return [
-        (name, one) for name, one in given if outcome(codec.encode, name, one) != interpreted(codec.encode, name, one)
+        (wire.name, one)
+        for wire, one in given
+        if outcome(codec.encode, wire, one) != interpreted(codec.encode, wire, one)
     ]
 
 
@@ -106,18 +129,18 @@ def test_every_vector_is_read_and_written_alike(catalog, interpreted):
     assert differing_writes([(wire, it.value) for wire, it in read if it.ok and wire.name != "LOG"], interpreted) == []
 
 
-def test_damaged_inputs_are_read_alike(interpreted):
-    assert differing_reads(damaged_inputs(DAMAGED, 1), interpreted) == []
+def test_damaged_inputs_are_read_alike(wires, interpreted):
+    assert differing_reads(damaged_inputs(wires, DAMAGED, 1), interpreted) == []
 
 
-def test_spoilt_values_are_written_or_refused_alike(interpreted):
-    assert differing_writes(values(DAMAGED, 2), interpreted) == []
+def test_spoilt_values_are_written_or_refused_alike(wires, interpreted):
+    assert differing_writes(values(wires, DAMAGED, 2), interpreted) == []
 
 
 @pytest.mark.hostile
-def test_a_hundred_thousand_damaged_inputs_and_values_are_read_and_written_alike(interpreted):
-    assert differing_reads(damaged_inputs(DAMAGED_AT_LENGTH, 3), interpreted) == []
-    assert differing_writes(values(DAMAGED_AT_LENGTH // 2, 4), interpreted) == []
+def test_a_hundred_thousand_damaged_inputs_and_values_are_read_and_written_alike(wires, interpreted):
+    assert differing_reads(damaged_inputs(wires, DAMAGED_AT_LENGTH, 3), interpreted) == []
+    assert differing_writes(values(wires, DAMAGED_AT_LENGTH // 2, 4), interpreted) == []
 
 
 def test_arrays_of_arrays_are_read_and_written_however_deep_they_are(interpreted):
@@ -132,18 +155,47 @@ def test_arrays_of_arrays_are_read_and_written_however_deep_they_are(interpreted
     assert codec.decode(name, data[:-1]) == interpreted(codec.decode, name, data[:-1])
 
 
-@pytest.mark.parametrize("name", COMPOSED)
-def test_a_quick_reader_gives_up_only_where_there_is_something_to_say(name, interpreted):
-    """Otherwise it would cost time and gain none."""
-    wire, read_on = codec.wire(name), 0
-    for index in range(40):
-        data = generate(wire, choices_of("quick", 5, index)).data
-        plain = interpreted(codec.decode, wire, data)
-        if plain.ok and not plain.remarks and not plain.rests_on:
-            cursor = Cursor(data, Findings(size=len(data)))
-            cursor.hurried = True
-            assert quick_readers.reader_of(wire)(cursor) == plain.value
-            assert cursor.pos == plain.consumed
-            assert quick_writers.writer_of(wire)(plain.value) == interpreted(wire.encode, plain.value)
-            read_on += 1
-    assert read_on > 15
+def read_quickly(wires, count, interpreted):
+    """How many of `count` generated inputs of each type a quick reader and writer do alone, being like the interpreter.
+
+    They are all of which there is nothing to say; otherwise it would cost time and gain none.
+    """
+    read_on = 0
+    for wire in wires:
+        for index in range(count):
+            data = generate(wire, choices_of("quick", 5, index)).data
+            plain = interpreted(codec.decode, wire, data)
+            if plain.ok and not plain.remarks and not plain.rests_on:
+                cursor = Cursor(data, Findings(size=len(data)))
+                cursor.hurried = True
+                read = quick_readers.reader_of(wire)(cursor)
+                assert (read, keys(read), cursor.pos) == (plain.value, keys(plain.value), plain.consumed)
+                assert quick_writers.writer_of(wire)(plain.value) == interpreted(wire.encode, plain.value)
+                read_on += 1
+    return read_on
+
+
+def keys(read):
+    """The names of the fields of a value in their order: reports show them in it."""
+    return list(read) if isinstance(read, dict) else []
+
+
+@pytest.mark.parametrize("wire", COMPOSED, ids=lambda wire: wire.name)
+def test_a_quick_reader_gives_up_only_where_there_is_something_to_say(wire, interpreted):
+    assert read_quickly([wire], 40, interpreted) > 15
+
+
+def test_messages_are_read_quickly_where_there_is_nothing_to_say(messages, interpreted):
+    assert len(messages) > 600
+    assert read_quickly(messages, 4, interpreted) > 3.9 * len(messages)
+
+
+def test_functions_are_made_of_a_message_once_it_is_used_often(messages, monkeypatch):
+    monkeypatch.setattr(quick, "FREE", 3)
+    monkeypatch.setattr(quick, "_uses", {})
+    made = []
+    monkeypatch.setattr(quick_readers, "reader_of", lambda wire: made.append(wire) or wire.decode)
+    for _ in range(5):
+        codec.decode(messages[0], bytes(100))
+    assert isinstance(messages[0].shape, Structure)
+    assert made == [messages[0]] * 2
