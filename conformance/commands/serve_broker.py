@@ -41,7 +41,7 @@ def command(files: tuple[Path, ...], patterns: tuple[str, ...], port: int, offer
 
 
 async def _serve(topics: dict[str, Request], port: int, offer: Offer) -> None:
-    server = Server(lambda problem: click.echo(f"not answered: {problem}", err=True), offer)
+    server = Server(lambda problem: click.echo(problem, err=True), offer)
     broker = await server.start(port)
     for name, parts in topics.items():
         broker.topics[name] = topic_of(parts, patience=float("inf"))

@@ -136,6 +136,16 @@ def _doubt(requirement: str, at: int, hint: str, openness: Openness = Openness.O
     return codec.Violation(requirement, at, hint, openness=openness)
 
 
+def abort_markers(data: bytes) -> list[tuple[int, int]]:
+    """The ABORT markers in the sound entries of a log: producer and offset of each."""
+    batches = [entry.value for entry in codec.entries(data) if entry.value and not entry.violations]
+    return [
+        (batch["producerId"], first_offset(batch))
+        for batch in batches
+        if batch.get("isControlBatch") and _marker(batch) == _ABORT
+    ]
+
+
 def _marker(batch: Values) -> int | None:
     """The type in the first record of a control batch, if there is one that can be read."""
     if not batch["records"]:

@@ -227,7 +227,8 @@ def target_spec(name: str, python: str | None, allowance: Allowance, jobs: int =
     if name.startswith("live:"):
         # It keeps to deadlines of its own, from the first fetch of each topic, and says itself what was late.
         memory = allowance.memory + LIVE_MEMORY
-        allowance = replace(allowance, timeout=max(LIVE_TIMEOUT, allowance.timeout), memory=memory, slow=math.inf)
+        late = max(LIVE_TIMEOUT, allowance.timeout)
+        allowance = replace(allowance, timeout=late, startup=late, memory=memory, slow=math.inf)
     return TargetSpec(name, launch, allowance, jobs)
 
 

@@ -94,7 +94,10 @@ def consume(told):
 
 
 def told():
-    """The lines of the suite."""
+    """The lines of the suite; what comes before all cases, to see whether anything works, is consumed here."""
     say(version="1")
-    for line in sys.stdin:
-        yield json.loads(line)
+    for line in map(json.loads, sys.stdin):
+        if line["topic"].startswith("baseline"):
+            consume(line)
+        else:
+            yield line

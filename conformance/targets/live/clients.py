@@ -23,6 +23,8 @@ from conformance.cases.model import ERRORS
 from conformance.targets.live.topics import END_KEY
 
 _LONGEST_LINE = 32 << 20
+_MOST_RECORDS = 40_000
+"""Records of a topic that are listened to; no case is due more."""
 _FAREWELL = 2.0
 """Seconds a driver has to exit after the end of its input."""
 
@@ -39,9 +41,13 @@ class Heard:
     error: str = ""
     message: str = ""
     crash: str = ""
+    void: str = ""
+    """Why it says nothing of the client; empty as a rule."""
     ended: bool = False
     died: bool = False
     """The driver's process ended first."""
+    flooded: bool = False
+    """The client goes on and on to hand out records."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -82,6 +88,12 @@ class Client:
         with suppress(ConnectionError):
             self._process.stdin.write(json.dumps({"topic": topic, **request}).encode() + b"\n")
         return heard
+
+    def void(self, reason: str) -> None:
+        """What becomes of the topics that the client is busy with says nothing of it."""
+        for heard in self._heard.values():
+            heard.void = heard.void or reason
+            heard.changed.set()
 
     def forget(self, topic: str) -> None:
         """Nothing more is awaited of a topic."""
@@ -136,7 +148,8 @@ class Client:
             record = said["record"]
             if not isinstance(record, dict):
                 raise DriverError(f"a record is an object, not {str(record)[:60]}")
-            if record.get("key") != END_KEY.hex():
+            heard.flooded = len(heard.records) >= _MOST_RECORDS
+            if record.get("key") != END_KEY.hex() and not heard.flooded:
                 heard.records.append(record)
         elif "error" in said:
             known = said["error"] in ERRORS

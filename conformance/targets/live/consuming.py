@@ -86,7 +86,7 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, unknown: int) -> 
         return {**shown, "ErrorCode": unknown}
     records = topic.serve(row["FetchOffset"], isolation)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
-    listed = topic.aborted if isolation else None
+    listed = topic.listed(row["FetchOffset"]) if isolation else None
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
 
 

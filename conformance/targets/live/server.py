@@ -19,7 +19,7 @@ _SIZE = 4
 
 
 class Server:
-    """A broker on a free port of this machine. `notice` is told what clients sent that has no answer."""
+    """A broker on a free port of this machine. `notice` is told why a request was not answered."""
 
     def __init__(self, notice: Callable[[str], object], offered: Offer = BARE) -> None:
         """Nothing listens before `start`."""
@@ -63,7 +63,9 @@ class Server:
                     writer.write(len(response.frame).to_bytes(_SIZE, "big") + response.frame)
                     await writer.drain()
         except Unanswerable as problem:
-            self._notice(str(problem))
+            self._notice(f"the broker has no answer to {problem}")
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's
+            self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
         finally:
             writer.close()
 

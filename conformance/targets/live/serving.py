@@ -17,17 +17,17 @@ from collections.abc import Mapping
 import msgspec
 
 from conformance.cases.log_questions import fetch_question
-from conformance.cases.model import Answer, Delivers, Kind, Request
+from conformance.cases.model import Answer, Expectation, Request
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
-from conformance.judging.logs import judge_read
+from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Client, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.offers import OFFERS
 from conformance.targets.live.server import Server
-from conformance.targets.live.topics import LAST_OFFSET, Topic, topic_of
+from conformance.targets.live.topics import LAST_OFFSET, Topic, is_served_by_entry, topic_of
 from conformance.targets.protocol import PROTOCOL
 
 _STARTUP = 30.0
@@ -36,6 +36,8 @@ _PATIENCE = 5.0
 """Seconds from the last sign of a client (a fetch, a record) to the end of a topic."""
 _LONGEST = 20.0
 """Seconds from the first fetch of a topic to its end."""
+_SHOWN = 300
+"""Characters of an answer that an error quotes."""
 
 
 class LiveClient:
@@ -49,12 +51,12 @@ class LiveClient:
         self._one_at_a_time = asyncio.Lock()
         self._number = 0
         self._client: Client | None = None
-        self._unanswerable = ""
 
     async def start(self) -> None:
-        """Let the broker listen, and start the client. Raises OSError, TimeoutError or DriverError."""
+        """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineError."""
         self._broker: Broker = await self._server.start()
         await self._ready()
+        await self._pass_baseline()
 
     async def close(self) -> None:
         """End the client, then the broker."""
@@ -86,17 +88,39 @@ class LiveClient:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
         if reason := self._cannot(parts):
             return {"unsupported": reason}
-        async with self._slots:
-            answer = await self._put(parts)
-        return answer if _is_as_due(parts, answer) else await self._put_alone(parts)
+        expected = fetch_question(parts).expect
+        answer = await self._confirmed(parts, expected)
+        if not is_as_due(expected, answer) or not is_served_by_entry(parts, expected):
+            return answer
+        by_entry = await self._confirmed(parts, expected, by_entry=True)
+        if is_as_due(expected, by_entry):
+            return answer
+        return {**by_entry, "message": f"served one entry a fetch; {by_entry.get('message', '')}".rstrip("; ")}
 
-    async def _put_alone(self, parts: Request) -> Answer:
+    async def _pass_baseline(self) -> None:
+        """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client."""
+        failed = ""
+        for parts in baseline(self._driver.isolations[0]):
+            async with self._slots:
+                answer = await self._put(parts, name="baseline")
+            if "unsupported" not in answer and is_as_due(fetch_question(parts).expect, answer):
+                return
+            failed = failed or str(answer)[:_SHOWN]
+        raise BaselineError(f"the client is not judged: no plain batch came through to it, but {failed}")
+
+    async def _confirmed(self, parts: Request, expected: Expectation, *, by_entry: bool = False) -> Answer:
+        """What comes of a case; what is not as due is asked once more, alone, before it counts."""
+        async with self._slots:
+            answer = await self._put(parts, by_entry=by_entry)
+        return answer if is_as_due(expected, answer) else await self._put_alone(parts, by_entry=by_entry)
+
+    async def _put_alone(self, parts: Request, *, by_entry: bool) -> Answer:
         """Put a case to the client while it has no other; one that died or fell silent is started anew for it."""
         async with self._one_at_a_time:
             for _ in range(self._driver.concurrency):
                 await self._slots.acquire()
             try:
-                return await self._put(parts)
+                return await self._put(parts, by_entry=by_entry)
             finally:
                 for _ in range(self._driver.concurrency):
                     self._slots.release()
@@ -111,15 +135,14 @@ class LiveClient:
             return f"a client is not told to begin at {parts['fetchOffset']}"
         return ""
 
-    async def _put(self, parts: Request) -> Answer:
+    async def _put(self, parts: Request, *, by_entry: bool = False, name: str = "case") -> Answer:
         """Let the client consume a topic with these bytes: what came of it."""
         client = await self._ready()
         self._number += 1
-        name = f"case-{os.getpid()}-{self._number}"
-        topic = self._broker.topics[name] = topic_of(parts)
+        name = f"{name}-{os.getpid()}-{self._number}"
+        topic = self._broker.topics[name] = topic_of(parts, by_entry=by_entry)
         bootstrap = f"{self._broker.host}:{self._broker.port}"
         told = {"partition": 0, "offset": str(topic.start), "isolation": parts["isolation"], "bootstrap": bootstrap}
-        self._unanswerable = ""
         heard = client.ask(name, told)
         topic.on_fetch = heard.changed.set
         try:
@@ -148,10 +171,12 @@ class LiveClient:
 
     def _given_up(self, topic: Topic, heard: Heard, *, late: bool) -> Answer | None:
         """The answer about a topic whose end is not awaited any more; None where it is."""
-        if self._unanswerable:
-            return {"unsupported": f"the broker has no answer to {self._unanswerable}"}
+        if heard.void:
+            return {"unsupported": heard.void}
         if topic.is_endless:
-            return {"unsupported": f"no record can stand behind offset {LAST_OFFSET}, to end the topic"}
+            return {"unsupported": ENDLESS}
+        if heard.flooded:
+            return _delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
         return {"timeout": _silence(topic, heard)} if late else None
 
     async def _ready(self) -> Client:
@@ -168,29 +193,16 @@ class LiveClient:
             await client.close()
 
     def _void(self, problem: str) -> None:
-        self._unanswerable = problem
-
-
-def _is_as_due(parts: Request, answer: Answer) -> bool:
-    """Whether an answer is what the reference expects, or one of several that are right."""
-    expected = fetch_question(parts).expect
-    if answer.get("ok") is False:
-        return not isinstance(expected, Delivers) or expected.open or expected.view.damage is not None
-    if "ok" not in answer:
-        return "unsupported" in answer
-    if not isinstance(expected, Delivers):
-        return True
-    try:
-        return judge_read(expected, answer["value"]).kind is not Kind.FAIL
-    except NotationError:
-        return False
+        if self._client is not None:
+            self._client.void(problem)
 
 
 def _silence(topic: Topic, heard: Heard) -> str:
     """What is told of a client that neither came to the end of a topic nor said why."""
     if topic.first_fetch is None:
         return f"did not fetch the topic within {_STARTUP:g} s"
-    again = f"; it {topic.asked_again}" if topic.asked_again else ""
+    seconds = time.monotonic() - topic.first_fetch
+    again = f"; it {topic.asked_again} in {seconds:.0f} s" if topic.asked_again else ""
     end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
     return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
 
@@ -203,15 +215,19 @@ def _shown(client: Client, topic: Topic, heard: Heard) -> Answer:
         return {"crash": heard.crash}
     if heard.died:
         return {"crash": f"died of {_how(client.status)}; {len(heard.records)} records were handed out before"}
-    error, said = heard.error, heard.message
-    if topic.is_healed and not error:
-        error, said = "other", topic.asked_again  # it did not take these bytes, and did not say so
-    message = {"message": said} if said else {}
+    if topic.is_healed and not heard.error:
+        return _delivered(topic, heard, "other", topic.asked_again)  # it did not take these bytes, and did not say so
+    return _delivered(topic, heard, heard.error, heard.message)
+
+
+def _delivered(topic: Topic, heard: Heard, error: str = "", message: str = "") -> Answer:
+    """The records that were handed out, or the error where there are none."""
+    told = {"message": message} if message else {}
     if error and not heard.records:
-        return {"ok": False, "error": error, **message}
+        return {"ok": False, "error": error, **told}
     after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
     value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
-    return {"ok": True, "value": value, **message}
+    return {"ok": True, "value": value, **told}
 
 
 def _how(status: int | None) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from conformance import codec
-from conformance.cases.model import Request
+from conformance.cases.model import Delivers, Expectation, Request
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
+from conformance.semantics.visibility import abort_markers
 
 END_KEY = b"conformance.end"
 """The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
@@ -31,6 +32,8 @@ class Topic:
     high_watermark: int
     aborted: Sequence[dict[str, int]] = ()
     """The aborted transactions that each fetch lists: `ProducerId` and `FirstOffset`."""
+    by_entry: bool = False
+    """Whether a fetch brings one entry alone; otherwise all from there on."""
     patience: float = _PATIENCE
     """How often the same bytes are served from an offset; then the record that ends the topic is served instead."""
     end: int | None = None
@@ -61,7 +64,7 @@ class Topic:
         self.fetches[offset] += 1
         self.isolations.add(isolation)
         self.on_fetch()
-        left = self._all() if offset == self.start else self._from(offset)
+        left = self._all() if offset == self.start and not self.by_entry else self._from(offset)
         passed = self.end is not None and offset >= self.end
         if left and not passed and self.fetches[offset] <= self.patience:
             return left
@@ -80,12 +83,23 @@ class Topic:
 
     def _from(self, offset: int) -> bytes:
         """The log from the first entry on that reaches an offset; none of it where no whole entry does."""
-        for at, _ in extents(self.log):
+        for at, end in extents(self.log):
             if self._is_cut_at(at):
                 break  # a broker serves it behind others, and never alone
             if _last_offset(self.log, at) >= offset:
-                return self.log[at:]
+                return self.log[at:end] if self.by_entry else self.log[at:]
         return b""
+
+    def listed(self, offset: int) -> Sequence[dict[str, int]]:
+        """The aborted transactions that a fetch from an offset lists: by entry, those that have not ended before."""
+        if not self.by_entry:
+            return self.aborted
+        markers = [] if not self.aborted else abort_markers(self.log)
+        return [
+            row
+            for row in self.aborted
+            if not any(row["ProducerId"] == producer and row["FirstOffset"] <= at < offset for producer, at in markers)
+        ]
 
     def _is_cut_at(self, at: int) -> bool:
         """Whether the entry that begins at a byte is longer than what is there."""
@@ -102,10 +116,23 @@ class Topic:
         return f"fetched offset {offset} {times} times" if times > 1 else ""
 
 
-def topic_of(parts: Request, patience: float = _PATIENCE) -> Topic:
+def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> Topic:
     """The topic of a `read` request, its parts parsed."""
     listed = [{"ProducerId": row["producerId"], "FirstOffset": row["firstOffset"]} for row in parts["aborted"]]
-    return Topic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, patience=patience)
+    topic = Topic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, patience=patience)
+    topic.by_entry = by_entry
+    return topic
+
+
+def is_served_by_entry(parts: Request, expected: Expectation) -> bool:
+    """Whether a fetch of one entry after the other must come to the same as one of the whole log.
+
+    It need not where anything is open, and where a transaction is aborted in a log that is damaged: its end is not
+    known then. What is cut off is served behind other entries alone.
+    """
+    if not isinstance(expected, Delivers) or expected.open or expected.view.partial:
+        return False
+    return len(list(extents(parts["hex"]))) > 1 and (expected.view.damage is None or not parts["aborted"])
 
 
 def _last_offset(log: bytes, at: int) -> int:

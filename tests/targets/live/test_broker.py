@@ -1,12 +1,14 @@
 """The scripted broker: what it answers to which request, and what a topic serves."""
 
+import asyncio
 import struct
 from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_bytes import batch
+from log_bytes import ABORT, COMMIT, batch, marker, part
 from tiny_client import frame, response, wire
 
 from conformance import codec
@@ -14,6 +16,7 @@ from conformance.definitions.shipped import shipped_types
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Garbled, Unanswerable
 from conformance.targets.live.offers import BARE, FULL, LOW, OFFERS
+from conformance.targets.live.server import Server
 from conformance.targets.live.topics import END_KEY, LAST_OFFSET, Topic
 
 KEYS = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "ApiVersions": 18}
@@ -237,6 +240,39 @@ def test_a_cut_entry_is_served_behind_others_and_never_alone():
     topic = Topic(LOG + batch(3)[:30], 0, 4)
     assert topic.serve(0, 0) == LOG + batch(3)[:30]
     assert is_end(topic.serve(3, 0), 3)
+
+
+def test_by_entry_a_fetch_brings_the_entry_that_holds_the_offset_alone():
+    topic = Topic(LOG, 0, 3, by_entry=True)
+    assert [topic.serve(offset, 0) for offset in (0, 1, 2)] == [batch(0), batch(1), batch(2)]
+    assert is_end(topic.serve(3, 0), 3)
+
+
+def test_by_entry_a_transaction_is_listed_as_aborted_until_its_marker_has_been_passed():
+    log = part(0) + marker(2, ABORT) + part(3) + marker(5, COMMIT)
+    listed = [{"ProducerId": 7, "FirstOffset": 0}]
+    topic = Topic(log, 0, 6, listed, by_entry=True)
+    assert [topic.listed(offset) for offset in (0, 2, 3, 5)] == [listed, listed, [], []]
+    assert Topic(log, 0, 6, listed).listed(3) == listed
+
+
+def test_an_error_of_the_broker_is_told_as_its_own():
+    told = asyncio.run(failing_broker())
+    assert told == ["the broker failed: ZeroDivisionError: a fault of ours"]
+
+
+async def failing_broker():
+    """What a server tells when its broker raises."""
+    told = []
+    server = Server(told.append)
+    broker = await server.start()
+    server._broker = Mock(respond=Mock(side_effect=ZeroDivisionError("a fault of ours")))
+    reader, writer = await asyncio.open_connection(broker.host, broker.port)
+    writer.write(frame("ApiVersions", 0, {}))
+    assert await reader.read() == b""
+    writer.close()
+    await server.close()
+    return told
 
 
 def test_a_log_that_is_nothing_but_a_cut_entry_is_served():

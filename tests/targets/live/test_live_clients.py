@@ -124,6 +124,78 @@ for line in told():
     assert "the broker has no answer to Heartbeat 0" in next(iter(found.values()))["detail"]
 
 
+def test_a_client_that_no_plain_batch_comes_through_to_is_not_judged(tmp_path, traces):
+    body = """
+say(version="1")
+for line in map(json.loads, sys.stdin): say(topic=line["topic"], error="other", message="no such setting")
+"""
+    (tmp_path / "driver.py").write_text(START + "import json\n" + body)
+    (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
+    command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", "--select", THREE]
+    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "no plain batch came through to it" in done.stdout + done.stderr
+    assert "no such setting" in done.stdout + done.stderr
+
+
+def test_a_client_that_fails_when_entries_come_one_by_one_is_caught(run):
+    body = """
+import tiny_client
+class Hasty(Connection):
+    def fetch(self, told, offset):
+        part = super().fetch(told, offset)
+        entries = codec.decode("LOG", part["Records"]).value["batches"]
+        if all(entry.get("isControlBatch") for entry in entries): time.sleep(100)  # it waits for data for ever
+        return part
+tiny_client.Connection = Hasty
+from conformance import codec
+"""
+    found = run(body + HONEST, "read/aborted-compressed", THREE)
+    assert found[THREE]["verdict"] == "pass"
+    wrong = [row for row in found.values() if row["verdict"] == "timeout"]
+    assert wrong
+
+
+def test_a_client_that_hands_out_records_for_ever_is_ended(run):
+    body = """
+for line in told():
+    fetched = Connection(line["bootstrap"]).fetch(line, 0)
+    record = {"offset": "0", "timestamp": "0", "timestampType": "CreateTime", "key": None, "value": None, "headers": []}
+    while True: say(topic=line["topic"], record=record)
+"""
+    found = run(body, THREE)
+    assert found[THREE]["verdict"] == "fail"
+    assert "handed out 40000 records and did not stop" in json.dumps(found[THREE])
+
+
+def test_a_client_whose_case_was_given_up_is_ended_before_the_next_one(run, tmp_path):
+    pids = tmp_path / "pids"
+    body = f"""
+with open({str(pids)!r}, "a+") as file:
+    file.seek(0)
+    for pid in file.read().split():
+        if os.path.exists(f"/proc/{{pid}}"): os.abort()
+    file.write(f"{{os.getpid()}} ")
+for line in told():
+    if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f": time.sleep(100)
+    consume(line)
+"""
+    found = run(body, GZIP, THREE, "batch/single-record:read")
+    assert {name: row["verdict"] for name, row in found.items()} == {
+        GZIP: "timeout",
+        THREE: "pass",
+        "batch/single-record:read": "pass",
+    }
+    assert len(pids.read_text().split()) > 1
+
+
+def test_children_of_a_client_do_not_outlive_it(run):
+    body = """
+if os.fork() == 0: time.sleep(100)
+"""
+    assert run(body + HONEST, THREE, status=0)  # `run` looks for what is left
+
+
 HOSTILE = {
     "garbage": "s.sendall(os.urandom(300))",
     "half a frame": "s.sendall(frame('ApiVersions', 0, {})[:7])",
@@ -155,7 +227,7 @@ def test_a_thousand_connections_are_not_too_many(run):
     body = """
 kept = []
 for line in told():
-    if not kept: kept += [Connection(line["bootstrap"]) for _ in range(900)]
+    if not kept: kept += [Connection(line["bootstrap"]) for _ in range(1000)][:900]
     consume(line)
 """
     assert run(body, THREE, GZIP, status=0)

@@ -1,0 +1,58 @@
+"""What tells a client's failure from one of broker or driver: plain batches that every client takes come first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from conformance import codec
+from conformance.cases.log_questions import read_question
+from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.batch_building import build
+from conformance.codec.log import LOG
+from conformance.codec.notation import NotationError
+from conformance.judging.logs import judge_read
+
+ENDLESS = "no record can stand behind the offset that was fetched, to end the topic"
+"""Said of a case that a client came through, as far as it can be told."""
+
+_START_MS = 1_700_000_000_000
+_NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
+
+
+class BaselineError(Exception):
+    """A client that comes through no plain batch; the message says what came instead."""
+
+
+def baseline(isolation: str) -> Iterator[Request]:
+    """Parts of `read` requests for plain batches, of which a client that can be judged comes through one at least."""
+    for counts in ((1,), (3,), (1, 2)):
+        data, end = b"", 0
+        for count in counts:
+            data += codec.encode("RECORD_BATCH", _plain(end, count))
+            end += count
+        yield OPERATIONS["read"].parse(read_question(data, isolation=isolation).parts, LOG)
+
+
+def _plain(base: int, count: int) -> dict[str, object]:
+    """A batch without compression, of a producer without an id."""
+    records = tuple(
+        {"offset": base + index, "timestamp": _START_MS + index, "key": b"key", "value": b"value", "headers": ()}
+        for index in range(count)
+    )
+    kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
+    return build({"baseOffset": base, "partitionLeaderEpoch": 0, **kind, **_NOBODY, "records": records})
+
+
+def is_as_due(expected: Expectation, answer: Answer) -> bool:
+    """Whether an answer is what the reference expects, or one of several that are right."""
+    if answer.get("ok") is False:
+        return not isinstance(expected, Delivers) or expected.open or expected.view.damage is not None
+    if "ok" not in answer:
+        return answer.get("unsupported") == ENDLESS
+    if not isinstance(expected, Delivers):
+        return True
+    with suppress(NotationError):
+        return judge_read(expected, answer["value"]).kind is not Kind.FAIL
+    return False
