@@ -10,7 +10,8 @@ from conformance.commands import options as shared
 from conformance.definitions.shipped import types_with
 from conformance.exit_status import ExitStatus
 from conformance.running.doctor import examine
-from conformance.targets.resolve import resolve
+from conformance.targets.resolve import target_spec
+from conformance.targets.session import Allowance
 
 
 @click.command("doctor")
@@ -19,10 +20,10 @@ from conformance.targets.resolve import resolve
 @shared.definitions
 def command(target: str, python: str | None, definitions: Path | None) -> ExitStatus:
     """Check an adapter before it judges its target."""
-    launch = None if target == "reference" else resolve(target, python)
+    spec = target_spec(target, python, Allowance())
     types = types_with(shared.read_messages(definitions))
     healthy = True
-    for check in examine(launch, types):
+    for check in examine(spec.launch, types, spec.allowance):
         healthy &= check.good
         detail = f": {check.detail}" if check.detail else ""
         click.echo("\n      ".join([f"{'ok  ' if check.good else 'FAIL'}  {check.what}{detail}", *check.advice]))

@@ -39,14 +39,17 @@ Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
 """Puts requests to a target: their outcomes, in their order."""
 
 
-def examine(launch: Launch | None, types: codec.Types) -> Iterator[Check]:
-    """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`."""
+def examine(launch: Launch | None, types: codec.Types, allowance: Allowance | None = None) -> Iterator[Check]:
+    """Look at everything, one check at a time (`launch` None: the reference); messages are those of `types`.
+
+    `allowance` says how long the target may take, where it is not what a target has as a rule.
+    """
     if launch is None:
         for claim in claims_of(protocol.description(reference.describe()), types):
             yield _claim(claim, types, _reference_outcomes(types))
         return
     try:
-        with Session(launch, Allowance()) as session:
+        with Session(launch, allowance or Allowance()) as session:
             described = session.describe()
             yield Check(_GOOD, "starts and describes itself", f"{described.name} {described.version}".strip())
             yield from _description(described)

@@ -332,3 +332,62 @@ def test_apache_kafkas_own_consumer_passes_every_undisputed_must(kafka_clients, 
     found = judged(f"live:{kafka_clients}", tmp_path, traces.env, "*:read", "read/*", status=0)
     assert len(found) > 1200
     assert sum(row["verdict"] == "pass" for row in found.values()) > 800
+
+
+# --- wherever a target goes ---------------------------------------------------------------------------
+
+SLOW = "for number, line in enumerate(told()):\n    if 0 < number < 6: time.sleep(1.2)\n    consume(line)\n"
+
+
+@pytest.fixture
+def driver(tmp_path):
+    """Writes a driver of the test's own: its target."""
+
+    def write(body):
+        (tmp_path / "driver.py").write_text(START + body)
+        (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
+        return "live:./driver.yaml"
+
+    return write
+
+
+def test_doctor_examines_a_live_client_by_its_own_deadlines(driver, tmp_path, traces):
+    command = [sys.executable, "-m", "conformance", "doctor", driver(SLOW)]
+    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAIL" not in done.stdout
+    assert "slow" not in done.stdout
+    assert traces.left() == []
+
+
+def test_pytest_judges_a_live_client(driver, tmp_path, traces):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--kafka-target", driver(HONEST)]
+    selected = ["--kafka-select", "offset/*:read", "--rootdir", ".", "-c", "/dev/null"]
+    done = subprocess.run(
+        [*command, *selected], cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
+
+
+def test_generated_cases_of_a_live_client_are_judged_and_its_failures_are_known_and_saved(driver, tmp_path, traces):
+    body = "import tiny_client\nsay, tiny_client.say = tiny_client.say, lambda **said: say(**keyless(said))\n"
+    body += "def keyless(said):\n    record = said.get('record')\n"
+    body += "    return {**said, 'record': {**record, 'headers': []}} if record else said\n"
+    target = driver(body + HONEST)
+    select = ["--select", "type:LOG", "--generated", "40", "--seed", "1", "--quiet"]
+    command = [sys.executable, "-m", "conformance", "run", target, *select]
+
+    def run(*options):
+        return subprocess.run(
+            [*command, *options], cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False, timeout=500
+        ).returncode
+
+    assert run("--json", "r.json", "--save-failures", "saved") == 1
+    rows = json.loads((tmp_path / "r.json").read_text())["results"]
+    assert [row["verdict"] for row in rows if row["kind"] == "generated" and row["op"] == "read"].count("pass") > 10
+    failed = [row["id"] for row in rows if row["verdict"] == "fail"]
+    assert any(name.startswith("gen/") for name in failed)
+    assert list((tmp_path / "saved").glob("*.yaml"))
+    assert run("--known-failures", "known.yaml", "--update-known-failures") == 0
+    assert run("--known-failures", "known.yaml") == 0
