@@ -21,7 +21,7 @@ from conformance.cases.catalog import VECTORS, read_catalog, vector_files
 from conformance.cases.compiled import Cases
 from conformance.cases.vector_files import read_vectors
 from conformance.definitions.shipped import shipped_types
-from conformance.targets.resolve import adapters
+from conformance.targets.resolve import adapters, drivers
 
 AXE = "axe-core@4.11.0"
 
@@ -46,11 +46,13 @@ def vectors():
 
 
 def built(name: str, folder: Path) -> str:
-    """The name of an adapter in Java, set up where the tools for that are found; else the test is skipped."""
-    for tool in ("java", "mvn"):
+    """The name of an adapter or a live client, set up where the tools for that are found; else the test is skipped."""
+    live = name.startswith("live:")
+    adapter = drivers()[name.removeprefix("live:")] if live else adapters()[name]
+    for tool in adapter.tools:
         if not shutil.which(tool):
             pytest.skip(f"{name} lacks {tool} on the PATH")
-    if adapters()[name].missing():
+    if adapter.missing():
         command = [sys.executable, "-m", "conformance", "targets", "--setup", name]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -65,6 +67,12 @@ def kafka_clients(tmp_path_factory):
 @pytest.fixture(scope="session")
 def kafka_clients_3(tmp_path_factory):
     return built("kafka-clients-3", tmp_path_factory.mktemp("setup"))
+
+
+@pytest.fixture(scope="session")
+def live_client(tmp_path_factory):
+    """Sets a live client up that is built from a manifest; its name as a target."""
+    return lambda name: built(f"live:{name}", tmp_path_factory.mktemp("setup"))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cases.yaml_files import load
+from conformance.targets.live.offers import OFFERS
 from conformance.targets.resolve import adapters, drivers
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -300,6 +302,48 @@ def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
     assert found[THREE]["verdict"] == "pass"
     assert sum(row["verdict"] == "pass" for row in found.values()) > len(found) // 2
     assert traces.left() == []
+
+
+@pytest.mark.parametrize("name", ["kafkajs", "platformatic"])
+def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, live_client, tmp_path, traces):
+    found = judged(live_client(name), tmp_path, traces.env, "batch/*-records:read", "offset/*:read")
+    assert found[THREE]["verdict"] == "pass"
+    assert sum(row["verdict"] in ("pass", "either") for row in found.values()) > len(found) // 2
+    assert traces.left() == []
+
+
+@pytest.fixture
+def offered(tmp_path):
+    """A driver like that of a bundled client, with another offer of the broker: its name as a target."""
+
+    def write(name, offer):
+        adapter = drivers()[name]
+        given = {key: value for key, value in load(adapter.driver).items() if key not in ("setup", "requires", "tools")}
+        program = {"module": str(adapter.home / adapter.module)} if adapter.module else {}
+        command = {"command": [part.replace("{dir}", str(adapter.home)) for part in adapter.command]}
+        file = tmp_path / offer / name / "driver.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({**given, **(program or command), "offers": offer}))
+        return f"live:{file}"
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["kcat", "aiokafka", "kafka-python", "kafka-clients"])
+def test_what_the_broker_offers_changes_no_verdict(name, request, offered, tmp_path, traces):
+    if name == "kafka-clients":
+        request.getfixturevalue("kafka_clients")
+    if missing := lacking(name):
+        pytest.skip(f"live:{name} lacks {', '.join(missing)}")
+    verdicts = {}
+    for offer in OFFERS:
+        target = offered(name, offer)
+        found = judged(target, tmp_path / offer, traces.env, "batch/*-records:read", "read/aborted-*")
+        verdicts[offer] = {case: row["verdict"] for case, row in found.items()}
+    assert len(verdicts["bare"]) > 15
+    assert "protocol" not in verdicts["bare"].values()
+    assert verdicts["low"] == verdicts["bare"]
+    assert verdicts["full"] == verdicts["bare"]
 
 
 UNLIKE = {

@@ -1,0 +1,56 @@
+// The consumer of kafkajs as an application uses it: subscribe, run, eachMessage; what ends it comes as CRASH.
+
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import kafkajs from "kafkajs";
+import LZ4Codec from "kafkajs-lz4";
+import SnappyCodec from "kafkajs-snappy";
+
+const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = kafkajs;
+CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
+CompressionCodecs[CompressionTypes.LZ4] = new LZ4Codec().codec;
+
+const END = "conformance.end";
+const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
+const hexed = (data) => (data == null ? null : data.toString("hex"));
+
+/** Says the messages of a topic until its last one; the consumer is stopped by then. */
+async function consume({ topic, isolation, bootstrap }) {
+  const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 10 } });
+  const readUncommitted = isolation === "read_uncommitted";
+  const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100 });
+  try {
+    await new Promise((resolve, reject) => {
+      consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || reject(payload.error));
+      const eachMessage = async ({ message }) => {
+        say({ topic, record: shown(message) });
+        if (message.key?.toString() === END) resolve();
+      };
+      start(consumer, topic, eachMessage).catch(reject);
+    });
+    say({ topic, end: true });
+  } catch (error) {
+    say({ topic, error: "other", message: `${error.name}: ${error.message}` });
+  } finally {
+    consumer.disconnect().catch(() => {});
+  }
+}
+
+async function start(consumer, topic, eachMessage) {
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await consumer.run({ eachMessage });
+}
+
+/** A message in the notation of `read`; one without timestamp or headers is of an old format. */
+function shown({ offset, timestamp, key, value, headers = {} }) {
+  const rows = Object.entries(headers).flatMap(([name, values]) =>
+    [values].flat().map((one) => ({ key: name, value: hexed(one) })),
+  );
+  return { offset, timestamp: timestamp ?? "-1", key: hexed(key), value: hexed(value), headers: rows };
+}
+
+say({ version: createRequire(import.meta.url)("kafkajs/package.json").version });
+createInterface({ input: process.stdin })
+  .on("line", (line) => consume(JSON.parse(line)))
+  .on("close", () => process.exit());
