@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from conformance import codec
+from conformance.cases.conversations import frame_wire
 from conformance.cases.from_reference import as_given
 from conformance.cases.model import (
     Accepted,
@@ -26,6 +27,7 @@ from conformance.cases.model import (
     Reads,
     Refused,
     Refuses,
+    Sends,
     Sequences,
     Unsupported,
     Writes,
@@ -34,6 +36,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import parts_of
 from conformance.codec.dump import Line, annotate, place_of
 from conformance.codec.notation import UNSHOWN, NotationError
+from conformance.judging.requests import frame_at
 from conformance.running.keeping import Packed
 from conformance.running.results import Result
 from conformance.semantics.conversion import CONVERTED, flattened
@@ -64,7 +67,7 @@ class Explanation:
 def explain(result: Result, origin: str = "") -> Explanation:
     """Explain a failing result; `origin` is the id of the generated case that a shrunk one came from."""
     case, path = _case_of(result), result.verdict.path
-    lines, place = around(case, path)
+    lines, place = _sent_around(result, path) if case.op == "send" else around(case, path)
     expected, actual = expected_text(case, path), actual_text(result, path)
     return Explanation(expected, actual, tuple(lines), place, reproduce(result, origin), result.via)
 
@@ -77,8 +80,20 @@ def around(case: Case, path: str) -> tuple[list[Line], int]:
     """The lines of the dump near the field at `path`, and the index of its line among them (-1: no such line)."""
     if case.data is None:
         return [], -1
-    read, lines = annotate(case.wire, case.data)
-    place = place_of(lines, read, path, next(iter(case.about), ""))
+    return _near(case.wire, case.data, path, next(iter(case.about), ""))
+
+
+def _sent_around(result: Result, path: str) -> tuple[list[Line], int]:
+    """The lines of the dump of a request that a client sent, near the place where it breaks."""
+    if isinstance(result.outcome, Packed) and not result.outcome.is_cut:
+        data = frame_at(_unpacked(result.outcome), path)
+        return _near(frame_wire(data) or "BYTES", data, path.partition("].")[2])
+    return [], -1
+
+
+def _near(wire: codec.Wire | str, data: bytes, path: str, about: str = "") -> tuple[list[Line], int]:
+    read, lines = annotate(wire, data)
+    place = place_of(lines, read, path, about)
     first = max(0, place - _AROUND)
     return lines[first : max(place, 0) + _AROUND + 1], place - first if place >= 0 else -1
 
@@ -92,7 +107,7 @@ def expected_json(case: Case) -> dict[str, object]:
 
 
 def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
-    if isinstance(expect, Delivers | Converts | Sequences):
+    if isinstance(expect, Delivers | Converts | Sequences | Sends):
         return _log_expectation(expect)
     render = case.wire.notation.render
     match expect:
@@ -111,7 +126,7 @@ def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
             return {"size": size}
 
 
-def _log_expectation(expect: Delivers | Converts | Sequences) -> dict[str, object]:
+def _log_expectation(expect: Delivers | Converts | Sequences | Sends) -> dict[str, object]:
     match expect:
         case Delivers(view, _, is_open):
             shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
@@ -121,6 +136,8 @@ def _log_expectation(expect: Delivers | Converts | Sequences) -> dict[str, objec
             return {"decodes-to": CONVERTED.render(records)}
         case Sequences(answers):
             return {"value": [" or ".join(sorted(right)) for right in answers]}
+        case Sends(check, _, of):
+            return {"requests": check, **({"of": of} if of else {})}
 
 
 def actual_json(result: Result) -> dict[str, object]:
@@ -156,6 +173,9 @@ def expected_text(case: Case, path: str = "") -> str:
             return _hex_near(data, path)
         case Measures(size):
             return str(size)
+        case Sends(check, isolation, of):
+            asked = f" ({isolation})" if check == "isolated" else ""
+            return f"every {of or 'request'}{' request' if of else ''} is {check}{asked}"
 
 
 def _delivered_text(expect: Delivers, path: str) -> str:
@@ -183,6 +203,8 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
     match outcome:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
+        case Accepted(answer) if case.op == "send":
+            return f"sent {frame_at(answer, path).hex(' ')}"
         case Accepted(answer) if case.op == "convert":
             return "wrote " + _converted_text(answer.get("hex"), path)
         case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):

@@ -87,9 +87,6 @@ def _sequence(row: Request, parts: Request) -> Question:
     return question
 
 
-_QUESTIONS = {"read": _fetch, "convert": _conversion, "sequence": _sequence}
-
-
 def _asked(row: Request, parts: Request) -> Question:
     ask = OPERATIONS[row["op"]].question
     assert ask is not None
@@ -105,3 +102,11 @@ def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) ->
     path = next(notation.mismatches(value, computed), None)
     if path:
         raise NotationError(f"value: it differs from the bytes at {path}")
+
+
+_QUESTIONS = {
+    "read": _fetch,
+    "convert": _conversion,
+    "sequence": _sequence,
+    "send": _asked,
+}

@@ -12,7 +12,7 @@ from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
 from conformance.semantics.visibility import View
 
-Op = Literal["decode", "encode", "size", "read", "convert", "sequence"]
+Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send"]
 Value = Any
 """A value of the wire, as the codec holds it."""
 Request = dict[str, Any]
@@ -102,7 +102,19 @@ class Sequences:
     answers: tuple[frozenset[str], ...]
 
 
-Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences
+@dataclass(frozen=True, slots=True)
+class Sends:
+    """The requests that a client sends hold what `check` is about."""
+
+    check: str
+    """One of CHECKS (conversations.py)."""
+    isolation: str
+    """The isolation level that the client was told."""
+    of: str = ""
+    """The requests that are judged, such as `Fetch`; empty for all."""
+
+
+Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences | Sends
 
 
 class Question(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance import codec
-from conformance.cases import answers, log_questions
+from conformance.cases import answers, conversations, log_questions
 from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
@@ -35,10 +35,15 @@ def _int64(given: object) -> int:
     return number
 
 
-def _isolation(given: object) -> str:
-    if given not in ISOLATIONS:
-        raise n.NotationError(f"expected one of {', '.join(ISOLATIONS)}, found {given!r:.40}")
-    return str(given)
+def _one_of(names: tuple[str, ...]) -> Callable[[object], str]:
+    """A parser of one of these names."""
+
+    def parse(given: object) -> str:
+        if given not in names:
+            raise n.NotationError(f"expected one of {', '.join(names)}, found {given!r:.40}")
+        return str(given)
+
+    return parse
 
 
 def _complete(rows: n.ListOf) -> Callable[[object], Value]:
@@ -118,7 +123,7 @@ OPERATIONS: dict[str, Operation] = {
     "read": Operation(
         (
             _HEX,
-            Part("isolation", _isolation),
+            Part("isolation", _one_of(ISOLATIONS)),
             Part("fetchOffset", _int64, needed=False),
             Part("highWatermark", _int64, needed=False),
             Part("aborted", _complete(log_questions.ABORTED), needed=False, is_shrunk=True),
@@ -135,11 +140,21 @@ OPERATIONS: dict[str, Operation] = {
     "sequence": Operation(
         (Part("batches", _complete(BATCHES), is_shrunk=True),), answers.sequenced, log_questions.fates_question
     ),
+    "send": Operation(
+        (
+            Part("conversation", _one_of(conversations.CONVERSATIONS)),
+            Part("isolation", _one_of(ISOLATIONS)),
+            Part("check", _one_of(conversations.CHECKS)),
+            Part("of", n.TEXT.parse, needed=False),
+        ),
+        conversations.sent,
+        conversations.send_question,
+    ),
 }
 """Every operation by its name."""
 
 WHOLE_LOG = tuple(op for op, row in OPERATIONS.items() if row.question is not None)
-"""Operations on whole logs: their requests name no type."""
+"""Operations whose requests name no type: those on whole logs, and what a client sends."""
 
 # --- requests -----------------------------------------------------------------------------------------
 

@@ -221,7 +221,10 @@ def _message(
         raise FileError(path, str(error), common.line) from None
 
 
-_COMMON = {"id", "type", "requirement", "op", "hex", "value", "reject", "either", "note", "found-in", "since", "source"}
+_COMMON = {
+    *("id", "type", "message", "version", "requirement", "op", "hex", "value", "reject", "either"),
+    *("note", "found-in", "since", "source"),
+}
 
 
 def _check_log_keys(vector: Vector) -> None:
@@ -231,7 +234,7 @@ def _check_log_keys(vector: Vector) -> None:
     unknown = set(vector.row) - _COMMON - set(OPERATIONS[op].names)
     if unknown:
         raise vector.error(f"{sorted(unknown)[0]!r} is not a part of a {op} request")
-    if sum(key in vector.row for key in ("value", "reject", "either")) != 1:
+    if op != "send" and sum(key in vector.row for key in ("value", "reject", "either")) != 1:
         raise vector.error(f"a vector of {op} has one of value, reject and either")
 
 

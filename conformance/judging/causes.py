@@ -23,6 +23,7 @@ from conformance.cases.model import (
     Reads,
     Refused,
     Refuses,
+    Sends,
     Value,
     Verdict,
     Writes,
@@ -210,6 +211,8 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
             return Cause("wrong size", _field(case.type, "value"))
         case Delivers():
             return _delivered(case, case.expect, answer, verdict)
+        case Sends(check):
+            return Cause(f"a request is not {check}", normalised(verdict.detail))
     if case.op == "encode" and isinstance(case.expect, AnyOf) and (mark := _unencodable(case)):
         return Cause(_ACCEPTED, _broken(case, mark, rule))
     if verdict.path == "consumed":

@@ -29,6 +29,7 @@ from conformance.cases.model import (
     Reads,
     Refused,
     Refuses,
+    Sends,
     Sequences,
     Unsupported,
     Value,
@@ -42,6 +43,7 @@ from conformance.codec.observation import Comparison, compare
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.logs import judge_converted, judge_read, judge_sequence
 from conformance.judging.open_places import explaining, open_places
+from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import View
 
 _SAID = 200
@@ -121,7 +123,7 @@ def _accepted(case: Case, answer: Answer) -> Verdict:
             return _accepted_log(whole_log, answer)
 
 
-def _accepted_log(expect: Delivers | Converts | Sequences, answer: Answer) -> Verdict:
+def _accepted_log(expect: Delivers | Converts | Sequences | Sends, answer: Answer) -> Verdict:
     match expect:
         case Delivers():
             return judge_read(expect, answer.get("value"))
@@ -129,6 +131,8 @@ def _accepted_log(expect: Delivers | Converts | Sequences, answer: Answer) -> Ve
             return judge_converted(records, _written(answer))
         case Sequences(answers):
             return judge_sequence(answers, answer.get("value"))
+        case Sends():
+            return judge_sent(expect, answer.get("value"))
 
 
 def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:

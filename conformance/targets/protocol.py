@@ -232,7 +232,7 @@ class Description:
         """Why a case is not put to it; empty when it is."""
         if not self.claims(case.op, case.type):
             return f"{case.op} is not claimed" if case.op in WHOLE_LOG else f"{case.op} of {case.type} is not claimed"
-        if not self.has(case):
+        if case.op not in WHOLE_LOG and not self.has(case):
             return "{} {} is not claimed".format(*_message_of(case))
         if unused := self.unused(case):
             return f"not judged: nothing runs through {unused}"

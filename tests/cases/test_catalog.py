@@ -647,6 +647,7 @@ SECTIONS = {
 
 DOCUMENTS = {
     *("primitive-types", "record-batch", "message-format", "message-format-wiki", "message-definitions", "decisions"),
+    "protocol",
     "apache-kafka",  # what no document says and its broker holds stored segments to, by the class
 }
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from conformance.cases.conversations import names
 from conformance.targets.live import consuming, groups
-from conformance.targets.live.frames import Request, Unanswerable, Values, names, opening, request_in, response_frame
+from conformance.targets.live.frames import Request, Unanswerable, Values, opening, request_in, response_frame
 from conformance.targets.live.offers import BARE, Offer
 from conformance.targets.live.topics import Topic
 

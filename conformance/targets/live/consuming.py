@@ -84,6 +84,8 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, unknown: int) -> 
     shown: Values = {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b""}
     if topic is None:
         return {**shown, "ErrorCode": unknown}
+    if topic.refusals:
+        return {**shown, "ErrorCode": topic.refusals.pop(0)}
     records = topic.serve(row["FetchOffset"], isolation)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.listed(row["FetchOffset"]) if isolation else None

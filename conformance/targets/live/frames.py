@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from conformance import codec
+from conformance.cases.conversations import names
 from conformance.codec.message_definition import Message, header_version, type_name
 from conformance.definitions.shipped import shipped_types
 
@@ -63,18 +63,6 @@ def response_frame(correlation: int, name: str, version: int, body: Values) -> b
     header = {"CorrelationId": correlation}
     written = codec.encode(_wire("ResponseHeader", header_version(_message(full), version)), header)
     return written + codec.encode(_wire(full, version), body)
-
-
-def names() -> Mapping[int, str]:
-    """The requests that have a definition, by API key."""
-    if not _NAMES:
-        for message in shipped_types().messages.values():
-            if message.kind == "request" and message.api_key is not None:
-                _NAMES[message.api_key] = message.name.removesuffix("Request")
-    return _NAMES
-
-
-_NAMES: dict[int, str] = {}
 
 
 def _message(name: str) -> Message:

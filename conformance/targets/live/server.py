@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from conformance.cases.conversations import START
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Garbled, Unanswerable
 from conformance.targets.live.offers import BARE, Offer
+from conformance.targets.live.requests import Witness
 
 HOST = "127.0.0.1"
 _LONGEST = 1 << 24
 """Bytes of a request at most: consumers send far less."""
+_MOST = 100 << 20
+"""Bytes of a request that Apache Kafka's broker reads, by default."""
 _CONNECTIONS = 1000
 """Connections that may be open at once."""
+_AHEAD = 8
+"""Requests that are read while one before them on their connection is not answered."""
+_STALLED = 5.0
+"""Seconds in which the rest of a request comes, once its size has come."""
 _SIZE = 4
 
 
@@ -24,6 +33,7 @@ class Server:
     def __init__(self, notice: Callable[[str], object], offered: Offer = BARE) -> None:
         """Nothing listens before `start`."""
         self._notice, self._offered = notice, offered
+        self.witness = Witness()
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -53,13 +63,17 @@ class Server:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection until it ends, or sends what has no answer."""
+        frames: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
+        in_flight: deque[int] = deque()
+        reading = asyncio.create_task(self._read(reader, frames, in_flight))
         try:
             # A client may go at any time, in a request too; who sends what is none is let go, as Kafka does.
-            with suppress(ConnectionError, asyncio.IncompleteReadError, Garbled):
-                while True:
-                    response = self._broker.respond(await _frame(reader))
+            with suppress(ConnectionError, Garbled):
+                while (frame := await frames.get()) is not None:
+                    response = self._broker.respond(frame)
                     if response.delay:
                         await asyncio.sleep(response.delay)
+                    in_flight.popleft()
                     writer.write(len(response.frame).to_bytes(_SIZE, "big") + response.frame)
                     await writer.drain()
         except Unanswerable as problem:
@@ -67,12 +81,54 @@ class Server:
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's
             self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
         finally:
+            reading.cancel()
             writer.close()
+
+    async def _read(
+        self, reader: asyncio.StreamReader, frames: asyncio.Queue[bytes | None], in_flight: deque[int]
+    ) -> None:
+        """Read requests ahead of their answers, and note each, until the connection ends or sends what is none."""
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                while _is_whole(frame := await self._next(reader, in_flight)):
+                    in_flight.append(START.unpack_from(frame)[-1])
+                    await frames.put(frame[_SIZE:])
+        except TooLong as problem:
+            self._notice(f"the broker has no answer to {problem}")
+        except Exception as problem:  # noqa: BLE001 - the broker's own, as when it answers
+            self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
+        await frames.put(None)
+
+    async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
+        """The next request with its size, or what came of it, noted. Raises TooLong, or IncompleteReadError."""
+        frame = await _frame(reader)
+        self.witness.note(frame, in_flight, self._broker.offered)
+        return frame
+
+
+class TooLong(Exception):
+    """A request that may be sound and is longer than this broker reads; the message says how long it is."""
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """The next request without its size. Raises Garbled, or asyncio.IncompleteReadError at the end."""
-    size = int.from_bytes(await reader.readexactly(_SIZE), "big", signed=True)
-    if not 0 <= size <= _LONGEST:
-        raise Garbled(f"a request of {size} bytes")
-    return await reader.readexactly(size)
+    """The next request with its size, or what came of it. Raises TooLong, or IncompleteReadError at the end."""
+    head = await reader.readexactly(_SIZE)
+    size = int.from_bytes(head, "big", signed=True)
+    if _LONGEST < size <= _MOST:
+        raise TooLong(f"a request of {size} bytes")
+    if not 0 < size <= _MOST:
+        return head
+    frame, deadline = bytearray(head), asyncio.timeout(_STALLED)
+    with suppress(TimeoutError):
+        async with deadline:
+            while len(frame) < _SIZE + size:
+                chunk = await reader.read(_SIZE + size - len(frame))
+                if not chunk:
+                    raise asyncio.IncompleteReadError(bytes(frame), _SIZE + size)
+                frame += chunk
+    return bytes(frame)
+
+
+def _is_whole(frame: bytes) -> bool:
+    """Whether a request has the size that it says, and a header."""
+    return len(frame) >= START.size and int.from_bytes(frame[:_SIZE], "big", signed=True) == len(frame) - _SIZE

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -26,6 +26,7 @@ from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Client, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.offers import OFFERS
+from conformance.targets.live.requests import Conversations
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import LAST_OFFSET, Topic, is_served_by_entry, topic_of
 from conformance.targets.protocol import PROTOCOL
@@ -47,6 +48,7 @@ class LiveClient:
         """Nothing runs before `start`."""
         self._driver = driver
         self._server = Server(self._void, OFFERS[driver.offers])
+        self._conversations = Conversations(self._server.witness, self._put_alone)
         self._slots = asyncio.Semaphore(driver.concurrency)
         self._one_at_a_time = asyncio.Lock()
         self._number = 0
@@ -73,8 +75,8 @@ class LiveClient:
             "name": self._driver.name,
             "version": client.version,
             "language": self._driver.language,
-            "supports": {"read": True},
-            "via": {"read": f"public: {self._driver.door}"},
+            "supports": {"read": True, "send": True},
+            "via": dict.fromkeys(("read", "send"), f"public: {self._driver.door}"),
             "codecs": list(self._driver.codecs),
             "magics": list(self._driver.magics),
         }
@@ -97,6 +99,16 @@ class LiveClient:
             return answer
         return {**by_entry, "message": f"served one entry a fetch; {by_entry.get('message', '')}".rstrip("; ")}
 
+    async def send(self, request: Mapping[str, object]) -> Answer:
+        """The answer to a `send` request: what the client sent."""
+        try:
+            parts = OPERATIONS["send"].parse(request, LOG)
+        except NotationError as error:
+            return {"ok": False, "error": "invalid-value", "message": str(error)}
+        if parts["isolation"] not in self._driver.isolations:
+            return {"unsupported": f"{parts['isolation']} is not claimed"}
+        return await self._conversations.answer(parts)
+
     async def _pass_baseline(self) -> None:
         """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client."""
         failed = ""
@@ -114,13 +126,13 @@ class LiveClient:
             answer = await self._put(parts, by_entry=by_entry)
         return answer if is_as_due(expected, answer) else await self._put_alone(parts, by_entry=by_entry)
 
-    async def _put_alone(self, parts: Request, *, by_entry: bool) -> Answer:
+    async def _put_alone(self, parts: Request, *, by_entry: bool = False, refusals: Sequence[int] = ()) -> Answer:
         """Put a case to the client while it has no other; one that died or fell silent is started anew for it."""
         async with self._one_at_a_time:
             for _ in range(self._driver.concurrency):
                 await self._slots.acquire()
             try:
-                return await self._put(parts, by_entry=by_entry)
+                return await self._put(parts, by_entry=by_entry, refusals=refusals)
             finally:
                 for _ in range(self._driver.concurrency):
                     self._slots.release()
@@ -135,12 +147,15 @@ class LiveClient:
             return f"a client is not told to begin at {parts['fetchOffset']}"
         return ""
 
-    async def _put(self, parts: Request, *, by_entry: bool = False, name: str = "case") -> Answer:
+    async def _put(
+        self, parts: Request, *, by_entry: bool = False, name: str = "case", refusals: Sequence[int] = ()
+    ) -> Answer:
         """Let the client consume a topic with these bytes: what came of it."""
         client = await self._ready()
         self._number += 1
         name = f"{name}-{os.getpid()}-{self._number}"
         topic = self._broker.topics[name] = topic_of(parts, by_entry=by_entry)
+        topic.refusals = [*refusals]
         bootstrap = f"{self._broker.host}:{self._broker.port}"
         told = {"partition": 0, "offset": str(topic.start), "isolation": parts["isolation"], "bootstrap": bootstrap}
         heard = client.ask(name, told)
@@ -248,6 +263,8 @@ async def serve(driver: Driver) -> None:
             return await live.describe()
         if request.get("op") == "read":
             return await live.read(request)
+        if request.get("op") == "send":
+            return await live.send(request)
         return {"unsupported": "a live client is only asked to read"}
 
     async def write() -> None:

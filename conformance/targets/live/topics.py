@@ -51,6 +51,8 @@ class Topic:
     """The isolation levels that were asked for."""
     first_fetch: float | None = None
     """When it was fetched first, by `time.monotonic()`."""
+    refusals: list[int] = field(default_factory=list)
+    """Errors with which the next fetches are answered, in place of what there is."""
     on_fetch: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:

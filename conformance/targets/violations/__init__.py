@@ -14,8 +14,9 @@ from conformance.targets.violations.logs import LOGS
 from conformance.targets.violations.message_sets import MESSAGE_SETS
 from conformance.targets.violations.messages import MESSAGES
 from conformance.targets.violations.primitives import PRIMITIVES
+from conformance.targets.violations.requests import REQUESTS
 
-VIOLATIONS: dict[str, Lie] = {**PRIMITIVES, **BATCHES, **LOGS, **MESSAGE_SETS, **MESSAGES}
+VIOLATIONS: dict[str, Lie] = {**PRIMITIVES, **BATCHES, **LOGS, **MESSAGE_SETS, **MESSAGES, **REQUESTS}
 """By the id of the requirement. A register row with cases has one, or stands in UNPROVEN."""
 
 UNPROVEN = {

@@ -227,6 +227,11 @@ def fates(change: Callable[[list[Values], list[str]], list[str]]) -> Lie:
     )
 
 
+def sends(change: Callable[[Values], Values]) -> Lie:
+    """Send each request otherwise."""
+    return _told("send", "", lambda _, answer: {**answer, "value": [{**row, **change(row)} for row in answer["value"]]})
+
+
 def converts(change: Callable[[Values], Values]) -> Lie:
     """Convert as if something else had been asked for."""
     return _told("convert", "", lambda request, _: honest({**request, **change(request)}))

@@ -1,0 +1,93 @@
+"""What a client sends while a broker leads the conversation: what is asked of it, and what the reference sends."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+
+from conformance import codec
+from conformance.cases.model import Answer, Question, Request, Sends, Value
+from conformance.codec.derivations import ByteLength
+from conformance.codec.message_definition import Message, header_version, type_name
+from conformance.codec.notation import HEX, NUMBER, Fields, ListOf
+from conformance.codec.primitives import INT32
+from conformance.codec.structure import Field, Layout, wire_of
+from conformance.definitions.shipped import shipped_types
+from conformance.semantics.visibility import ISOLATIONS
+
+CONVERSATIONS = ("consume", "reset")
+"""What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `reset` its
+offset, because the first fetch is told that there is no such offset."""
+
+CHECKS = ("framed", "well-formed", "offered", "distinct", "isolated")
+"""What a request is judged on: its size; every byte by the definition; its version by those that the broker offers; its
+correlation id by those still unanswered; and of a Fetch the isolation level that the client was told."""
+
+SENT = ListOf(Fields({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)
+"""The requests that a client sent: the bytes with their size; the correlation ids that its connection still has to be
+answered; and the lowest and highest version that the broker offers, or null where it does not offer the request."""
+
+START = struct.Struct(">ihhi")
+"""How every request begins: size, API key, version, correlation id."""
+
+_OWN_FIELDS = START.size - 4
+"""Bytes of a request at least, without those of its size."""
+
+
+# --- frames -------------------------------------------------------------------------------------------
+
+
+def api_of(data: bytes) -> str:
+    """The name of the request that a frame says it is; empty for one that the suite has no definition of."""
+    return names().get(START.unpack_from(data)[1], "") if len(data) >= START.size else ""
+
+
+def frame_wire(data: bytes) -> codec.Wire | None:
+    """What a frame is by its API key and version; None where the suite has no definition of that."""
+    name = api_of(data)
+    version = START.unpack_from(data)[2] if name else 0
+    return _frame_wire(name, version) if name and version in _message(name).valid else None
+
+
+@lru_cache(maxsize=512)
+def _frame_wire(name: str, version: int) -> codec.Wire:
+    types, message = shipped_types(), f"{name}Request"
+    header = types.wire(type_name("RequestHeader", header_version(_message(name), version)))
+    size = Field("Size", INT32, "request.size", ByteLength("request.size", _OWN_FIELDS))
+    body = types.wire(type_name(message, version))
+    rule = "definitions.write-by-version"
+    return wire_of(Layout(message, (size, Field("Header", header, rule), Field("Body", body, rule))))
+
+
+@lru_cache(maxsize=1)
+def names() -> dict[int, str]:
+    """The requests that have a definition, by API key."""
+    requests = (message for message in shipped_types().messages.values() if message.kind == "request")
+    return {one.api_key: one.name.removesuffix("Request") for one in requests if one.api_key is not None}
+
+
+def _message(name: str) -> Message:
+    return shipped_types().messages[f"{name}Request"]
+
+
+# --- what is asked ------------------------------------------------------------------------------------
+
+
+def send_question(parts: Request) -> Question:
+    """The question of a `send` request, its parts parsed."""
+    return Question(parts, Sends(parts["check"], parts["isolation"], parts.get("of", "")))
+
+
+def sent(_: codec.Wire, parts: Request) -> Answer:
+    """A request of every kind that the suite has a definition of, or of the one that is asked for."""
+    wanted = [(key, name) for key, name in names().items() if parts.get("of", name) == name]
+    rows = [_sent(key, name, ISOLATIONS.index(parts["isolation"])) for key, name in wanted]
+    return {"ok": True, "value": SENT.render(rows)}
+
+
+def _sent(key: int, name: str, isolation: int) -> Value:
+    version = _message(name).valid.high
+    header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": key, "ClientId": "reference"}
+    body = {"IsolationLevel": isolation} if name == "Fetch" else {}
+    written = _frame_wire(name, version).encode({"Header": header, "Body": body})
+    return {"hex": written, "inFlight": (), "offered": (version, version)}

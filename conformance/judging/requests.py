@@ -1,0 +1,154 @@
+"""Judges what a client sent: each request by its definition, and by what the broker offered and the client was told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from conformance import codec
+from conformance.cases.conversations import SENT, START, api_of, frame_wire
+from conformance.cases.encoding import is_free
+from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
+from conformance.codec.message_definition import type_name
+from conformance.codec.notation import UNSHOWN, NotationError
+from conformance.definitions.shipped import shipped_types
+from conformance.semantics.visibility import ISOLATIONS
+
+_SIZE = "request.size"
+
+
+def judge_sent(expect: Sends, given: object) -> Verdict:
+    """Hold the requests that a client sent against what one check demands of them. Raises NotationError."""
+    if given is None:
+        raise NotationError("value: expected the requests that were sent")
+    requests = SENT.parse(given)
+    if any(UNSHOWN in (request.get("hex", UNSHOWN), request.get("inFlight", UNSHOWN)) for request in requests):
+        raise NotationError("value: each request has hex, inFlight and offered")
+    judged = 0
+    for index, request in enumerate(requests):
+        if expect.of not in ("", api_of(request["hex"])):
+            continue
+        for flaw in _CHECKS[expect.check](request, expect):
+            if flaw is not PASSED:
+                return _at(index, flaw)
+            judged += 1
+    return PASSED if judged else Verdict(Kind.SKIP, f"unobserved: no {expect.of or 'such'} request was sent")
+
+
+def flaws_of(request: Value) -> Iterator[str]:
+    """The checks that a request does not stand, but for the isolation level, which each topic has its own."""
+    for check in _CHECKS:
+        if check != "isolated" and any(flaw is not PASSED for flaw in _CHECKS[check](request, Sends(check, ""))):
+            yield check
+
+
+def frame_at(answer: Mapping[str, Value], path: str) -> bytes:
+    """The bytes of the request that the path of a verdict names."""
+    index = int(path[1:].partition("]")[0])
+    return bytes.fromhex(answer["value"][index]["hex"])
+
+
+def _at(index: int, flaw: Verdict) -> Verdict:
+    joint = "." if flaw.path else ""
+    return Verdict(flaw.kind, flaw.detail, f"[{index}]{joint}{flaw.path}", flaw.requirement, flaw.level)
+
+
+# --- checks -------------------------------------------------------------------------------------------
+# Each yields one verdict on a request that it is about, and none on others.
+
+
+def _framed(request: Value, _: Sends) -> Iterator[Verdict]:
+    data: bytes = request["hex"]
+    stated = int.from_bytes(data[:4], "big", signed=True)
+    if len(data) >= START.size and stated == len(data) - 4:
+        yield PASSED
+    else:
+        yield Verdict(Kind.FAIL, f"its size is {stated}, and {max(0, len(data) - 4)} bytes follow", "Size", _SIZE)
+
+
+def _well_formed(request: Value, _: Sends) -> Iterator[Verdict]:
+    """Judge by decoding and, where there is one encoding only, by encoding again."""
+    data: bytes = request["hex"]
+    wire = frame_wire(data)
+    if wire is None:
+        return
+    read = codec.decode(wire, data)
+    if read.violations:
+        broken = read.violations[0]
+        yield Verdict(Kind.FAIL, f"{_named(data)} breaks its definition: {broken}", requirement=broken.requirement)
+    elif read.remarks:
+        lapse = read.remarks[0]
+        yield Verdict(
+            Kind.FAIL,
+            f"{_named(data)} can be read in more than one way: {lapse}",
+            requirement=lapse.requirement,
+            level="should",
+        )
+    else:
+        yield _re_encoded(wire, data, read.value)
+
+
+def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
+    written = wire.encode(value)
+    if written == data or is_free(_body_of(data)):
+        return PASSED
+    at = next(at for at, pair in enumerate(zip(written, data, strict=False)) if pair[0] != pair[1])
+    return Verdict(Kind.FAIL, f"{_named(data)} is not written as its definition says, from byte {at}", path=f"@{at}")
+
+
+def _body_of(data: bytes) -> codec.Wire:
+    return shipped_types().wire(type_name(f"{api_of(data)}Request", START.unpack_from(data)[2]))
+
+
+def _offered(request: Value, _: Sends) -> Iterator[Verdict]:
+    """Judge the version; that of ApiVersions, which tells a client what is offered, is free."""
+    data, offered = request["hex"], request.get("offered")
+    if len(data) < START.size or api_of(data) == "ApiVersions":
+        return
+    version = START.unpack_from(data)[2]
+    if offered and offered[0] <= version <= offered[1]:
+        yield PASSED
+    elif offered:
+        detail = f"{_named(data)}, where {offered[0]} to {offered[1]} is offered"
+        yield Verdict(Kind.FAIL, detail, "Header.RequestApiVersion")
+    else:
+        yield Verdict(Kind.FAIL, f"{_named(data)}, which is not offered", "Header.RequestApiKey")
+
+
+def _distinct(request: Value, _: Sends) -> Iterator[Verdict]:
+    data = request["hex"]
+    if len(data) < START.size:
+        return
+    number = START.unpack_from(data)[3]
+    if number in request["inFlight"]:
+        detail = "its correlation id is that of a request which is not answered yet"
+        yield Verdict(Kind.FAIL, detail, "Header.CorrelationId")
+    else:
+        yield PASSED
+
+
+def _isolated(request: Value, expect: Sends) -> Iterator[Verdict]:
+    data = request["hex"]
+    wire = frame_wire(data) if api_of(data) == "Fetch" else None
+    read = codec.decode(wire, data) if wire is not None else None
+    if read is None or not read.ok:
+        return
+    level = read.value["Body"]["IsolationLevel"]
+    if level == ISOLATIONS.index(expect.isolation):
+        yield PASSED
+    else:
+        yield Verdict(Kind.FAIL, f"isolation level {level} is asked for, not {expect.isolation}", "Body.IsolationLevel")
+
+
+_CHECKS: Mapping[str, Callable[[Value, Sends], Iterator[Verdict]]] = {
+    "framed": _framed,
+    "well-formed": _well_formed,
+    "offered": _offered,
+    "distinct": _distinct,
+    "isolated": _isolated,
+}
+
+
+def _named(data: bytes) -> str:
+    """The request and its version, as a message of the suite names it."""
+    _, key, version, _ = START.unpack_from(data)
+    return f"{api_of(data) or f'API {key}'} {version}"

@@ -1,0 +1,144 @@
+"""What a client sends, judged: each check finds what it is about, and nothing else."""
+
+import struct
+
+import pytest
+
+from conformance import codec
+from conformance.cases.conversations import CHECKS, SENT, api_of, frame_wire
+from conformance.cases.model import Case, Kind, Sends
+from conformance.codec.message_definition import header_version, type_name
+from conformance.definitions.shipped import shipped_types
+from conformance.judging.judge import judge
+from conformance.judging.requests import flaws_of
+from conformance.targets import reference
+from conformance.targets.protocol import outcome
+
+METADATA = {"Topics": ({"Name": "t"},)}
+
+
+def frame(name, version, body, *, correlation=7, header=None):
+    message = shipped_types().messages[f"{name}Request"]
+    fields = {"RequestApiKey": message.api_key, "RequestApiVersion": version, "CorrelationId": correlation}
+    of = header_version(message, version) if header is None else header
+    data = codec.encode(shipped_types().wire(type_name("RequestHeader", of)), {**fields, "ClientId": "c"})
+    data += codec.encode(shipped_types().wire(type_name(f"{name}Request", version)), body)
+    return struct.pack(">i", len(data)) + data
+
+
+def row(data, *, in_flight=(), offered=(0, 99)):
+    return {"hex": data, "inFlight": in_flight, "offered": offered}
+
+
+def verdict(check, *rows, isolation="read_uncommitted", of=""):
+    case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, Sends(check, isolation, of))
+    return judge(case, outcome({"ok": True, "value": SENT.render(rows)}))
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check != "isolated"])
+@pytest.mark.parametrize("version", [1, 9, 13])
+def test_a_sound_request_stands_every_check(check, version):
+    data = frame("Metadata", version, METADATA)
+    assert verdict(check, row(data)).kind is Kind.PASS
+    assert list(flaws_of(row(data))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        (lambda data: struct.pack(">i", len(data)) + data[4:], "its size is 30, and 26 bytes follow"),
+        (lambda data: data + b"\0", "its size is 26, and 27 bytes follow"),
+        (lambda _: b"\xff\xff\xff\xff", "its size is -1, and 0 bytes follow"),
+        (lambda _: struct.pack(">i", 3) + bytes(3), "its size is 3, and 3 bytes follow"),
+    ],
+    ids=["too-large", "bytes-after", "negative", "no-header"],
+)
+def test_a_size_that_is_not_that_of_what_follows_is_found(change, detail):
+    found = verdict("framed", row(change(frame("Metadata", 1, METADATA))))
+    assert (found.kind, found.requirement, found.path) == (Kind.FAIL, "request.size", "[0].Size")
+    assert found.detail == detail
+
+
+def resized(data):
+    return struct.pack(">i", len(data) - 4) + data[4:]
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        (resized(frame("Metadata", 1, METADATA) + b"\0"), "request.size"),
+        (resized(frame("Metadata", 1, METADATA)[:-1]), "string.truncated-rejected"),
+        (frame("Metadata", 9, METADATA, header=1), ""),
+        (resized(frame("Metadata", 9, {})[:-1] + b"\2\1\0\0\0"), "tagged.strictly-ascending"),
+    ],
+    ids=["bytes-after-the-body", "cut", "header-of-another-version", "tags-descend"],
+)
+def test_a_body_or_header_that_breaks_its_definition_is_found(data, rule):
+    found = verdict("well-formed", row(data))
+    assert found.kind is Kind.FAIL
+    assert rule in ("", found.requirement)
+    assert "well-formed" in flaws_of(row(data))
+
+
+def test_what_the_definition_writes_otherwise_is_found_at_its_byte():
+    data = frame("Metadata", 9, {})
+    padded = resized(data[:-6] + b"\x81\x00" + data[-5:])  # the count of no topics, in two bytes
+    found = verdict("well-formed", row(padded))
+    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "uvarint.non-minimal", "should")
+
+
+def test_a_version_that_was_not_offered_is_found():
+    data = frame("Metadata", 1, METADATA)
+    found = verdict("offered", row(data, offered=(4, 4)))
+    assert (found.kind, found.path) == (Kind.FAIL, "[0].Header.RequestApiVersion")
+    assert found.detail == "Metadata 1, where 4 to 4 is offered"
+    assert verdict("offered", row(data, offered=None)).detail == "Metadata 1, which is not offered"
+
+
+def test_a_request_without_a_definition_is_judged_by_the_offer_alone():
+    data = struct.pack(">ihhih", 10, 999, 0, 7, -1)
+    assert (api_of(data), frame_wire(data)) == ("", None)
+    assert verdict("well-formed", row(data)).kind is Kind.SKIP
+    assert verdict("offered", row(data, offered=None)).detail == "API 999 0, which is not offered"
+    unknown_version = frame("Fetch", 4, {})[:6] + b"\0\2" + frame("Fetch", 4, {})[8:]
+    assert verdict("well-formed", row(unknown_version)).kind is Kind.SKIP
+    assert verdict("offered", row(unknown_version, offered=(4, 4))).detail == "Fetch 2, where 4 to 4 is offered"
+
+
+def test_apiversions_may_come_in_a_version_that_nobody_offered():
+    assert verdict("offered", row(frame("ApiVersions", 3, {}), offered=(0, 0))).kind is Kind.SKIP
+
+
+def test_a_correlation_id_that_still_waits_for_its_answer_is_found():
+    data = frame("Metadata", 1, METADATA, correlation=7)
+    assert verdict("distinct", row(data, in_flight=(5, 7))).path == "[0].Header.CorrelationId"
+    assert verdict("distinct", row(data, in_flight=(5, 6))).kind is Kind.PASS
+
+
+def test_the_isolation_level_of_a_fetch_is_the_one_that_was_told():
+    data = frame("Fetch", 4, {"IsolationLevel": 1})
+    assert verdict("isolated", row(data), isolation="read_committed").kind is Kind.PASS
+    found = verdict("isolated", row(data))
+    assert found.detail == "isolation level 1 is asked for, not read_uncommitted"
+
+
+def test_only_the_requests_that_are_asked_about_are_judged():
+    bad = resized(frame("Metadata", 1, METADATA) + b"\0")
+    good = frame("Fetch", 4, {})
+    assert verdict("well-formed", row(bad), row(good), of="Fetch").kind is Kind.PASS
+    assert verdict("well-formed", row(good), row(bad)).path.startswith("[1]")
+    missing = verdict("well-formed", row(good), of="Heartbeat")
+    assert (missing.kind, missing.detail) == (Kind.SKIP, "unobserved: no Heartbeat request was sent")
+
+
+@pytest.mark.parametrize("value", [None, [{"hex": "00"}], [{}], "x"])
+def test_an_answer_of_another_shape_is_a_fault_of_the_adapter(value):
+    case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, Sends("framed", "read_committed"))
+    assert judge(case, outcome({"ok": True, "value": value})).kind is Kind.PROTOCOL
+
+
+def test_the_reference_sends_every_request_that_there_is_a_definition_of():
+    said = reference.answer({"op": "send", "conversation": "consume", "isolation": "read_committed", "check": "framed"})
+    names = {api_of(row["hex"]) for row in SENT.parse(said["value"])}
+    kinds = {message.name for message in shipped_types().messages.values() if message.kind == "request"}
+    assert {f"{name}Request" for name in names} == kinds
