@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias, cast
 
 from conformance import codec
+from conformance.cases.conversations import send_question
 from conformance.cases.encoding import encode_question
 from conformance.cases.log_questions import read_question, sequence_question
 from conformance.cases.model import (
@@ -110,12 +111,17 @@ def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: b
 
 
 def _log_probe(op: str) -> Case | None:
-    """A log of one plain batch to read, or the first batch of a producer; `convert` is not probed."""
+    """A log of one plain batch to read or consume, or the first batch of a producer; `convert` is not probed."""
     data = plain_log(magic=2)
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
-    if op == "convert":
-        return None
-    return log_probe(op, read_question(data) if op == "read" else sequence_question([plain]), data)
+    match op:
+        case "read":
+            return log_probe(op, read_question(data), data)
+        case "sequence":
+            return log_probe(op, sequence_question([plain]), data)
+        case "send":
+            return log_probe(op, send_question(_CONSUMES), data)
+    return None
 
 
 def plain_log(magic: int, compression: int = 0) -> bytes:
@@ -127,6 +133,7 @@ def plain_log(magic: int, compression: int = 0) -> bytes:
 
 
 _BATCH_MAGIC = 2
+_CONSUMES = {"conversation": "consume", "isolation": "read_uncommitted", "check": "framed"}
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 
 

@@ -34,18 +34,20 @@ GZIP = "gzip/text-flag:read"
 def run(tmp_path, traces):
     """Runs a driver of the test's own; the rows of its report by case."""
 
-    def start(body, *select, concurrency=1, status=None, options=()):
+    def start(body, *select, concurrency=1, status=None, options=(), op="read"):
         folder = tmp_path / "tiny"
         folder.mkdir(exist_ok=True)
         (folder / "driver.py").write_text(START + body)
         (folder / "driver.yaml").write_text(DRIVER.format(name="tiny", module="driver.py", concurrency=concurrency))
-        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *select, status=status, options=options)
+        return judged(
+            f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *select, status=status, options=options, op=op
+        )
 
     yield start
     assert traces.left() == []
 
 
-def judged(target, folder, env, *select, status=None, options=()):
+def judged(target, folder, env, *select, status=None, options=(), op="read"):
     patterns = [part for pattern in select for part in ("--select", pattern)]
     command = [sys.executable, "-m", "conformance", "run", target, *patterns, "--generated", "0", "--json", "r.json"]
     done = subprocess.run(
@@ -53,7 +55,7 @@ def judged(target, folder, env, *select, status=None, options=()):
     )
     assert done.returncode in (0, 1, 3) if status is None else done.returncode == status, done.stdout + done.stderr
     rows = json.loads((folder / "r.json").read_text())["results"]
-    return {row["id"]: row for row in rows if row["op"] == "read"}
+    return {row["id"]: row for row in rows if op in ("", row["op"])}
 
 
 def test_an_honest_client_conforms(run):
@@ -298,7 +300,9 @@ def lacking(name):
 def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
     if missing := lacking(name):
         pytest.skip(f"live:{name} lacks {', '.join(missing)}")
-    found = judged(f"live:{name}", tmp_path, traces.env, "batch/three-records:read", "read/abort*", "read/v1-*")
+    select = ("batch/three-records:read", "read/abort*", "read/v1-*", "request/*")
+    found = judged(f"live:{name}", tmp_path, traces.env, *select, op="")
+    assert {found[name]["verdict"] for name in ("request/fetch", "request/size", "request/version-offered")} == {"pass"}
     assert found[THREE]["verdict"] == "pass"
     assert sum(row["verdict"] == "pass" for row in found.values()) > len(found) // 2
     assert traces.left() == []
@@ -373,8 +377,9 @@ def test_adapter_and_live_client_agree(name, tmp_path, traces):
 
 
 def test_apache_kafkas_own_consumer_passes_every_undisputed_must(kafka_clients, tmp_path, traces):
-    found = judged(f"live:{kafka_clients}", tmp_path, traces.env, "*:read", "read/*", status=0)
+    found = judged(f"live:{kafka_clients}", tmp_path, traces.env, "*:read", "read/*", "request/*", status=0, op="")
     assert len(found) > 1200
+    assert found["request/fetch"]["verdict"] == found["request/isolation-read-committed"]["verdict"] == "pass"
     assert sum(row["verdict"] == "pass" for row in found.values()) > 800
 
 
@@ -435,3 +440,65 @@ def test_generated_cases_of_a_live_client_are_judged_and_its_failures_are_known_
     assert list((tmp_path / "saved").glob("*.yaml"))
     assert run("--known-failures", "known.yaml", "--update-known-failures") == 0
     assert run("--known-failures", "known.yaml") == 0
+
+
+# --- what they send -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sent(run):
+    """Runs a client that sends a request of its own before it consumes; the rows of its report by case."""
+
+    def start(deed, *, status=1):
+        body = f"""
+for line in told():
+    s = Connection(line["bootstrap"]).socket
+    {deed}
+    consume(line)
+"""
+        return run(body, "request/*", status=status, op="send")
+
+    return start
+
+
+def test_an_honest_client_sends_what_it_should(sent):
+    found = sent("pass", status=0)
+    passed = {name for name, row in found.items() if row["verdict"] == "pass"}
+    assert {"request/size", "request/fetch", "request/version-offered", "request/correlation-ids"} <= passed
+    assert {"request/isolation-read-committed", "request/isolation-read-uncommitted"} <= passed
+    assert {row["verdict"] for row in found.values()} == {"pass", "skip"}
+    assert found["request/join-group"]["detail"] == "unobserved: no JoinGroup request was sent"
+
+
+METADATA = "frame('Metadata', 1, {'Topics': None})"
+WRONG = {
+    "request/size": ("s.sendall(b'\\xff\\xff\\xff\\xff')", "its size is -1"),
+    "request/metadata": (f"s.sendall(b'\\0\\0\\0\\x13' + {METADATA}[4:] + b'\\0')", "1 bytes are left over inside"),
+    "request/version-offered": (
+        "s.sendall(frame('Metadata', 0, {'Topics': ()}))",
+        "Metadata 0, where 1 to 1 is offered",
+    ),
+    "request/correlation-ids": (f"s.sendall({METADATA} * 2)", "that of a request which is not answered yet"),
+    "request/isolation-read-committed": (
+        "line['isolation'] = 'read_uncommitted'",
+        "isolation level 0 is asked for, not read_committed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("case", "deed", "detail"), [(name, *rest) for name, rest in WRONG.items()], ids=WRONG)
+def test_what_a_client_should_not_send_is_found(sent, case, deed, detail):
+    found = sent(deed, status=0 if case == "request/correlation-ids" else 1)
+    assert {name for name, row in found.items() if row["verdict"] == "fail"} == {case}
+    assert detail in found[case]["detail"]
+    assert found[case]["actual"]["value"]
+
+
+def test_a_request_that_breaks_is_shown_byte_by_byte(tmp_path, run):
+    deed = WRONG["request/metadata"][0].removeprefix("s.")
+    body = f"for line in told():\n    Connection(line['bootstrap']).socket.{deed}\n"
+    run(body + "    consume(line)\n", "request/metadata", status=1, op="send", options=("--html", "r.html"))
+    told = (tmp_path / "r.html").read_text()
+    assert "Header.ClientId" in told
+    assert "(not read)" in told
+    assert "1 bytes are left over" in told
