@@ -80,7 +80,7 @@ def _remarks(case: Case, outcome: Outcome, verdict: Verdict) -> list[str]:
 
 
 def _asked(request: Request) -> str:
-    return next(_brief(name, request[name]) for name in ("hex", "value", "batches") if name in request)
+    return next(_brief(name, request[name]) for name in ("hex", "value", "batches", "conversation") if name in request)
 
 
 def _answered(outcome: Outcome) -> str:
