@@ -42,23 +42,25 @@ class Cases(Mapping[str, Case]):
     """Cases by id, in order: a packed one is unpacked when somebody asks for it."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
-        self.labels: dict[str, Case | PackedCase] = {case.id: case for case in cases}
+        self.labels: dict[str, PackedCase] = {}
         """What each is chosen and listed by."""
+        for case in cases:
+            self.add(case)
 
     def add(self, case: Case) -> None:
-        """Add a case at the end."""
-        self.labels[case.id] = case
+        """Add a case at the end, as bytes."""
+        self.labels[case.id] = packed(case)
 
-    def packed(self) -> Cases:
-        """The same cases, each as bytes and with no more of its type than the suite does not ship."""
+    def stored(self) -> Cases:
+        """The same cases, each with no more of its type than the suite does not ship."""
         cases = Cases()
-        for name, case in self.items():
-            cases.labels[name] = packed(case)._replace(wire=case.wire if _is_defined_by_vectors(case.wire) else None)
+        for name, label in self.labels.items():
+            is_own = label.wire is not None and _is_defined_by_vectors(label.wire)
+            cases.labels[name] = label if is_own else label._replace(wire=None)
         return cases
 
     def __getitem__(self, name: str) -> Case:
-        case = self.labels[name]
-        return case if isinstance(case, Case) else case.unpacked()
+        return self.labels[name].unpacked()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.labels)
@@ -104,7 +106,7 @@ def store(bundled: Bundled) -> None:
     path = _file()
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        dumped = _dumped(replace(bundled, cases=bundled.cases.packed()))
+        dumped = _dumped(replace(bundled, cases=bundled.cases.stored()))
         with replacing(path) as stream:
             stream.write(hashlib.sha256(dumped).digest() + dumped)
         others = sorted(path.parent.glob("catalogue-*"), key=lambda one: one.stat().st_mtime, reverse=True)

@@ -9,13 +9,15 @@ import pickle
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeVar, overload
+from typing import NamedTuple, TypeAlias, TypeVar, cast, overload
 
 import lz4.block
 
-from conformance.cases.model import SHRINKABLE, Case, CaseKind, Op
+from conformance.cases.model import SHRINKABLE, Case, CaseKind, Expectation, Op, Request
 from conformance.codec import MessageWire, Wire
 from conformance.definitions.shipped import shipped_types
+
+_Content: TypeAlias = tuple[Expectation, tuple[str, ...], str, str, str, str]
 
 
 class PackedCase(NamedTuple):
@@ -36,6 +38,8 @@ class PackedCase(NamedTuple):
     needs_surrogates: bool
     wire: Wire | None
     """Its type; None where the name says it all: a built-in type, or a shipped message."""
+    asked: bytes
+    """The request, and the data."""
     content: bytes
     """All else."""
 
@@ -49,17 +53,30 @@ class PackedCase(NamedTuple):
         """The file that defines the message it is about, if the suite does not ship it."""
         return self.wire.message.origin if isinstance(self.wire, MessageWire) else ""
 
-    def unpacked(self) -> Case:
-        """The case again."""
-        request, expect, data, about, note, source, found_in, mutation = pickle.loads(  # noqa: S301 - packed by us
-            lz4.block.decompress(self.content)
-        )
+    @property
+    def whole_wire(self) -> Wire:
+        """Its type."""
+        return self.wire or shipped_types().wire(self.type)
+
+    @property
+    def request(self) -> Request:
+        """What is sent, but for the id: unpacked without the expectation, which may be a hundred thousand objects."""
+        return self._asked()[0]
+
+    def _asked(self) -> tuple[Request, bytes | None]:
+        request, data = cast("tuple[Request, bytes | None]", _loads(self.asked))
         if data is not None and request.get("hex", "") is None:
             request["hex"] = data.hex()
+        return request, data
+
+    def unpacked(self) -> Case:
+        """The case again."""
+        request, data = self._asked()
+        expect, about, note, source, found_in, mutation = cast("_Content", _loads(self.content))
         return Case(
             self.id,
             self.op,
-            self.wire or shipped_types().wire(self.type),
+            self.whole_wire,
             self.requirement,
             self.level,
             request,
@@ -84,7 +101,7 @@ def packed(case: Case) -> PackedCase:
     request, data = case.request, case.data
     if data is not None and request.get("hex") == data.hex():
         request = {**request, "hex": None}  # it follows from the data
-    content = (request, case.expect, data, case.about, case.note, case.source, case.found_in, case.mutation)
+    content = (case.expect, case.about, case.note, case.source, case.found_in, case.mutation)
     return PackedCase(
         case.id,
         case.op,
@@ -100,8 +117,18 @@ def packed(case: Case) -> PackedCase:
         case.size,
         case.needs_surrogates,
         case.wire,
-        lz4.block.compress(pickle.dumps(content, pickle.HIGHEST_PROTOCOL)),
+        _dumps((request, data)),
+        _dumps(content),
     )
+
+
+def _dumps(part: object) -> bytes:
+    content: bytes = lz4.block.compress(pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
+    return content
+
+
+def _loads(part: bytes) -> object:
+    return pickle.loads(lz4.block.decompress(part))  # noqa: S301 - packed by us
 
 
 T = TypeVar("T")
@@ -123,6 +150,10 @@ class LazyCases(Sequence[Case]):
     def at(self, index: int) -> Case:
         """The case at an index from 0 on. Raises IndexError."""
 
+    @abstractmethod
+    def request_at(self, index: int) -> Request:
+        """The request of that case."""
+
     @overload
     def __getitem__(self, index: int) -> Case: ...
     @overload
@@ -138,8 +169,6 @@ class PackedCases(LazyCases):
 
     def __init__(self, cases: Iterable[Case | PackedCase] = ()) -> None:
         self.packed: list[PackedCase] = []
-        self._last: tuple[int, Case] | None = None
-        """The case that was asked for last: it is often asked for twice."""
         for case in cases:
             self.add(case)
 
@@ -148,12 +177,10 @@ class PackedCases(LazyCases):
         self.packed.append(packed(case) if isinstance(case, Case) else case)
 
     def at(self, index: int) -> Case:
-        last = self._last
-        if last is not None and last[0] == index:
-            return last[1]
-        case = self.packed[index].unpacked()
-        self._last = index, case
-        return case
+        return self.packed[index].unpacked()
+
+    def request_at(self, index: int) -> Request:
+        return self.packed[index].request
 
     def __len__(self) -> int:
         return len(self.packed)

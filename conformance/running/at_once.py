@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol, TypeAlias
 
+from conformance.safety.memory import share_one_heap
+
 AT_ONCE = (os.cpu_count() or 1) + 2
 """Targets that are judged at once: more than there are cores, as some of them keep silent for seconds."""
 _LOOK = 0.5
@@ -44,6 +46,7 @@ def do_at_once(works: Sequence[Work]) -> None:
     if len(works) == 1:
         works[0](Stop())
         return
+    share_one_heap()
     stop = Stop()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [pool.submit(work, stop) for work in works]

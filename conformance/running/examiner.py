@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
-from conformance.cases.model import Case, Verdict
+from conformance.cases.model import Case, Outcome, Verdict
 from conformance.cases.vector_files import Requirement
 from conformance.judging.judge import judge
 from conformance.running.at_once import Stop
@@ -14,6 +15,7 @@ from conformance.running.keeping import LITTLE, MOST, ROOM, Packed
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.targets.claims import Answer, ClaimedTarget
+from conformance.targets.held import HeldAnswer
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
@@ -50,7 +52,7 @@ class Examiner:
         """Probe the claims that cases rest on: a result for each claim that does not hold. Raises CannotStart."""
         false = self.target.disprove(cases)
         name = self.target.describe().name if false else ""
-        return [self._result(answer, verdict, name) for answer, verdict in false]
+        return [self._result(answer.case, answer.outcome, verdict, answer, name) for answer, verdict in false]
 
     def results(self, cases: Sequence[Case]) -> Iterator[Result]:
         """The results of cases, in their order; only what the target claims is put to it. Raises CannotStart."""
@@ -59,15 +61,20 @@ class Examiner:
         for answer in self.target.ask(cases):
             if self._stop.is_told:
                 raise CannotStart("stopped")
-            self.waited[answer.case.type] += time.monotonic() - since
-            yield self._result(answer, judge(answer.case, answer.outcome), name)
+            self.waited[answer.label.type] += time.monotonic() - since
+            label, held = answer.label, answer.outcome
+            case = label if isinstance(label, Case) else label.unpacked()
+            with held.whole() if isinstance(held, HeldAnswer) else nullcontext(held) as outcome:
+                result = self._result(case, outcome, judge(case, outcome), answer, name)
+            del answer, held, case, outcome  # they may be large, and would be held until the next answer came
+            yield result
             since = time.monotonic()
 
-    def _result(self, answer: Answer, verdict: Verdict, name: str) -> Result:
+    def _result(self, case: Case, outcome: Outcome, verdict: Verdict, answer: Answer, name: str) -> Result:
         result = self._policy.result(
             self._name,
-            answer.case,
-            answer.outcome,
+            case,
+            outcome,
             verdict,
             self._requirements,
             name=name,

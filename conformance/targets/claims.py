@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from sys import intern
 from typing import NamedTuple
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Unsupported, Verdict
+from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
 from conformance.cases.packing import LazyCases, PackedCase, PackedCases
 from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
 from conformance.targets.protocol import Description
@@ -18,12 +18,16 @@ from conformance.targets.target import Target
 class Answer(NamedTuple):
     """What came of a case at a target."""
 
-    case: Case
+    label: Case | PackedCase
+    """The case as those who asked hold it."""
     outcome: Outcome
     via: str
     """The call that is judged and whose door it is; empty where the target does not say."""
-    label: Case | PackedCase
-    """The case as those who asked hold it."""
+
+    @property
+    def case(self) -> Case:
+        """The case, unpacked."""
+        return self.label if isinstance(self.label, Case) else self.label.unpacked()
 
 
 class ClaimedTarget:
@@ -46,10 +50,10 @@ class ClaimedTarget:
 
     def disprove(self, cases: Sequence[Case]) -> list[tuple[Answer, Verdict]]:
         """Probe the claims that cases rest on: what came of each probe that disproves one. Raises CannotStart."""
-        probes = [self._as_put(probe) for probe in probes_for(self.describe(), cases)]
+        probes = [self.as_put(probe) for probe in probes_for(self.describe(), cases)]
         false = []
         for probe, outcome in zip(probes, self._target.ask(probes), strict=True):
-            answer, verdict = self._answer(probe, outcome, probe), claim_verdict(probe, outcome)
+            answer, verdict = self._answer(probe, outcome), claim_verdict(probe, outcome)
             if verdict.kind is Kind.PROTOCOL:
                 self.disproved.add(claim_of(probe))
                 false.append((answer, verdict))
@@ -59,11 +63,12 @@ class ClaimedTarget:
         """What comes of cases, in their order; only those that the target claims are put to it. Raises CannotStart."""
         reasons = [self._why_not(case) for case in labels(cases)]
         claimed = [at for at, reason in enumerate(reasons) if not reason]
-        is_packed = isinstance(cases, PackedCases)
-        asked = _AsPut(cases, claimed, self._as_put) if is_packed else [self._as_put(cases[at]) for at in claimed]
-        outcomes = self._target.ask(asked)
-        for case, label, reason in zip(cases, labels(cases), reasons, strict=True):
-            yield self._answer(case, Unsupported(reason, is_asked=False) if reason else next(outcomes), label)
+        if isinstance(cases, PackedCases):
+            outcomes = self._target.ask(_AsPut(self, cases, claimed))
+        else:
+            outcomes = self._target.ask([self.as_put(cases[at]) for at in claimed])
+        for label, reason in zip(labels(cases), reasons, strict=True):
+            yield self._answer(label, Unsupported(reason, is_asked=False) if reason else next(outcomes))
 
     def forget_faults(self) -> None:
         """Start counting faults anew: only the cases still to come decide when the target is given up."""
@@ -77,14 +82,18 @@ class ClaimedTarget:
         """End whatever runs of the target."""
         self._target.close()
 
-    def _as_put(self, case: Case) -> Case:
-        """The case as it is put; a target without messages of its own gets the definition with the request."""
-        wire = case.wire
-        if not isinstance(wire, codec.MessageWire) or "definition" in case.request:
-            return case
+    def as_put(self, case: Case) -> Case:
+        """The case as it is put."""
+        request = self.request_put(case.wire, case.request)
+        return case if request is case.request else replace(case, request=request)
+
+    def request_put(self, wire: codec.Wire, request: Request) -> Request:
+        """The request as it is put; a target without messages of its own gets the definition with it."""
+        if not isinstance(wire, codec.MessageWire) or "definition" in request:
+            return request
         if self.describe().messages is not None:
-            return case
-        return replace(case, request={**case.request, "definition": wire.message.source})
+            return request
+        return {**request, "definition": wire.message.source}
 
     def _why_not(self, case: Case | PackedCase) -> str:
         """Why a case is not put to the target; empty when it is."""
@@ -92,20 +101,24 @@ class ClaimedTarget:
             return f"the claim to {case.op} {case.type} was disproved at the start"
         return self.describe().lacks(case)
 
-    def _answer(self, case: Case, outcome: Outcome, label: Case | PackedCase) -> Answer:
+    def _answer(self, label: Case | PackedCase, outcome: Outcome) -> Answer:
         self.has_answered |= isinstance(outcome, Accepted | Refused)
-        door = self.describe().door(case.op, case.type)
-        return Answer(case, outcome, "" if door is None else intern(str(door)), label)
+        door = self.describe().door(label.op, label.type)
+        return Answer(label, outcome, "" if door is None else intern(str(door)))
 
 
 class _AsPut(LazyCases):
     """Some of many cases, as they are put to a target."""
 
-    def __init__(self, cases: Sequence[Case], indexes: Sequence[int], put: Callable[[Case], Case]) -> None:
-        self._cases, self._indexes, self._put = cases, indexes, put
+    def __init__(self, target: ClaimedTarget, cases: PackedCases, indexes: Sequence[int]) -> None:
+        self._target, self._cases, self._indexes = target, cases, indexes
 
     def at(self, index: int) -> Case:
-        return self._put(self._cases[self._indexes[index]])
+        return self._target.as_put(self._cases[self._indexes[index]])
+
+    def request_at(self, index: int) -> Request:
+        case = self._cases.packed[self._indexes[index]]
+        return self._target.request_put(case.whole_wire, case.request)
 
     def __len__(self) -> int:
         return len(self._indexes)

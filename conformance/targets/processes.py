@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from conformance.cases.model import Accepted, Case, Outcome
+from conformance.cases.packing import LazyCases
 from conformance.targets import protocol
 from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance, CannotStart, Session
@@ -17,7 +18,10 @@ from conformance.targets.warm import WarmStart
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
 
-_AHEAD = 4 * 2**20
+_TOGETHER = 2**20
+"""Bytes of requests that are made at once."""
+
+_AHEAD = 2**20
 """Bytes of answers that are held before they are judged; beyond that only the share that is judged goes on."""
 
 _Answers = queue.SimpleQueue[Outcome | Exception]
@@ -31,9 +35,22 @@ class _Share:
     start: int
     stop: int
 
-    def requests(self) -> list[bytes]:
-        """What is sent for them: made when it is needed, as a run has thousands of shares."""
-        return [protocol.body(self.cases[at].request) for at in range(self.start, self.stop)]
+    def put_to(self, session: Session) -> Iterator[Outcome]:
+        """The outcomes: requests are made when they are needed, as a run has thousands of shares, and some are large.
+
+        Raises CannotStart.
+        """
+        requests: list[bytes] = []
+        size, cases = 0, self.cases
+        for at in range(self.start, self.stop):
+            asked = cases.request_at(at) if isinstance(cases, LazyCases) else cases[at].request
+            request = protocol.body(asked)
+            if size + len(request) > _TOGETHER:
+                yield from session.ask(requests)
+                requests, size = [], 0
+            requests.append(request)
+            size += len(request)
+        yield from session.ask(requests)
 
 
 class ProcessTarget:
@@ -61,7 +78,7 @@ class ProcessTarget:
         if workers > 1:
             yield from self._spread(shares, workers)
         for share in shares if workers == 1 else ():
-            yield from self._first.ask(share.requests())
+            yield from share.put_to(self._first)
 
     def _spread(self, shares: list[_Share], workers: int) -> Iterator[Outcome]:
         """Whichever session is free takes the next share; the outcomes come in the order of the shares."""
@@ -120,7 +137,7 @@ class ProcessTarget:
             while not self._stop.is_set():
                 number = todo.get_nowait()
                 try:
-                    for outcome in session.ask(shares[number].requests()):
+                    for outcome in shares[number].put_to(session):
                         self._give(outcome, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     answers[number].put(error)

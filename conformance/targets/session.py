@@ -22,6 +22,7 @@ from conformance.errors import TargetError
 from conformance.targets import protocol
 from conformance.targets.asked import Asked
 from conformance.targets.faults import Faults, kind_of, outcome_of
+from conformance.targets.held import held
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.protocol import WINDOW, Breakdown, Description, Flood, Gone, ProtocolError, Silent
@@ -208,7 +209,7 @@ class Session:
 
     def _answered(self, line: bytes, number: int) -> Outcome:
         """What the line says that is due for a request. Raises ProtocolError."""
-        outcome = protocol.outcome(protocol.fields(line, number), len(line))
+        outcome = held(len(line), lambda: protocol.outcome(protocol.fields(line, number), len(line)))
         self.faults.mute = False
         return outcome
 

@@ -1,0 +1,91 @@
+"""Large answers: held as bytes, and made objects of one at a time; requests made no more than are needed."""
+
+import sys
+import threading
+
+import pytest
+
+from conformance.cases.model import Accepted, Refused
+from conformance.targets.held import LARGE, HeldAnswer, held
+from conformance.targets.launch import Launch
+from conformance.targets.processes import _TOGETHER, ProcessTarget, _Share
+from conformance.targets.session import Allowance
+
+ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}
+
+
+def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
+    outcome = held(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1))
+    assert isinstance(outcome, HeldAnswer)
+    assert (outcome.answer, outcome.size) == (ANSWER, LARGE + 1)
+    assert outcome.answer is not ANSWER
+    with outcome.whole() as again:
+        assert again == Accepted(ANSWER, LARGE + 1)
+        assert again.answer is again.answer
+
+
+def test_other_outcomes_are_held_as_they_are():
+    for outcome, size in ((Accepted(ANSWER, LARGE), LARGE), (Refused("malformed"), LARGE + 1)):
+        assert held(size, lambda outcome=outcome: outcome) is outcome
+
+
+def test_one_large_answer_is_looked_at_at_a_time():
+    read, order = threading.Event(), []
+
+    def reader():
+        read.set()
+        held(LARGE + 1, lambda: order.append("read") or Refused("malformed"))
+
+    thread = threading.Thread(target=reader)
+    with held(LARGE + 1, lambda: Accepted(ANSWER, LARGE + 1)).whole():
+        thread.start()
+        read.wait()
+        thread.join(0.2)
+        held(LARGE, lambda: Refused("malformed"))  # a small one waits for none
+        order.append("judged")
+    thread.join()
+    assert order == ["judged", "read"]
+
+
+def test_a_large_answer_that_cannot_be_read_leaves_the_way_free():
+    def broken():
+        raise ValueError("not JSON")
+
+    with pytest.raises(ValueError, match="not JSON"):
+        held(LARGE + 1, broken)
+    assert held(LARGE + 1, lambda: Refused("malformed")) == Refused("malformed")
+
+
+class Asking:
+    """Notes the requests that it is asked together."""
+
+    def __init__(self):
+        self.asked = []
+
+    def ask(self, requests):
+        self.asked.append(requests)
+        yield from (Refused("malformed") for _ in requests)
+
+
+def test_of_large_requests_few_are_made_at_once(catalog):
+    names = ["limit-headers", "limit-records", "string/", "bytes/", "varint/"]
+    cases = [case for case in catalog.cases.values() if any(name in case.id for name in names)]
+    session = Asking()
+    outcomes = list(_Share(cases, 0, len(cases)).put_to(session))
+    assert len(outcomes) == len(cases) == sum(map(len, session.asked))
+    assert any(len(requests) > 1 for requests in session.asked)
+    assert len(session.asked) > 1
+    assert all(len(requests) <= 1 or sum(map(len, requests)) <= _TOGETHER for requests in session.asked)
+
+
+def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
+    large, small = catalog.cases["batch/limit-headers-2-to-15"], catalog.cases["varint/six-bytes"]
+    launch = Launch("reference", (sys.executable, "-m", "conformance", "serve", "reference"))
+    target = ProcessTarget(launch, Allowance(timeout=60), 2)
+    try:
+        outcomes = list(target.ask([large, *[small] * 140, large]))
+    finally:
+        target.close()
+    assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, HeldAnswer)] == [0, 141]
+    assert outcomes[0].answer == outcomes[141].answer
+    assert len(outcomes[0].answer["value"]["records"][0]["headers"]) == (1 << 15) - 1
