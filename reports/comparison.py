@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,11 @@ _FAILED = frozenset(("fail", "crash", "timeout", "protocol"))
 _JUDGED = _FAILED | {"pass", "either"}
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct):
     """A result as the JSON file has it, as far as it is compared."""
 
     target: str
+    """As the command line names it, or as it calls itself."""
     id: str
     type: str
     requirement: str
@@ -39,8 +41,21 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.verdict in _JUDGED
 
 
+class _Target(msgspec.Struct):
+    target: str
+    describe: object = None
+    """What it says of itself: length and digest where that is long, null where it did not start."""
+
+    @property
+    def called(self) -> str:
+        """What it calls itself; where it says nothing, what the command line calls it."""
+        name = self.describe.get("name") if isinstance(self.describe, dict) else None
+        return name if name and isinstance(name, str) else self.target
+
+
 class _File(msgspec.Struct):
     results: list[Outcome]
+    targets: list[_Target] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +81,22 @@ class Comparison:
 
 
 def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
-    """The results of a report that `--json` wrote, by target and case. Raises FileError."""
+    """The results of a report that `--json` wrote, by target and case. Raises FileError.
+
+    A target goes by what it calls itself, however it was started; where two call themselves the same, by its command
+    line.
+    """
     try:
-        results = msgspec.json.decode(path.read_bytes(), type=_File).results
+        report = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as error:
         raise FileError(path, error.strerror or str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FileError(path, f"this is not a report that --json wrote: {error}") from None
-    return {(result.target, result.id): result for result in results}
+    several = Counter(target.called for target in report.targets)
+    names = {one.target: one.called if several[one.called] == 1 else one.target for one in report.targets}
+    for result in report.results:
+        result.target = names.get(result.target, result.target)
+    return {(result.target, result.id): result for result in report.results}
 
 
 def compare(old: Mapping[tuple[str, str], Outcome], new: Mapping[tuple[str, str], Outcome]) -> Comparison:

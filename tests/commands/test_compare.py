@@ -1,6 +1,7 @@
 """`conformance compare`: new failures, mended ones, and cases that are not judged any more."""
 
 import json
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -17,9 +18,9 @@ def result(name, verdict, **fields):
 def compared(tmp_path):
     """Compares two lists of results; returns the exit status and the output."""
 
-    def run(old, new, *options):
-        for name, results in (("old", old), ("new", new)):
-            (tmp_path / name).write_text(json.dumps({"suite": {}, "results": results}))
+    def run(old, new, *options, targets=([], [])):
+        for name, results, listed in zip(("old", "new"), (old, new), targets, strict=True):
+            (tmp_path / name).write_text(json.dumps({"suite": {}, "targets": listed, "results": results}))
         done = CliRunner().invoke(main, ["compare", str(tmp_path / "old"), str(tmp_path / "new"), *options])
         return done.exit_code, done.output
 
@@ -125,3 +126,36 @@ def test_reports_of_real_runs_compare(tmp_path):
     done = CliRunner().invoke(main, ["compare", str(tmp_path / "one"), str(tmp_path / "one")])
     assert done.exit_code == 0
     assert counts(done.output) == [0, 0, 0]
+
+
+def target(line, name):
+    return {"target": line, "describe": name if name is None else {"name": name}}
+
+
+def test_a_target_goes_by_the_name_it_gives_itself_however_it_is_started(compared):
+    old = [result("a/b", "fail", target="command:./old"), result("a/c", "pass", target="command:./old")]
+    new = [result("a/b", "pass", target="module:new"), result("a/c", "crash", target="module:new")]
+    targets = [target("command:./old", "mine")], [target("module:new", "mine")]
+    status, output = compared(old, new, targets=targets)
+    assert (status, counts(output)) == (1, [1, 1, 0])
+    assert "  mine  " in output
+    assert "command:" not in output
+
+
+@pytest.mark.parametrize("name", [None, "", 7, "mine"])
+def test_a_target_without_a_name_of_its_own_goes_by_its_command_line(compared, name):
+    old, new = [result("a/b", "pass", target="one")], [result("a/b", "fail", target="one")]
+    listed = [target("one", name), target("two", name)]
+    status, output = compared(old, new, targets=(listed, listed))
+    assert (status, counts(output)) == (1, [1, 0, 0])
+    assert "  one  " in output
+
+
+def test_reports_of_a_run_are_compared_by_the_described_name(tmp_path):
+    program = tmp_path / "serve.py"
+    program.write_text("from conformance.cli import main\nmain(['serve', 'reference'])\n")
+    for line, name in (("reference", "old"), (f"command:{sys.executable} {program}", "new")):
+        options = ["--select", "varint/*", "--generated", "0", "--json", str(tmp_path / name)]
+        assert CliRunner().invoke(main, ["run", line, *options]).exit_code == 0
+    done = CliRunner().invoke(main, ["compare", str(tmp_path / "old"), str(tmp_path / "new")])
+    assert (done.exit_code, counts(done.output)) == (0, [0, 0, 0])
