@@ -17,6 +17,7 @@ from conformance.safety.files import Outputs
 
 if TYPE_CHECKING:
     from conformance.cases.vector_files import Requirement
+    from conformance.reports.json_file import RowFile
     from conformance.running.results import TargetRun
 
 
@@ -32,6 +33,8 @@ class Report:
     """Entries of the known failures that are stale and so fail the run: the id and the reason."""
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
     """The register."""
+    rows: Mapping[str, RowFile] = field(default_factory=dict)
+    """By the name of the target, rows of the JSON report that were written as the results came."""
 
 
 class _Renderer(Protocol):

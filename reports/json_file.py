@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Literal, cast
 
 import msgspec
@@ -23,11 +28,11 @@ from conformance.running.results import Result, Shrunk, Tally, TargetRun
 def render(report: Report) -> Iterator[str]:
     """The text of the file, a cause or result a line: each is made when it is written."""
     runs = report.runs
-    lists: dict[str, Iterator[msgspec.Struct]] = {
-        "targets": map(_target, runs),
-        "causes": (_cause(group, group.cause) for run in runs for group in grouped(run) if group.cause),
-        "results": (_result(result) for run in runs for result in run.results if _has_row(result)),
-        "shrunk": (_shrunk(shrunk) for run in runs for shrunk in run.shrunk),
+    lists: dict[str, Iterable[str]] = {
+        "targets": (_json(_target(run)) for run in runs),
+        "causes": (_json(_cause(group, group.cause)) for run in runs for group in grouped(run) if group.cause),
+        "results": (row for run in runs for row in _rows(run, report.rows.get(run.name))),
+        "shrunk": (_json(_shrunk(shrunk)) for run in runs for shrunk in run.shrunk),
     }
     suite = shape.Suite(name="kafka-conformance", version=__version__, seed=report.seed)
     yield f'{{"suite": {_json(suite)}'
@@ -35,13 +40,68 @@ def render(report: Report) -> Iterator[str]:
     for name, rows in lists.items():
         yield f',\n"{name}": ['
         for number, row in enumerate(rows):
-            yield f"{',' if number else ''}\n{_json(row)}"
+            yield f"{',' if number else ''}\n{row}"
         yield "\n]"
     yield "\n}\n"
 
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _rows(run: TargetRun, written: RowFile | None) -> Iterator[str]:
+    """The rows of a target's results: those that are written already, then the others."""
+    if written is not None:
+        yield from written.rows()
+    done = written.count if written is not None else 0
+    yield from map(_json, map(_result, filter(_has_row, islice(run.results, done, None))))
+
+
+class RowFile:
+    """Rows of a target's results, written as they come: the end of a run, however it ends, only joins them.
+
+    The file has no name, so nothing stays of it.
+    """
+
+    def __init__(self, report: Path) -> None:
+        """It is beside the report, as memory may be what other temporary files are in. Raises OSError."""
+        is_special = report.exists() and not report.is_file()
+        folder = None if is_special else Path(os.path.realpath(report)).parent
+        self._file = TemporaryFile(dir=folder)  # noqa: SIM115 - see close
+        self._size = 0
+        """Bytes of whole rows."""
+        self._is_full = False
+        self.count = 0
+        """Results that are in it, those that have no row too."""
+
+    def close(self) -> None:
+        """Let the file go."""
+        with suppress(OSError):
+            self._file.close()
+
+    def add(self, result: Result) -> None:
+        """Add the row of the next result, as long as there is room."""
+        if self._is_full:
+            return
+        row = f"{_json(_result(result))}\n".encode() if _has_row(result) else b""
+        try:
+            self._file.write(row)
+        except OSError:
+            self._is_full = True
+        else:  # not sooner: an interrupt may come in between
+            self._size, self.count = self._size + len(row), self.count + 1
+
+    def rows(self) -> Iterator[str]:
+        """The rows that were written in whole."""
+        try:
+            self._file.seek(0)
+        except OSError:  # there is no room for what waits to be written
+            self._size = self.count = 0
+        left = self._size
+        while left:
+            row = self._file.readline()
+            left -= len(row)
+            yield row.decode().rstrip("\n")
 
 
 _LONGEST_DESCRIPTION = 1 << 16

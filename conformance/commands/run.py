@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -47,6 +47,9 @@ from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
+
+if TYPE_CHECKING:
+    from conformance.reports.json_file import RowFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +179,20 @@ def run_targets(options: RunOptions) -> ExitStatus:
     _check_outputs(options)  # before what takes seconds
     interrupt_on_signals()
     catalog = read_catalog(options.vectors, options.selection.messages)
+    with ExitStack() as stack:
+        return _judge_and_report(options, catalog, _row_files(options, stack))
+
+
+def _judge_and_report(options: RunOptions, catalog: Catalog, rows: Mapping[str, RowFile]) -> ExitStatus:
     runs: list[TargetRun] = []
     try:
-        interrupted = _judge(options, catalog, runs)
+        interrupted = _judge(options, catalog, runs, rows)
     except Exception:
         if runs:
             with suppress(Exception):  # the defect is told of, whatever else goes wrong
-                _report(options, catalog, runs)
+                _report(options, catalog, runs, rows)
         raise
-    status = _report(options, catalog, runs)
+    status = _report(options, catalog, runs, rows)
     return ExitStatus.INTERRUPTED if interrupted else status
 
 
@@ -199,7 +207,22 @@ def _check_outputs(options: RunOptions) -> None:
         check_folder(options.save_failures)
 
 
-def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) -> ExitStatus:
+def _row_files(options: RunOptions, stack: ExitStack) -> dict[str, RowFile]:
+    """Where rows of the JSON report are written as results come, by target. Raises OSError.
+
+    An update makes failures known at the end, so all rows are made then.
+    """
+    if "json" not in options.files or options.update_known_failures:
+        return {}
+    from conformance.reports.json_file import RowFile
+
+    report = options.files["json"]
+    return {target.name: stack.enter_context(closing(RowFile(report))) for target in options.targets}
+
+
+def _report(
+    options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun], rows: Mapping[str, RowFile]
+) -> ExitStatus:
     """Write the files that are asked for and print the text; what they come to."""
     outputs, known = options.outputs, options.policy.known
     if options.save_failures is not None:
@@ -214,7 +237,7 @@ def _report(options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun]) ->
     console = open_console()
     # Files first: whoever reads the text may have gone.
     told = [(str(entry), why) for entry, why in old]
-    report = Report(runs, options.selection.seed, told, catalog.requirements)
+    report = Report(runs, options.selection.seed, told, catalog.requirements, rows)
     write_files(options.files, report, outputs)
     lines = [f"stale known failure {entry} (line {entry.line}): {why}" for entry, why in old]
     if update is not None:
@@ -242,7 +265,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> Sequence[Case]:
     return cases
 
 
-def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool:
+def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile]) -> bool:
     """Judge all targets at once into `runs`; whether it was interrupted.
 
     Raises UsageError or UnknownType before anything runs.
@@ -252,7 +275,8 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun]) -> bool
         works = []
         for target in options.targets:
             shown = partial(progress.update, progress.add_task(target.name, total=len(cases)))
-            runs.append(TargetRun(target.name))
+            row_file = rows.get(target.name)
+            runs.append(TargetRun(target.name, told=row_file.add if row_file else None))
             works.append(partial(judge_and_shrink, target, runs[-1], cases, catalog, options.policy, shown))
         try:
             do_at_once(works)

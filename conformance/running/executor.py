@@ -38,10 +38,11 @@ def judge_target(
     examiner = Examiner(spec, requirements, policy, stop)
     try:
         run.description = examiner.target.describe()
-        run.results += examiner.disprove_claims(cases)
+        for false in examiner.disprove_claims(cases):
+            run.add(false)
         failures = 0
         for count, result in enumerate(examiner.results(cases)):
-            run.results.append(result)
+            run.add(result)
             failures += result.is_unexpected
             if count % _PROGRESS == 0:
                 progress(completed=count, failures=failures)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
@@ -133,6 +133,14 @@ class TargetRun:
     """Whether it answered anything, be it a case or the probe of a claim."""
     waited: Mapping[str, float] = field(default_factory=dict)
     """Seconds that its answers were waited for, by the type of the cases."""
+    told: Callable[[Result], object] | None = None
+    """Who is told of each result as it comes, if anybody."""
+
+    def add(self, result: Result) -> None:
+        """Add a result at the end."""
+        self.results.append(result)
+        if self.told is not None:
+            self.told(result)
 
     @property
     def called(self) -> str:

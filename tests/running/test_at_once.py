@@ -100,7 +100,8 @@ for number, request in enumerate(requests()):
 """
 
 
-def test_an_interrupt_reports_what_all_targets_gathered(python_target, traces, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_reports_what_all_targets_gathered(number, python_target, traces, tmp_path):
     names = ["one", "two", "three"]
     targets = [
         "command:" + shlex.join(python_target(f"NAME = {name!r}\n{HANGS_AT_TEN}", f"{name}.py")) for name in names
@@ -112,14 +113,16 @@ def test_an_interrupt_reports_what_all_targets_gathered(python_target, traces, t
     while not all((tmp_path / name).exists() for name in names):
         assert time.monotonic() < until, "all of them are asked, though none has ended"
         time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     running.communicate(timeout=60)
     assert running.returncode == 130
     found = json.loads(report.read_text())
     assert [target["target"] for target in found["targets"]] == targets
     assert [target["problem"] for target in found["targets"]] == [""] * 3
     for target in targets:
-        verdicts = [row["verdict"] for row in found["results"] if row["target"] == target and row["verdict"] != "skip"]
+        rows = [row["verdict"] for row in found["results"] if row["target"] == target]
+        assert len(rows) == sum(found["summary"][target].values()) - found["summary"][target]["disputed"]
+        verdicts = [verdict for verdict in rows if verdict != "skip"]
         assert 1 <= len(verdicts) <= 10
 
 
