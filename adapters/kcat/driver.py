@@ -1,10 +1,10 @@
-"""kcat as it is used on a command line: one process a topic, which ends when it has come to the end."""
+"""kcat as it is used on a command line: one process a topic, which is ended when it has printed the last record."""
 
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
@@ -20,22 +20,32 @@ class Refused(Exception):
 
 def consume(told: Told) -> Iterator[dict[str, Any]]:
     """Yield the records that kcat prints. Raises Refused with its last words."""
-    command = ["kcat", "-C", "-q", "-e", "-u", "-b", told["bootstrap"], "-t", told["topic"], "-f", FORMAT]
+    command = ["kcat", "-C", "-q", "-u", "-b", told["bootstrap"], "-t", told["topic"], "-f", FORMAT]
     command += ["-p", str(told["partition"]), "-o", told["offset"], "-X", "check.crcs=true"]
     command += ["-X", f"isolation.level={told['isolation']}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as kcat:  # noqa: S603 - what a person would type
         assert kcat.stdout is not None
         assert kcat.stderr is not None
-        while line := kcat.stdout.readline():
-            offset, timestamp, *sizes = line.split()
-            key, value = (kcat.stdout.read(int(size)) if int(size) >= 0 else None for size in sizes)
-            kcat.stdout.read(1)
-            yield {"offset": offset.decode(), "timestamp": timestamp.decode(), "key": hexed(key), "value": hexed(value)}
-        words = kcat.stderr.read().decode("utf-8", "replace").strip().splitlines()
-        if kcat.wait() > 0:
-            raise Refused(words[-1] if words else f"exit status {kcat.returncode}")
-        raise RuntimeError(f"kcat ended with {kcat.returncode} before the end of the topic: {words[-1:]}")
+        try:
+            while line := kcat.stdout.readline():
+                yield record(line, kcat.stdout)
+            words = kcat.stderr.read().decode("utf-8", "replace").strip().splitlines()
+            if kcat.wait() > 0:
+                raise Refused(words[-1] if words else f"exit status {kcat.returncode}")
+            raise RuntimeError(f"kcat ended with {kcat.returncode} before the end of the topic: {words[-1:]}")
+        finally:
+            kcat.kill()
+
+
+def record(line: bytes, contents: IO[bytes]) -> dict[str, Any]:
+    """Return a record whose first line is this one, in the notation of `read`."""
+    offset, timestamp, *sizes = line.split()
+    key, value = (contents.read(int(size)) if int(size) >= 0 else None for size in sizes)
+    contents.read(1)
+    # kcat prints 0 for a record without a timestamp too, and no type: then it does not tell.
+    told = {} if timestamp == b"0" else {"timestamp": timestamp.decode()}
+    return {"offset": offset.decode(), **told, "key": hexed(key), "value": hexed(value)}
 
 
 said = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout  # noqa: S607

@@ -74,6 +74,7 @@ class Client:
             stdout=asyncio.subprocess.PIPE,
             env={**self._env},
             limit=_LONGEST_LINE,
+            start_new_session=True,  # so that it ends with its children
         )
         self.is_alive = True
         assert self._process.stdout is not None
@@ -114,10 +115,9 @@ class Client:
             await self._reader
 
     def _kill(self) -> None:
-        """Kill the driver without asking how it does: `Process.kill` would take its status away from asyncio."""
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+        """Kill the driver with what it started, without asking how it does: that would take its status from asyncio."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     @property
     def status(self) -> int | None:

@@ -193,6 +193,25 @@ for line in told():
     assert len(pids.read_text().split()) > 1
 
 
+def test_a_case_that_is_given_up_ends_the_children_of_its_client_too(run, tmp_path):
+    """kcat is such a child, and spins when it is given up."""
+    pids = tmp_path / "pids"
+    body = f"""
+import subprocess
+with open({str(pids)!r}, "a+") as file:
+    file.seek(0)
+    for pid in file.read().split():
+        if os.path.exists(f"/proc/{{pid}}") and open(f"/proc/{{pid}}/stat").read().split()[2] != "Z": os.abort()
+    file.write(f"{{subprocess.Popen([sys.executable, '-c', 'while True: pass']).pid}} ")
+for line in told():
+    if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f": time.sleep(100)
+    consume(line)
+"""
+    found = run(body, GZIP, THREE)
+    assert {name: row["verdict"] for name, row in found.items()} == {GZIP: "timeout", THREE: "pass"}
+    assert len(pids.read_text().split()) > 1
+
+
 def test_children_of_a_client_do_not_outlive_it(run):
     body = """
 if os.fork() == 0: time.sleep(100)
@@ -348,6 +367,36 @@ def test_what_the_broker_offers_changes_no_verdict(name, request, offered, tmp_p
     assert "protocol" not in verdicts["bare"].values()
     assert verdicts["low"] == verdicts["bare"]
     assert verdicts["full"] == verdicts["bare"]
+
+
+def test_kcat_is_not_charged_with_what_its_output_does_not_show(tmp_path, traces):
+    """It prints 0 for a timestamp that is not there; and an end of a topic that it saw early was taken for a death."""
+    if missing := lacking("kcat"):
+        pytest.skip(f"live:kcat lacks {', '.join(missing)}")
+    cases = ("mixed-log/v0-only:read", "read/only-a-cut-batch", "read/base-offset-negative")
+    found = judged("live:kcat", tmp_path, traces.env, *cases)
+    assert [found[case]["verdict"] for case in cases] == ["pass", "either", "either"]
+
+
+ABORTS = {
+    "read/wrapper-without-messages": "rd_slice_init_full",
+    "gzip/empty-member-first:read": "rd_slice_init_full",
+    "read/second-message-size-0": "rd_slice_narrow_copy",
+}
+"""What ends librdkafka 2.0.2, by the function whose assertion fails."""
+
+
+def test_the_aborts_of_librdkafka_are_found_and_charged_to_their_cases_alone(tmp_path, traces):
+    if missing := lacking("kcat"):
+        pytest.skip(f"live:kcat lacks {', '.join(missing)}")
+    found = judged("live:kcat", tmp_path, traces.env, *ABORTS, "batch/*-records:read", "compression/*:read")
+    if "librdkafka 2.0.2" not in json.dumps(json.loads((tmp_path / "r.json").read_text())["targets"]):
+        pytest.skip("this kcat has another librdkafka, which may have mended them")
+    crashes = {case: row["detail"] for case, row in found.items() if row["verdict"] == "crash"}
+    assert set(ABORTS) <= set(crashes)
+    assert all(function in crashes[case] for case, function in ABORTS.items())
+    assert all("Assertion" in detail for detail in crashes.values())
+    assert traces.left() == []
 
 
 UNLIKE = {
