@@ -60,7 +60,7 @@ class Adapter:
     setup: tuple[tuple[str, ...], ...] = ()
     gaps: tuple[str, ...] = ()
     base: Path | None = None
-    """The folder of another adapter; the build takes from it the files that its own folder does not have."""
+    """Another folder, of an adapter or of what several share; the build takes the files that its own does not have."""
     live: dict[str, Any] = field(default_factory=dict)
     """What a driver of an unmodified client says besides (targets/live/drivers.py)."""
 
@@ -167,8 +167,8 @@ def adapter_in(path: Path) -> Adapter:
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
         raise FileError(path, "name is the folder's, and there is either module or command")
     base = path.parent.parent / row["base"] if "base" in row else None
-    if base and not ("setup" in row and base.joinpath("target.yaml").is_file()):
-        raise FileError(path, "base names another adapter, and what is built from it has setup")
+    if base and not ("setup" in row and base.is_dir()):
+        raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
     return Adapter(
         row["name"],
         row.get("about", ""),

@@ -327,7 +327,10 @@ def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
     assert traces.left() == []
 
 
-@pytest.mark.parametrize("name", ["kafkajs", "platformatic"])
+BUILT = ["kafkajs", "platformatic", "franz-go", "sarama", "kafka-go", "rskafka", "rdkafka"]
+
+
+@pytest.mark.parametrize("name", BUILT)
 def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, live_client, tmp_path, traces):
     found = judged(live_client(name), tmp_path, traces.env, "batch/*-records:read", "offset/*:read")
     assert found[THREE]["verdict"] == "pass"

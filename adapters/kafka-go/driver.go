@@ -1,0 +1,57 @@
+// segmentio's kafka-go as an application uses it: NewReader, SetOffset, ReadMessage.
+package main
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+var levels = map[string]kafka.IsolationLevel{
+	"read_committed": kafka.ReadCommitted, "read_uncommitted": kafka.ReadUncommitted,
+}
+
+// consume yields the messages that ReadMessage returns, and its first error.
+func consume(topic told) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		reader := kafka.NewReader(kafka.ReaderConfig{
+			Brokers: []string{topic.Bootstrap}, Topic: topic.Topic, Partition: topic.Partition,
+			IsolationLevel: levels[topic.Isolation], MaxWait: time.Second,
+			ReadBatchTimeout: 200 * time.Millisecond, // it waits so long for bytes that a damaged batch only claims
+			ReadBackoffMin:   time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
+		})
+		defer reader.Close()
+		if err := reader.SetOffset(topic.Offset); err != nil {
+			yield(record{}, err)
+			return
+		}
+		for {
+			message, err := reader.ReadMessage(context.Background())
+			if err != nil {
+				yield(record{}, err)
+				return
+			}
+			if !yield(shown(message), nil) {
+				return
+			}
+		}
+	}
+}
+
+func shown(message kafka.Message) record {
+	headers := []header{}
+	for _, one := range message.Headers {
+		headers = append(headers, header{one.Key, hexed(one.Value)})
+	}
+	handed := record{
+		Offset: number(message.Offset), Key: hexed(message.Key), Value: hexed(message.Value), Headers: headers,
+	}
+	if !message.Time.IsZero() { // which stands for 0 and every negative one
+		handed.Timestamp = number(message.Time.UnixMilli())
+	}
+	return handed
+}
+
+func main() { drive("github.com/segmentio/kafka-go", consume) }

@@ -1,0 +1,59 @@
+//! rdkafka as an application uses it: a BaseConsumer, assigned at an offset and polled; a consumer a topic.
+
+mod driving;
+
+use driving::{drive, hexed, pinned, Hand, Told};
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp};
+use rdkafka::util::get_rdkafka_version;
+use rdkafka::{Offset, TopicPartitionList};
+use serde_json::{json, Value};
+use std::error::Error;
+use std::time::Duration;
+
+/// Hands over the messages that poll returns, until the last one. An error of it ends that.
+fn consume(told: &Told, hand: &mut Hand) -> Result<(), Box<dyn Error>> {
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", &told.bootstrap)
+        .set("group.id", &told.topic) // it asks for one, and never joins it
+        .set("enable.auto.commit", "false")
+        .set("isolation.level", &told.isolation)
+        .set("check.crcs", "true") // or no checksum is looked at
+        .set("fetch.error.backoff.ms", "10")
+        .create()?;
+    let mut begin = TopicPartitionList::new();
+    begin.add_partition_offset(&told.topic, told.partition, Offset::Offset(told.offset))?;
+    consumer.assign(&begin)?;
+    loop {
+        if let Some(message) = consumer.poll(Duration::from_millis(200)) {
+            let message = message?;
+            if hand(message.key(), shown(&message)) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn shown(message: &BorrowedMessage) -> Value {
+    let headers = message.headers();
+    let headers = headers.iter().flat_map(|all| all.iter());
+    let mut record = json!({
+        "offset": message.offset().to_string(),
+        "timestamp": message.timestamp().to_millis().unwrap_or(-1).to_string(),
+        "value": hexed(message.payload()),
+        "headers": headers.map(|one| json!({"key": one.key, "value": hexed(one.value)})).collect::<Vec<_>>(),
+    });
+    match message.timestamp() {
+        Timestamp::NotAvailable => (), // -1, whatever its type
+        Timestamp::CreateTime(_) => record["timestampType"] = "CreateTime".into(),
+        Timestamp::LogAppendTime(_) => record["timestampType"] = "LogAppendTime".into(),
+    }
+    record
+}
+
+fn main() {
+    let version = pinned(include_str!("../Cargo.toml"), "rdkafka");
+    let librdkafka = get_rdkafka_version().1;
+    drive(&format!("{version} (librdkafka {librdkafka})"), consume);
+}
