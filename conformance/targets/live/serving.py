@@ -23,7 +23,7 @@ from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.clients import Client, Heard
+from conformance.targets.live.clients import Client, DriverError, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.offers import OFFERS
 from conformance.targets.live.requests import Conversations
@@ -51,6 +51,7 @@ class LiveClient:
         self._conversations = Conversations(self._server.witness, self._put_alone)
         self._slots = asyncio.Semaphore(driver.concurrency)
         self._one_at_a_time = asyncio.Lock()
+        self._starting = asyncio.Lock()
         self._number = 0
         self._client: Client | None = None
 
@@ -175,7 +176,9 @@ class LiveClient:
             until = asked + _STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
             left = until - time.monotonic()
             if answer := self._given_up(topic, heard, late=left <= 0):
-                await self._end()  # it goes on with the topic, may spin, take memory; those beside it are asked again
+                await self._end(
+                    client
+                )  # it goes on with the topic, may spin, take memory; those beside it are asked again
                 return answer
             try:
                 await asyncio.wait_for(heard.changed.wait(), left)
@@ -196,16 +199,24 @@ class LiveClient:
 
     async def _ready(self) -> Client:
         """The client, started anew where it is gone. Raises OSError, TimeoutError or DriverError."""
-        if self._client is None or not self._client.is_alive:
-            await self._end()
-            self._client = Client(self._driver.command, {**os.environ, **self._driver.env})
-            await self._client.start(_STARTUP)
-        return self._client
+        async with self._starting:  # several cases may find it gone
+            if self._client is None or not self._client.is_alive:
+                await self._end(self._client)
+                client = Client(self._driver.command, {**os.environ, **self._driver.env})
+                try:
+                    await client.start(_STARTUP)
+                except BaseException:
+                    await client.close()
+                    raise
+                self._client = client
+            return self._client
 
-    async def _end(self) -> None:
-        client, self._client = self._client, None
+    async def _end(self, client: Client | None) -> None:
+        """End a client, and leave alone one that was started since."""
         if client is not None:
             await client.close()
+        if self._client is client:
+            self._client = None
 
     def _void(self, problem: str) -> None:
         if self._client is not None:
@@ -270,7 +281,7 @@ async def serve(driver: Driver) -> None:
     async def write() -> None:
         while (row := await due.get()) is not None:
             number, task = row
-            line = encoder.encode({"id": number, **await task})
+            line = encoder.encode({"id": number, **await _answered(task)})
             await loop.run_in_executor(None, _out, line + b"\n")
 
     try:
@@ -283,6 +294,14 @@ async def serve(driver: Driver) -> None:
         await writer
     finally:
         await live.close()
+
+
+async def _answered(task: asyncio.Future[Answer]) -> Answer:
+    """The answer to a request; a driver that cannot be started any more is a crash of that case."""
+    try:
+        return await task
+    except (OSError, TimeoutError, DriverError) as problem:
+        return {"crash": f"the driver did not start again: {problem or type(problem).__name__}"}
 
 
 def _out(line: bytes) -> None:

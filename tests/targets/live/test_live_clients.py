@@ -99,6 +99,31 @@ def test_a_client_that_dies_of_a_case_is_charged_with_that_case_alone(run, concu
     assert "SIGABRT" in found[GZIP]["detail"]
 
 
+def test_a_client_that_dies_while_many_cases_wait_is_started_once(run, tmp_path):
+    body = f"open({str(tmp_path / 'starts')!r}, 'a').write('started ')\ntime.sleep(0.3)\n" + DIES
+    found = run(body, GZIP, "offset/*:read", "lz4/*:read", concurrency=8)
+    assert {name for name, row in found.items() if row["verdict"] == "crash"} == {GZIP}
+    starts = (tmp_path / "starts").read_text().split()
+    assert len(starts) == 4, "at first, after a death in company, after one alone, and for what the end of a run asks"
+
+
+DIES_FOR_GOOD = (
+    """
+import pathlib
+started = pathlib.Path(sys.argv[0]).with_name("started")
+if started.exists(): raise SystemExit("no more")
+started.touch()
+"""
+    + DIES
+)
+
+
+def test_a_driver_that_does_not_start_again_answers_for_each_case_that_is_left(run):
+    found = run(DIES_FOR_GOOD, GZIP, THREE, concurrency=2)
+    assert found[GZIP]["verdict"] == "crash"
+    assert "the driver did not start again" in json.dumps(found)
+
+
 def test_a_client_that_never_comes_to_the_end_is_told_with_what_it_asked_for(run):
     body = """
 for line in told():
