@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from live_runs import judged, lacking
 
 from conformance.cases.yaml_files import load
 from conformance.targets.live.offers import OFFERS
-from conformance.targets.resolve import adapters, drivers
+from conformance.targets.resolve import drivers
 
 SHARED = Path(__file__).parents[2] / "shared"
 DRIVER = """
@@ -45,17 +46,6 @@ def run(tmp_path, traces):
 
     yield start
     assert traces.left() == []
-
-
-def judged(target, folder, env, *select, status=None, options=(), op="read"):
-    patterns = [part for pattern in select for part in ("--select", pattern)]
-    command = [sys.executable, "-m", "conformance", "run", target, *patterns, "--generated", "0", "--json", "r.json"]
-    done = subprocess.run(
-        [*command, "--quiet", *options], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=500
-    )
-    assert done.returncode in (0, 1, 3) if status is None else done.returncode == status, done.stdout + done.stderr
-    rows = json.loads((folder / "r.json").read_text())["results"]
-    return {row["id"]: row for row in rows if op in ("", row["op"])}
 
 
 def test_an_honest_client_conforms(run):
@@ -334,10 +324,6 @@ def test_a_driver_file_that_is_wrong_is_one_line_with_its_place(tmp_path, line, 
 # --- real clients -------------------------------------------------------------------------------------
 
 SAMPLE = ("batch/*-records:read", "read/aborted*", "lz4/*:read", "offset/*:read")
-
-
-def lacking(name):
-    return drivers()[name].missing() + (adapters()[name].missing() if name in adapters() else [])
 
 
 @pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "confluent-kafka", "kcat"])
