@@ -185,7 +185,7 @@ def _names(*lines: str) -> frozenset[str]:
 _ASIDE = _names(
     "__all__ __slots__ describes known edges steps empty further",
     "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
-    "open negative_open is_inner magics others shape expression",
+    "open negative_open is_inner magics others shape expression writing",
     "mtime store_size hash compare origin digest entity source",
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""

@@ -76,7 +76,8 @@ def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requiremen
     if binds_writers(row):
         return row
     nearest = requirements[row.writer or layout_rule(wire)]
-    return replace(nearest, level=max(row.level, nearest.level, key=LEVELS.index))
+    level = max(row.level, nearest.level, key=LEVELS.index)
+    return nearest if level == nearest.level else replace(nearest, level=level)
 
 
 def basis_of(row: Requirement, case: Case) -> str:

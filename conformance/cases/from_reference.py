@@ -24,6 +24,7 @@ from conformance.cases.model import (
     Refuses,
     Request,
     Sequences,
+    Value,
 )
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
@@ -81,11 +82,13 @@ def _is_clean_log(data: bytes | None) -> bool:
     return read.ok and not read.remarks and not read.value["partial"]
 
 
-def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog) -> Case:
-    """A generated case that asks for bytes to be decoded."""
+def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog, *, mutation: str = "") -> Case:
+    """A generated case that asks for bytes to be decoded; `mutation` they went through."""
     expect, requirement = expectation(wire, data)
     request = {"hex": data.hex()}
-    case = _case(identity, "decode", wire, request, catalog, expect=expect, rule=requirement, data=data)
+    case = _case(
+        identity, "decode", wire, request, catalog, expect=expect, rule=requirement, data=data, mutation=mutation
+    )
     if case.disputed and (isinstance(wire, codec.MessageWire) or wire.name == "TAGGED_FIELDS"):
         # Apache Kafka's code reads on behind such a place, and what it meets there may be a size that it dies of.
         return replace(case, disputed=case.disputed | {"crash"})
@@ -95,17 +98,17 @@ def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog) 
 # --- values -------------------------------------------------------------------------------------------
 
 
-def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog) -> Case:
+def encode_case(identity: str, wire: codec.Wire, asked: object, catalog: Catalog, *, value: Value = None) -> Case:
     """A generated case that asks for a value to be encoded; for a MESSAGE_SET also in which `magic` and `compression`.
 
-    These stand beside `value` in an object. Raises NotationError for a value that is not of the type, NotAsked for one
-    that not every encoder can be asked for.
+    These stand beside `value` in an object. The argument `value` is what is asked, if it was parsed already. Raises
+    NotationError for a value that is not of the type, NotAsked for one that not every encoder can be asked for.
     """
     if wire.name == "MESSAGE_SET":
         return _set_case(identity, asked, catalog)
     if wire.name == "LOG":
         raise NotAsked("an encoder is asked for a RECORD_BATCH or a MESSAGE_SET, not for a LOG")
-    value = wire.notation.parse(asked)
+    value = wire.notation.parse(asked) if value is None else value
     data: bytes | None = None
     expect: Expectation
     try:
@@ -145,7 +148,7 @@ def _set_case(identity: str, asked: object, catalog: Catalog) -> Case:
 # --- logs ---------------------------------------------------------------------------------------------
 
 
-def log_case(identity: str, op: Op, request: object, catalog: Catalog) -> Case:
+def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutation: str = "") -> Case:
     """A generated case of an operation on a whole log, from its request in notation (docs/adapters.md#whole-logs).
 
     Raises NotationError for a request that is not in its notation, NotAsked for one that no target is asked.
@@ -157,7 +160,7 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog) -> Case:
     asked, expect = ask(parts)
     data = parts.get("hex")
     rule = next(_rules(op, asked, expect, data))
-    case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data)
+    case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
     # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
 
@@ -211,6 +214,7 @@ def _case(
     expect: Expectation,
     rule: str,
     data: bytes | None,
+    mutation: str = "",
 ) -> Case:
     rule, known = layout_rule(wire) if rule == GENERAL else rule, catalog.requirements
     requirement = of_writer(rule, wire, known) if op in WRITING_OPS else known[rule]
@@ -228,6 +232,7 @@ def _case(
         codecs=codecs,
         magics=magics,
         kind=CaseKind.GENERATED,
+        mutation=mutation,
     )
 
 

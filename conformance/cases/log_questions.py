@@ -24,7 +24,7 @@ from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
-from conformance.semantics.conversion import convert, converted
+from conformance.semantics.conversion import converted, rewritten
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
 
@@ -183,7 +183,7 @@ def convert_question(data: bytes, magic: int, base_offset: int | None = None) ->
         raise NotAsked("with a base offset, the log is one wrapper, or plain messages of one magic")
     request = {"hex": data.hex(), "magic": magic, **({} if base_offset is None else {"baseOffset": str(base_offset)})}
     try:
-        convert(data, magic, base_offset)
+        rewritten(batches, magic, base_offset)
     except codec.Unencodable as error:
         if magic == 2:
             raise NotAsked(f"a batch cannot hold these records: {error}") from None

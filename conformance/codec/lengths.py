@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from ctypes import c_int32
 from dataclasses import dataclass
+from struct import unpack_from
 from typing import Any
 
 from conformance.codec import notation as n
-from conformance.codec.cursor import Cursor, Openness, Unencodable
-from conformance.codec.wire import Wire
+from conformance.codec.cursor import Cursor, Openness, Span, Unencodable
+from conformance.codec.wire import Number, Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,11 @@ class Content:
     notation: n.Notation
     read: Callable[[Cursor, bytes], Any]
     write: Callable[[Any], bytes]
+    kind: type
     expression: str
-    """An expression of `bytes`: what they are where there is nothing to note about them; else it raises ValueError."""
+    """What bytes (`{}`) are, where there is nothing to note about them; else it raises ValueError."""
+    writing: str
+    """The bytes of a value (`{}`) of the kind; it raises ValueError for one that has none."""
 
 
 def _read_text(cursor: Cursor, raw: bytes) -> str:
@@ -123,8 +127,8 @@ class Counted:
     element: Wire
 
 
-CHARACTERS = Content(n.TEXT, _read_text, write_text, expression="{}.decode()")
-OCTETS = Content(n.HEX, _same_bytes, write_bytes, expression="{}")
+CHARACTERS = Content(n.TEXT, _read_text, write_text, str, expression="{}.decode()", writing="{}.encode()")
+OCTETS = Content(n.HEX, _same_bytes, write_bytes, bytes, expression="{}", writing="{}")
 
 
 def sized(name: str, prefix: Prefix, content: Content, truncated: str) -> Wire:
@@ -187,12 +191,27 @@ MANY = 64
 def _elements(cursor: Cursor, element: Wire, count: int) -> list[Any]:
     if not cursor.tracing:
         return _many(cursor, element, count) if count > MANY else [element.decode(cursor) for _ in range(count)]
+    if isinstance(element.shape, Number):
+        return _traced_numbers(cursor, element.shape, count)
     base, out = cursor.path, []
     for index in range(count):
         cursor.path, start = f"{base}[{index}]", cursor.pos
         out.append(element.decode(cursor))
         cursor.span("", start, out[-1])
     cursor.path = base
+    return out
+
+
+def _traced_numbers(cursor: Cursor, shape: Number, count: int) -> list[int]:
+    """So many numbers, for which there are bytes enough, each with its span."""
+    start, size, layer, path = cursor.pos, shape.size, cursor.layer, cursor.path
+    cursor.pos += count * size
+    out = list(unpack_from(f">{count}{shape.code}", cursor.data, start))
+    assert cursor.findings.spans is not None
+    cursor.findings.spans += [
+        Span(layer, f"{path}[{index}]", at, at + size, number)
+        for index, (at, number) in enumerate(zip(range(start, cursor.pos, size), out, strict=True))
+    ]
     return out
 
 

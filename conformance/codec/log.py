@@ -144,11 +144,13 @@ def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset
 
     Codecs 5 to 7 do not exist. Other types than record batches, message sets and logs have neither.
     """
+    layouts = _OF_ENTRIES.get(name)
+    if layouts is None:
+        return _NOTHING
     codecs: set[str] = set()
     magics: set[int] = set()
     at = 0
-    layouts = _OF_ENTRIES.get(name, {})
-    while layouts and len(data) - at > LAYOUTS[0].offset("attributes"):
+    while len(data) - at > LAYOUTS[0].offset("attributes"):
         magic = stored_magic(data, at)
         if magic in layouts:
             magics.add(magic)
@@ -162,6 +164,7 @@ def codecs_and_magics(name: str, data: bytes) -> tuple[frozenset[str], frozenset
     return frozenset(codecs), frozenset(magics)
 
 
+_NOTHING: tuple[frozenset[str], frozenset[int]] = frozenset(), frozenset()
 _OF_ENTRIES = {"RECORD_BATCH": {2: BATCH_LAYOUT}, "MESSAGE_SET": LAYOUTS, "LOG": _LAYOUTS}
 """The layouts that the entries of a type may have, by magic: bytes of another magic name no codec."""
 

@@ -5,7 +5,7 @@ Both follow from the same tables: a quick reader or writer is made of a type whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from conformance.codec import quick_readers, quick_writers
@@ -69,6 +69,16 @@ def encoded(wire: Wire, value: Any) -> bytes:
         except quick_writers.DOUBTS:
             pass
     return wire.encode(value)
+
+
+def all_encoded(wire: Wire, values: Sequence[Any]) -> bytes:
+    """The bytes of values one after another, as `wire.encode` writes each. Raises Unencodable."""
+    if _pays(wire):
+        try:
+            return quick_writers.several_of(wire)(values)
+        except quick_writers.DOUBTS:
+            pass
+    return b"".join(map(wire.encode, values))
 
 
 def _attempted(cursor: Cursor, quick: Callable[[Cursor], T], explain: Callable[[Cursor], T]) -> T:

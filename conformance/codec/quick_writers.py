@@ -7,13 +7,13 @@ DOUBTS; then the interpreter is given the same value, and explains.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from conformance.codec.cursor import Unencodable
 from conformance.codec.derivations import ByteLength
-from conformance.codec.lengths import Counted, Prefix, Sized
+from conformance.codec.lengths import Content, Counted, Prefix, Sized
 from conformance.codec.message_definition import UNKNOWN, default_of, is_default
 from conformance.codec.messages import Keyed, Marked, Section, Structure
 from conformance.codec.primitives import INT8, TAGGED_FIELDS
@@ -21,7 +21,7 @@ from conformance.codec.source import Doubt, Source
 from conformance.codec.structure import Field, Layout
 from conformance.codec.wire import Grouped, Number, Raw, Wire
 
-DOUBTS = (Doubt, Unencodable, KeyError, TypeError, AttributeError, struct.error)
+DOUBTS = (Doubt, Unencodable, KeyError, TypeError, AttributeError, UnicodeEncodeError, struct.error)
 """What ends a quick writer: it uses a value without looking first what it is, where another kind cannot pass."""
 
 OCTETS = tuple(bytes((octet,)) for octet in range(256))
@@ -38,6 +38,18 @@ def writer_of(wire: Wire) -> Writer:
     return out.function("write")
 
 
+@cache
+def several_of(wire: Wire) -> Callable[[Iterable[Any]], bytes]:
+    """Writes values one after another."""
+    out = Source()
+    with out.block("def write(values)"):
+        out("parts = []; add = parts.append")
+        with out.block("for value in values"):
+            out(f"add({_written(out, wire, 'value')})")
+        out("return b''.join(parts)")
+    return out.function("write")
+
+
 def _written(out: Source, wire: Wire, value: str) -> str:
     """Lines that write what an expression stands for; an expression of its bytes."""
     if out.is_deep:
@@ -50,7 +62,7 @@ def _written(out: Source, wire: Wire, value: str) -> str:
         case Grouped() as grouped:
             return _grouped(out, grouped, wire.edges, value)
         case Sized(prefix, content):
-            return _sized(out, prefix, content.write, value)
+            return _sized(out, prefix, content, value)
         case Counted(prefix, element):
             return _counted(out, prefix, element, value)
         case Layout() as layout:
@@ -106,12 +118,13 @@ def _null(out: Source, prefix: Prefix, written: str) -> None:
         out("raise Doubt")
 
 
-def _sized(out: Source, prefix: Prefix, write: Callable[[Any], bytes], value: str) -> str:
+def _sized(out: Source, prefix: Prefix, content: Content, value: str) -> str:
     value, written = _named(out, value), out.name()
     with out.block(f"if {value} is None"):
         _null(out, prefix, written)
     with out.block("else"):
-        out(f"{written} = {out.known(write)}({value})")
+        out.doubt(f"type({value}) is not {content.kind.__name__}")
+        out(f"{written} = {content.writing.format(value)}")
         out(f"{written} = {_prefix(out, prefix, f'len({written})')} + {written}")
     return written
 

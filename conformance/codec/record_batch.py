@@ -9,7 +9,7 @@ producerEpoch baseSequence recordCount records...
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness, Unencodable
 from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, CountOf, Values
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
-from conformance.codec.quick import encoded, several
+from conformance.codec.quick import all_encoded, several
 from conformance.codec.record import RECORD
 from conformance.codec.structure import Bits, Field, Layout, smallest, wire_of
 from conformance.codec.wire import Wire
@@ -103,9 +103,9 @@ class _Records:
         return record
 
 
-def plain_records(records: Iterable[Values]) -> bytes:
+def plain_records(records: Sequence[Values]) -> bytes:
     """The bytes of records one after another, before any codec. Raises Unencodable."""
-    return b"".join([encoded(RECORD, record) for record in records])
+    return all_encoded(RECORD, records)
 
 
 # --- batch --------------------------------------------------------------------------------------------

@@ -104,16 +104,27 @@ def convert(data: bytes, magic: int, base_offset: int | None = None) -> bytes:
     if broken is not None:
         raise Unconvertible(broken)
     whole = [entry for entry in entries if entry.value is not None]
+    parts = rewritten([entry.value for entry in whole], magic, base_offset)
+    return b"".join(
+        data[entry.start : entry.stop] if part is None else part for entry, part in zip(whole, parts, strict=False)
+    )
+
+
+def rewritten(batches: Sequence[Values], magic: int, base_offset: int | None = None) -> list[bytes | None]:
+    """The bytes of each entry of a LOG value in another magic, None for one that stays as it is.
+
+    All become one batch where there is a base offset. Raises Unencodable.
+    """
     if base_offset is not None:
-        records = converted([entry.value for entry in whole], magic, base_offset)
-        return _batch(records) if records else b""
-    out = []
-    for entry in whole:
-        if entry.value["magic"] == magic:
-            out.append(data[entry.start : entry.stop])
-        elif records := converted([entry.value], magic):
-            out.append(_batch(records) if magic == _BATCHES else _messages(records))
-    return b"".join(out)
+        records = converted(batches, magic, base_offset)
+        return [_batch(records)] if records else []
+    return [None if batch["magic"] == magic else _rewritten(converted([batch], magic), magic) for batch in batches]
+
+
+def _rewritten(records: Records, magic: int) -> bytes:
+    if not records:
+        return b""
+    return _batch(records) if magic == _BATCHES else _messages(records)
 
 
 class Unconvertible(UserError):

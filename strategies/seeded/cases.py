@@ -144,7 +144,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     fate = choices.below(100)
     if fate < _MUTATED:
         data, mutation = mutate(wire, generated.data, choices)
-        yield replace(decode_case(identity, wire, data, catalog), mutation=mutation)
+        yield decode_case(identity, wire, data, catalog, mutation=mutation)
         return
     yield decode_case(identity, wire, generated.data, catalog)
     wrong = unencodable(wire, choices) if fate < _MUTATED + _UNENCODABLE else ...
@@ -177,7 +177,7 @@ def _questions(
 ) -> Iterator[Case]:
     request, mutation = draw(choices)
     with suppress(NotAsked):
-        yield replace(log_case(identity, cast("Op", op), request, catalog), mutation=mutation)
+        yield log_case(identity, cast("Op", op), request, catalog, mutation=mutation)
 
 
 def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:
@@ -204,6 +204,7 @@ def _encode_cases(identity: str, wire: codec.Wire, value: Any, catalog: Catalog)
             return
         # Offsets, keys and so on as the application gave them; attributes and deltas are the encoder's.
         shown = batch_to_encode(codec.decode(wire, codec.encode(wire, value)).value)
+        yield encode_case(identity, wire, shown, catalog)
     else:
         shown = wire.notation.render(value)
-    yield encode_case(identity, wire, shown, catalog)
+        yield encode_case(identity, wire, shown, catalog, value=value)

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import random
+from _random import Random
+from codecs import charmap_decode
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha512
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
 class Choices:
-    """Choices that follow from a text. Only `getrandbits` is used: Python keeps its sequence for a seed."""
+    """Choices that follow from a text. Only `getrandbits` is used: Python keeps its sequence for a seed.
+
+    Below a limit as many bits are drawn as it takes, again and again until they are below it.
+    """
+
+    __slots__ = ("bits",)
 
     def __init__(self, seed: str) -> None:
-        self._bits = random.Random(seed).getrandbits  # noqa: S311 - repeatable on purpose
+        text = seed.encode()
+        # As `random.Random` does with a text, without seeding once more before that.
+        self.bits = Random(int.from_bytes(text + sha512(text).digest(), "big")).getrandbits
+        """A number of so many bits."""
 
     def below(self, limit: int) -> int:
         """A number from 0 to limit - 1."""
         width = (limit - 1).bit_length()
         if not width:
             return 0
-        bits = self._bits
-        while (number := bits(width)) >= limit:
+        while (number := self.bits(width)) >= limit:
             pass
         return number
 
@@ -32,27 +41,38 @@ class Choices:
 
     def pick(self, options: Sequence[T]) -> T:
         """One of several."""
-        return options[self.below(len(options))]
+        limit = len(options)
+        width = (limit - 1).bit_length()
+        if not width:
+            return options[0]
+        while (number := self.bits(width)) >= limit:
+            pass
+        return options[number]
 
-    def picks(self, options: Sequence[T], count: int) -> list[T]:
-        """`count` picks of 256 options at most, the same as `pick` gives one by one, without a call for each."""
-        if len(options) == 1:
-            return [options[0]] * count
-        indexes, passed_over = _by_octet(len(options))
-        picked: list[T] = []
+    def text(self, letters: str, count: int) -> str:
+        """`count` picks of 256 letters at most, the same as `pick` gives one by one, without a call for each."""
+        if len(letters) == 1:
+            return letters * count
+        indexes, passed_over = _by_octet(len(letters))
+        picked = b""
         while missing := count - len(picked):
             # Each pick takes the top bits of a word of 32; as many words are drawn as picks are missing, never more.
-            words = self._bits(32 * missing).to_bytes(4 * missing, "little")
-            picked += map(options.__getitem__, words[3::4].translate(indexes, passed_over))
-        return picked
+            words = self.bits(32 * missing).to_bytes(4 * missing, "little")
+            picked += words[3::4].translate(indexes, passed_over)
+        return charmap_decode(picked, "strict", letters)[0]
 
     def chance(self, percent: int) -> bool:
         """True `percent` times in a hundred."""
-        return self.below(100) < percent
+        while (number := self.bits(7)) >= _HUNDRED:
+            pass
+        return number < percent
 
     def octets(self, count: int) -> bytes:
         """`count` bytes."""
-        return self._bits(8 * count).to_bytes(count, "big") if count else b""
+        return self.bits(8 * count).to_bytes(count, "big") if count else b""
+
+
+_HUNDRED = 100
 
 
 @cache

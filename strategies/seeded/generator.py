@@ -149,12 +149,12 @@ Draw = Callable[[Choices], object]
 def _number(wire: codec.Wire) -> Callable[[Choices], int]:
     edges = [edge for edge in wire.edges if type(edge) is int]
     low, high = min(edges), max(edges)
-    widest = high.bit_length()
+    widths = range(1, high.bit_length() + 1)
 
     def draw(choices: Choices) -> int:
         if choices.chance(40):
             return choices.pick(edges)
-        magnitude = choices.below(1 << choices.between(1, widest))
+        magnitude = choices.bits(choices.pick(widths))
         return max(low, -magnitude) if low < 0 and choices.chance(50) else min(high, magnitude)
 
     return draw
@@ -181,7 +181,7 @@ def _or_null(wire: codec.Wire, draw: Draw) -> Draw:
 def text(choices: Choices) -> str:
     """Text of one, two, three or four bytes a character, NUL and combining marks among them."""
     letters = choices.pick(("a", "abcxyz09 ", "\x00\x7f", "é߿", "€\u0301x", "😀a"))
-    return "".join(choices.picks(letters, choices.pick(_LENGTHS)))
+    return choices.text(letters, choices.pick(_LENGTHS))
 
 
 def _octets(wire: codec.Wire) -> Draw:
