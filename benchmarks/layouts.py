@@ -4,7 +4,8 @@
     python benchmarks/layouts.py 20000     # so many generated indexes
 
 The cases are those of a campaign on all types: made with what must come of them, answered by the reference in process,
-and judged; once with quick readers and writers, once with the interpreter of the tables alone. The batches have 1,000
+and judged; once with quick readers and writers, once with the interpreter of the tables alone. As a few of them are
+large, those of 100 to 400 bytes are measured by themselves too. The batches have 1,000
 records of 100 bytes. Both sides check the checksum and read every field of every record; kafka-python is measured as
 its batches hand records out, and as its consumer hands them to an application. All figures are processor time of this
 one process, of which other work on the machine takes none; rounds alternate and the best counts. Compare the figures
@@ -32,6 +33,8 @@ from conformance.targets.reference import ReferenceTarget
 
 INDEXES = 10_000
 SLICE = 1_000
+MIDDLING = (100, 400)
+"""Bytes: the goal is for inputs of about 200."""
 ROUNDS = 5
 RECORDS, BATCHES = 1_000, 20
 
@@ -47,16 +50,25 @@ class Cost(NamedTuple):
     judging: float
 
 
-def made(first: int, catalog: Catalog) -> list[Case]:
-    """The cases of a slice of a campaign on all types."""
-    places = (divmod(drawn, len(TYPES)) for drawn in range(first, first + SLICE))
+Place = tuple[int, int]
+"""An index of the generator, and a type by its number."""
+
+
+def made(places: Sequence[Place], catalog: Catalog) -> list[Case]:
+    """The cases of some places."""
     return [case for index, which in places for case in cases_at(TYPES[which], 0, index, catalog)]
 
 
-def cost_of(first: int, catalog: Catalog, target: ReferenceTarget) -> tuple[int, Cost]:
-    """How many cases there are in a slice, and what they cost."""
+def size_of(cases: Sequence[Case]) -> float:
+    """The bytes that cases are about, on the average."""
+    sizes = [len(case.data) for case in cases if case.data is not None]
+    return sum(sizes) / len(sizes) if sizes else 0
+
+
+def cost_of(places: Sequence[Place], catalog: Catalog, target: ReferenceTarget) -> tuple[int, Cost]:
+    """How many cases there are at some places, and what they cost."""
     times = [time.process_time()]
-    cases = made(first, catalog)
+    cases = made(places, catalog)
     times.append(time.process_time())
     outcomes = list(target.ask(cases))
     times.append(time.process_time())
@@ -66,17 +78,26 @@ def cost_of(first: int, catalog: Catalog, target: ReferenceTarget) -> tuple[int,
 
 
 def campaign(indexes: int) -> None:
-    """Print the cost of generated cases, quickly and by the interpreter."""
-    catalog, target = read_catalog(), ReferenceTarget()
+    """Print the cost of generated cases, quickly and by the interpreter: of all, and of those of middling size."""
+    catalog = read_catalog()
+    every = [divmod(drawn, len(TYPES)) for drawn in range(indexes)]
+    middling = [place for place in every if MIDDLING[0] <= size_of(made([place], catalog)) <= MIDDLING[1]]
+    low, high = MIDDLING
+    for label, places in (("generated cases of all types", every), (f"those of {low} to {high} bytes", middling)):
+        _compared(f"{label}, {size_of(made(places, catalog)):,.0f} bytes on the average", places, catalog)
+
+
+def _compared(title: str, places: Sequence[Place], catalog: Catalog) -> None:
+    target = ReferenceTarget()
     best: dict[tuple[bool, int], tuple[int, Cost]] = {}
     for _ in range(ROUNDS):
         for enabled in (True, False):
-            for first in range(0, indexes, SLICE):
+            for first in range(0, len(places), SLICE):
                 with patch.object(quick, "ENABLED", enabled):
-                    count, cost = cost_of(first, catalog, target)
+                    count, cost = cost_of(places[first : first + SLICE], catalog, target)
                 before = best.get((enabled, first), (count, cost))[1]
                 best[enabled, first] = count, Cost(*map(min, cost, before))
-    print(f"{'generated cases':<28} {'made':>8} {'answered':>9} {'judged':>7}   made and judged   answered besides")
+    print(f"{title}\n{'':<28} {'made':>8} {'answered':>9} {'judged':>7}   made and judged   answered besides")
     for enabled, label in ((True, "quick"), (False, "the interpreter alone")):
         parts = [found for (was, _), found in best.items() if was is enabled]
         count = sum(found for found, _ in parts)
@@ -85,6 +106,7 @@ def campaign(indexes: int) -> None:
             f"{label:<28} {making * 1e6:>5.0f} µs {answering * 1e6:>6.0f} µs {judging * 1e6:>4.0f} µs"
             f"   {1 / (making + judging):>13,.0f}/s   {1 / (making + answering + judging):>14,.0f}/s"
         )
+    print()
 
 
 # --- records ------------------------------------------------------------------------------------------
@@ -153,7 +175,7 @@ def decoding() -> None:
     for _ in range(3 * ROUNDS):
         for label, work in readers():
             rates.setdefault(label, []).append(rate(work, batches))
-    print(f"\n{'records of 100 bytes':<28} {'records':>13}   quick is so many times as fast")
+    print(f"{'records of 100 bytes':<28} {'records':>13}   quick is so many times as fast")
     for label, found in rates.items():
         print(f"{label:<28} {max(found):>11,.0f}/s   {max(rates['quick']) / max(found):.2f}")
 

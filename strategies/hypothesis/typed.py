@@ -7,6 +7,7 @@ No strategy filters, and none needs Hypothesis' tables of characters, which Hypo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -137,6 +138,12 @@ class _HypothesisChoices(Choices):
 
     def below(self, limit: int) -> int:
         return self._draw(st.integers(0, limit - 1))
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.below(len(options))]
+
+    def chance(self, percent: int) -> bool:
+        return self.below(100) < percent
 
     def octets(self, count: int) -> bytes:
         return self._draw(st.binary(min_size=count, max_size=count))

@@ -58,6 +58,7 @@ from conformance.strategies import (
     version_skews,
     wrappers,
 )
+from conformance.strategies.hypothesis import batches as batch_strategies
 
 ROOT = Path(__file__).parent.parent.parent
 QUIET = settings(
@@ -565,6 +566,22 @@ def test_what_a_batch_shrinks_to(strategy, condition, unlike, offsets):
     assert stripped(batch) == unlike
     assert [record["offset"] for record in batch["records"]] == offsets
     assert all(record["headers"] == () and record["timestamp"] == 0 for record in batch["records"])
+
+
+def test_a_batch_without_a_base_timestamp_never_has_a_delete_horizon_in_it(monkeypatch):
+    smallest(gapped_batches(min_size=1), lambda batch: batch["hasDeleteHorizonMs"])  # makes what is kept for others
+    usual = batch_strategies._from
+    timeless = lambda low, field: st.just(-1) if field == "baseTimestamp" else usual(low, field)  # noqa: E731
+    monkeypatch.setattr(batch_strategies, "_from", timeless)
+    seen = set()
+
+    @settings(QUIET, max_examples=50)
+    @given(gapped_batches())
+    def look(batch):
+        seen.add((batch["baseTimestamp"], batch["hasDeleteHorizonMs"]))
+
+    look()
+    assert seen == {(-1, False)}
 
 
 def test_two_batches_in_a_log_shrink_to_empty_neighbours():
