@@ -3,18 +3,23 @@
     python benchmarks/harness.py
 
 Every bundled decode case goes to a subprocess that does as little as a target can: one accepts everything without a
-value, one refuses everything, one is the reference. Every case is judged. Compare the figures of one run with one
-another; machines differ.
+value, one refuses everything, one is the reference. Every case is judged. Beside each stands a bare echo: the same
+requests to the same program, as many of them under way, every answer read as JSON and no more done with it. Rounds of
+both alternate. Compare the figures of one run with one another; machines differ.
 """
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+
+import msgspec
 
 from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import Case, Outcome
@@ -47,18 +52,52 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
     return Launch(name, (sys.executable, str(program)))
 
 
-def rates(label: str, cases: Sequence[Case], work: Callable[[], Iterator[object]]) -> float:
-    """Run `work` several times over all cases; prints and returns the median rate."""
-    found = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        count = sum(1 for _ in work())
-        assert count >= len(cases), f"{label}: {count} of {len(cases)} cases came back"
-        found.append(count / (time.perf_counter() - start))
-    found.sort()
-    middle = found[ROUNDS // 2]
-    print(f"{label:<44} {middle:>10,.0f} cases/s  ({1e6 / middle:5.1f} µs each; {found[0]:,.0f} to {found[-1]:,.0f})")
-    return middle
+Work = Callable[[], Iterator[object]]
+
+
+def rate(cases: Sequence[Case], work: Work) -> float:
+    """Cases a second, once."""
+    start = time.perf_counter()
+    count = sum(1 for _ in work())
+    assert count >= len(cases), f"{count} of {len(cases)} cases came back"
+    return count / (time.perf_counter() - start)
+
+
+def show(label: str, found: Sequence[float], beside: str = "") -> None:
+    """Print the median of some rates, and the least and the largest."""
+    low, *_, high = found = sorted(found)
+    middle = found[len(found) // 2]
+    spread = f"({1e6 / middle:5.1f} µs each; {low:,.0f} to {high:,.0f})"
+    print(f"{label:<44} {middle:>10,.0f} cases/s  {spread}{beside}")
+
+
+def rates(label: str, cases: Sequence[Case], work: Work) -> None:
+    """Run `work` several times over all cases, and print its rate."""
+    show(label, [rate(cases, work) for _ in range(ROUNDS)])
+
+
+def beside_echo(label: str, cases: Sequence[Case], work: Work, echoed: Work) -> None:
+    """Print the rate of `work`, and how it compares with that of a bare echo, measured in turns."""
+    pairs = [(rate(cases, work), rate(cases, echoed)) for _ in range(ROUNDS)]
+    mine, bare = (list(column) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(one / other for one, other in pairs)
+    show(label, mine, f"  {ratio:.2f} of a bare echo, {statistics.median(bare):,.0f}/s")
+
+
+def echo(launch: Launch, cases: Sequence[Case]) -> Iterator[object]:
+    """What a target answers, read as JSON: requests are written as others are answered, and nothing else is done."""
+    requests = (protocol.with_id(at, protocol.body(case.request)) for at, case in enumerate(cases))
+    decode, rest, missing = msgspec.json.Decoder().decode, b"", len(cases)
+    with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"".join(islice(requests, protocol.WINDOW)))
+        while missing:
+            *lines, rest = (rest + process.stdout.read(1 << 16)).split(b"\n")
+            missing -= len(lines)
+            process.stdin.write(b"".join(islice(requests, len(lines))))
+            yield from map(decode, lines)
+        process.stdin.close()
 
 
 def judged(spec: TargetSpec, cases: Sequence[Case], catalog: Catalog) -> Iterator[Result]:
@@ -86,7 +125,12 @@ def main() -> None:
         for jobs in (1, 2):
             for label, launch in targets.items():
                 spec = TargetSpec("t", launch, jobs=jobs)
-                rates(f"{label}, {jobs} job(s)", cases, lambda spec=spec: judged(spec, cases, catalog))
+                beside_echo(
+                    f"{label}, {jobs} job(s)",
+                    cases,
+                    lambda spec=spec: judged(spec, cases, catalog),
+                    lambda launch=launch: echo(launch, cases),
+                )
     print()
     refused: Outcome = protocol.outcome({"ok": False, "error": "malformed"})
     rates("of which: judging alone", cases, lambda: (judge(case, refused) for case in cases))

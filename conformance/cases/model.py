@@ -263,6 +263,10 @@ class Kind(StrEnum):
     PROTOCOL = "protocol"
 
 
+FAILURES = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
+"""Verdicts on a target that broke a requirement."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict on an outcome. Requirement and level are given only where they differ from the case's."""

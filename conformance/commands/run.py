@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -271,6 +272,7 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: M
     Raises UsageError or UnknownType before anything runs.
     """
     cases = _cases(options, catalog)
+    gc.freeze()  # what lives as long as the run is not looked through again and again
     with progress_bar(open_console(err=True)) as progress:
         works = []
         for target in options.targets:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from conformance import codec
 from conformance.cases.model import (
+    FAILURES,
     Accepted,
     AnyOf,
     Broke,
     Case,
     Converts,
     Delivers,
-    Kind,
     Measures,
     Outcome,
     Reads,
@@ -57,7 +58,7 @@ class Cause:
 
 def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
     """The cause of a failing result. Of any other result it is the verdict and the requirement."""
-    if verdict.kind not in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT):
+    if verdict.kind not in FAILURES:
         return Cause(str(verdict.kind), _rule(case, verdict))
     match outcome:
         case Broke(how, detail):
@@ -88,6 +89,7 @@ _LONGEST = 160
 """Characters of a message that tell it from another."""
 
 
+@lru_cache(maxsize=1 << 12)
 def normalised(text: str) -> str:
     """A message of a target without the values in it, which differ from case to case."""
     for pattern, instead in _VARYING:

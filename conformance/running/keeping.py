@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import msgspec
 
-from conformance.cases.model import Accepted, Answer, Case, Kind, Outcome, Verdict
+from conformance.cases.model import FAILURES, Accepted, Answer, Case, Kind, Outcome, Verdict
 from conformance.codec.notation import UNSHOWN
 from conformance.judging.causes import Cause, cause_of
 from conformance.judging.differences import part_at
@@ -67,12 +67,18 @@ def kept_again(answer: Answer) -> Packed:
 
 def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
     """The cause of a failure; where there is none, or an answer was cut and does not tell, verdict and requirement."""
-    if verdict.kind not in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT):
-        return _same(Cause(str(verdict.kind), verdict.requirement or case.requirement))
+    if verdict.kind not in FAILURES:
+        return _plain(str(verdict.kind), verdict.requirement or case.requirement)
     try:
         return _same(cause_of(case, outcome, verdict))
     except (ValueError, KeyError, TypeError):
-        return _same(Cause(str(verdict.kind), verdict.requirement or case.requirement))
+        return _plain(str(verdict.kind), verdict.requirement or case.requirement)
+
+
+@lru_cache(maxsize=1 << 14)
+def _plain(kind: str, requirement: str) -> Cause:
+    """What results have in common of which there is no more to say than this."""
+    return Cause(kind, requirement)
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
-from conformance.cases.model import Case, Kind, Outcome, Verdict
+from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
 from conformance.running.keeping import MOST, cause_in, kept, kept_verdict
@@ -54,6 +54,7 @@ class FailurePolicy:
         """
         verdict, row, level, disputed = _charged(case, verdict, requirements)
         basis = basis_of(row, case) if row is not None else ""
+        is_disputed = verdict.kind in disputed
         result = Result(
             target,
             held or case,
@@ -61,16 +62,14 @@ class FailurePolicy:
             kept_verdict(verdict),
             level,
             basis,
-            disputed=verdict.kind in disputed,
+            counts=verdict.kind in FAILURES and self.counts(level, basis, disputed=is_disputed),
+            disputed=is_disputed,
             via="" if verdict.kind in (Kind.PASS, Kind.SKIP) else via,
             cause=cause_in(case, outcome, verdict),
             name=name,
         )
-        if not result.failed:
-            return result
-        known = any(entry.excuses(result) for entry in self.known)
-        counts = self.counts(level, basis, disputed=result.disputed)
-        return replace(result, counts=counts, known=known) if counts or known else result
+        known = result.failed and any(entry.excuses(result) for entry in self.known)
+        return replace(result, known=True) if known else result
 
 
 def _charged(
@@ -85,4 +84,5 @@ def _charged(
     row = requirements[verdict.requirement]
     if case.op in (*WRITING_OPS, "convert"):
         row = of_writer(verdict.requirement, case.wire, requirements)
-    return replace(verdict, requirement=row.id), row, verdict.level or row.level, row.disputed(case.op)
+    charged = verdict if verdict.requirement == row.id else replace(verdict, requirement=row.id)
+    return charged, row, verdict.level or row.level, row.disputed(case.op)

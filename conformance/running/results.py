@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.cases.model import ROBUSTNESS, Case, Kind, Outcome, Verdict
+from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
 from conformance.running.keeping import Packed, cause_in
@@ -52,7 +52,7 @@ class Result:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.target)
         object.__setattr__(self, "requirement", self.verdict.requirement or self.label.requirement)
-        object.__setattr__(self, "failed", self.verdict.kind in (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT))
+        object.__setattr__(self, "failed", self.verdict.kind in FAILURES)
         if self.cause is _UNTOLD:
             assert not isinstance(self.outcome, Packed)  # it may be cut
             object.__setattr__(self, "cause", cause_in(self.case, self.outcome, self.verdict))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from sys import intern
 from typing import NamedTuple
 
 from conformance import codec
@@ -39,6 +38,8 @@ class ClaimedTarget:
         self._description: Description | None = None
         self.disproved: set[Claim] = set()
         """Claims that do not hold; no case that rests on one is put to the target."""
+        self._lacking: dict[Claim, str] = {}
+        self._via: dict[Claim, str] = {}
         self.has_answered = False
         """Whether it has accepted or refused anything."""
 
@@ -97,14 +98,19 @@ class ClaimedTarget:
 
     def _why_not(self, case: Case | PackedCase) -> str:
         """Why a case is not put to the target; empty when it is."""
-        if claim_of(case) in self.disproved:
+        if self.disproved and claim_of(case) in self.disproved:
             return f"the claim to {case.op} {case.type} was disproved at the start"
-        return self.describe().lacks(case)
+        kind = case.op, case.type
+        if kind not in self._lacking:
+            self._lacking[kind] = self.describe().lacks_type(case)
+        return self._lacking[kind] or self.describe().lacks_content(case)
 
     def _answer(self, label: Case | PackedCase, outcome: Outcome) -> Answer:
         self.has_answered |= isinstance(outcome, Accepted | Refused)
-        door = self.describe().door(label.op, label.type)
-        return Answer(label, outcome, "" if door is None else intern(str(door)))
+        kind = label.op, label.type
+        if kind not in self._via:
+            self._via[kind] = str(self.describe().door(*kind) or "")
+        return Answer(label, outcome, self._via[kind])
 
 
 class _AsPut(LazyCases):

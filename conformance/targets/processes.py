@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from conformance.cases.model import Accepted, Case, Outcome
 from conformance.cases.packing import LazyCases
@@ -17,9 +18,6 @@ from conformance.targets.warm import WarmStart
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
-
-_TOGETHER = 2**20
-"""Bytes of requests that are made at once."""
 
 _AHEAD = 2**20
 """Bytes of answers that are held before they are judged; beyond that only the share that is judged goes on."""
@@ -35,22 +33,11 @@ class _Share:
     start: int
     stop: int
 
-    def put_to(self, session: Session) -> Iterator[Outcome]:
-        """The outcomes: requests are made when they are needed, as a run has thousands of shares, and some are large.
-
-        Raises CannotStart.
-        """
-        requests: list[bytes] = []
-        size, cases = 0, self.cases
+    def requests(self) -> Iterator[bytes]:
+        """What is sent for them, each made when it is needed: a run has thousands of shares, and some are large."""
+        cases = self.cases
         for at in range(self.start, self.stop):
-            asked = cases.request_at(at) if isinstance(cases, LazyCases) else cases[at].request
-            request = protocol.body(asked)
-            if size + len(request) > _TOGETHER:
-                yield from session.ask(requests)
-                requests, size = [], 0
-            requests.append(request)
-            size += len(request)
-        yield from session.ask(requests)
+            yield protocol.body(cases.request_at(at) if isinstance(cases, LazyCases) else cases[at].request)
 
 
 class ProcessTarget:
@@ -77,8 +64,9 @@ class ProcessTarget:
         workers = min(self._jobs, len(shares))
         if workers > 1:
             yield from self._spread(shares, workers)
-        for share in shares if workers == 1 else ():
-            yield from share.put_to(self._first)
+        elif shares:
+            # One after another without a pause: the next requests are on their way before the last answer is there.
+            yield from self._first.ask(chain.from_iterable(share.requests() for share in shares))
 
     def _spread(self, shares: list[_Share], workers: int) -> Iterator[Outcome]:
         """Whichever session is free takes the next share; the outcomes come in the order of the shares."""
@@ -137,7 +125,7 @@ class ProcessTarget:
             while not self._stop.is_set():
                 number = todo.get_nowait()
                 try:
-                    for outcome in shares[number].put_to(session):
+                    for outcome in session.ask(shares[number].requests()):
                         self._give(outcome, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     answers[number].put(error)

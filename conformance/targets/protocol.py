@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 import msgspec
@@ -78,6 +78,19 @@ WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
 
 
+class Waiting(deque[bytes]):
+    """Requests to be sent, each of which is made when the one before it was taken: some are large."""
+
+    def __init__(self, requests: Iterable[bytes]) -> None:
+        super().__init__()
+        self._more = iter(requests)
+
+    def __bool__(self) -> bool:
+        if not len(self):
+            self.extend(islice(self._more, 1))
+        return len(self) > 0
+
+
 def fitting(queue: deque[bytes], window: Sequence[bytes]) -> Iterator[bytes]:
     """The requests of a queue that may join those in flight, taken from it."""
     count, size = len(window), sum(map(len, window))
@@ -110,8 +123,10 @@ def fields(line: bytes, number: int) -> Answer:
 def _json(line: bytes) -> object:
     """What a line of JSON holds, lone surrogates in it as U+FFFD. Raises ValueError or RecursionError."""
     if len(line) <= MOST_VALUES and line.count(b"[") + line.count(b"{") <= DEEPEST:
-        with suppress(msgspec.DecodeError):
+        try:
             return _decode(line)  # too small to be out of bounds
+        except msgspec.DecodeError:
+            pass
     answer = read_json(line)
     if not SURROGATE.search(line):
         return answer
@@ -230,12 +245,20 @@ class Description:
 
     def lacks(self, case: Case | PackedCase) -> str:
         """Why a case is not put to it; empty when it is."""
+        return self.lacks_type(case) or self.lacks_content(case)
+
+    def lacks_type(self, case: Case | PackedCase) -> str:
+        """Why no case of its operation and type is put to it; empty when they are."""
         if not self.claims(case.op, case.type):
             return f"{case.op} is not claimed" if case.op in WHOLE_LOG else f"{case.op} of {case.type} is not claimed"
         if case.op not in WHOLE_LOG and not self.has(case):
             return "{} {} is not claimed".format(*_message_of(case))
         if unused := self.unused(case):
             return f"not judged: nothing runs through {unused}"
+        return ""
+
+    def lacks_content(self, case: Case | PackedCase) -> str:
+        """Why a case is not put to it though others of its type are; empty when it is."""
         if self.codecs is not None and not case.codecs <= self.codecs:
             return "codec not claimed: " + ", ".join(sorted(case.codecs - self.codecs))
         if self.magics is not None and not case.magics <= self.magics:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -88,9 +88,9 @@ class Session:
         assert self._description is not None
         return self._description
 
-    def ask(self, requests: Sequence[bytes]) -> Iterator[Outcome]:
+    def ask(self, requests: Iterable[bytes]) -> Iterator[Outcome]:
         """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
-        queue = deque(requests)
+        queue = protocol.Waiting(requests)
         while queue:
             if self.faults.gave_up:
                 yield Unsupported(self.faults.gave_up)
@@ -190,9 +190,9 @@ class Session:
         `fair`: the time that other processes take of an answer does not count, which costs more to find out.
         """
         numbers: deque[int] = deque()
-        while queue or window:
+        while window or queue:
             process = self._ensure(alive=not window)
-            if queue and len(window) <= WINDOW // 2:  # many at once: a write costs as much as judging an answer
+            if len(window) <= WINDOW // 2 and queue:  # many at once: a write costs as much as judging an answer
                 joining = list(protocol.fitting(queue, window))
                 window += joining
                 joined = range(self._number + 1, self._number + 1 + len(joining))

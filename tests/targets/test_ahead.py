@@ -1,5 +1,6 @@
-"""Answers that are not judged yet: how far the processes of a target may run ahead."""
+"""Answers that are not judged yet: how far the processes of a target may run ahead; and requests that are under way."""
 
+import contextlib
 import queue
 import threading
 
@@ -49,3 +50,26 @@ def test_whoever_waits_goes_on_when_the_target_is_closed():
     target.close()
     thread.join(5)
     assert not thread.is_alive()
+
+
+IN_TENS = """
+import json, sys
+asked = []
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["op"] == "describe":
+        print(json.dumps({"id": request["id"], "ok": True, "protocol": 1, "name": "in tens"}), flush=True)
+        continue
+    asked.append(request["id"])
+    if len(asked) == 10:
+        print("\\n".join(json.dumps({"id": number, "ok": True}) for number in asked), flush=True)
+        asked.clear()
+"""
+
+
+def test_some_requests_are_always_under_way(python_target, catalog):
+    """A target with nothing to do would wait for us, who make the next requests only then."""
+    cases = [case for case in catalog.cases.values() if case.op == "decode"][:300]
+    target = ProcessTarget(Launch("t", python_target(IN_TENS)), Allowance(timeout=20.0), 1)
+    with contextlib.closing(target):
+        assert list(target.ask(cases)) == [Accepted({})] * 300

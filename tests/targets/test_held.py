@@ -8,7 +8,8 @@ import pytest
 from conformance.cases.model import Accepted, Refused
 from conformance.targets.held import LARGE, HeldAnswer, held
 from conformance.targets.launch import Launch
-from conformance.targets.processes import _TOGETHER, ProcessTarget, _Share
+from conformance.targets.processes import ProcessTarget
+from conformance.targets.protocol import WINDOW_BYTES, Waiting, fitting
 from conformance.targets.session import Allowance
 
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}
@@ -56,26 +57,22 @@ def test_a_large_answer_that_cannot_be_read_leaves_the_way_free():
     assert held(LARGE + 1, lambda: Refused("malformed")) == Refused("malformed")
 
 
-class Asking:
-    """Notes the requests that it is asked together."""
+def test_requests_are_made_only_as_there_is_room_for_them():
+    made, size = [], WINDOW_BYTES // 4
 
-    def __init__(self):
-        self.asked = []
+    def requests():
+        for at in range(100):
+            made.append(at)
+            yield bytes(size)
 
-    def ask(self, requests):
-        self.asked.append(requests)
-        yield from (Refused("malformed") for _ in requests)
-
-
-def test_of_large_requests_few_are_made_at_once(catalog):
-    names = ["limit-headers", "limit-records", "string/", "bytes/", "varint/"]
-    cases = [case for case in catalog.cases.values() if any(name in case.id for name in names)]
-    session = Asking()
-    outcomes = list(_Share(cases, 0, len(cases)).put_to(session))
-    assert len(outcomes) == len(cases) == sum(map(len, session.asked))
-    assert any(len(requests) > 1 for requests in session.asked)
-    assert len(session.asked) > 1
-    assert all(len(requests) <= 1 or sum(map(len, requests)) <= _TOGETHER for requests in session.asked)
+    waiting, window = Waiting(requests()), []
+    for _ in range(2):
+        window += fitting(waiting, window)
+        assert len(window) == 4
+        assert len(made) == 5, "the next one is at hand, and no other"
+    window.clear()
+    window += fitting(waiting, window)
+    assert len(made) == 9
 
 
 def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
