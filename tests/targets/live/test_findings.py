@@ -28,17 +28,17 @@ def test_each_entry_names_cases_and_a_verdict(heading):
     assert {verdict for _, verdict in entries(heading).values()} <= VERDICTS
 
 
-@pytest.mark.parametrize("target", [target for heading in HEADINGS for target in heading.split(", ")])
-def test_a_live_client_does_what_the_page_says_of_it(target, tmp_path, traces):
-    if missing := lacking(target.removeprefix("live:")):
-        pytest.skip(f"{target} lacks {', '.join(missing)}")
-    (heading,) = (heading for heading in HEADINGS if target in heading.split(", "))
+@pytest.mark.parametrize("name", [name for heading in HEADINGS for name in heading.split(", ")])
+def test_a_live_client_does_what_the_page_says_of_it(name, tmp_path, traces):
+    if missing := lacking(name):
+        pytest.skip(f"live:{name} lacks {', '.join(missing)}")
+    (heading,) = (heading for heading in HEADINGS if name in heading.split(", "))
     due = {case: verdict for cases, verdict in entries(heading).values() for case in cases}
-    found = judged(target, tmp_path, traces.env, *due)
+    found = judged(f"live:{name}", tmp_path, traces.env, *due)
     described = json.loads((tmp_path / "r.json").read_text())["targets"][0]["describe"]["version"]
     said = re.search(r"librdkafka ([\d.]+)", described)
     version = said[1] if said else described
     if version not in PAGE.split(f"## {heading}\n", 1)[1].split("###", 1)[0]:
-        pytest.skip(f"the page does not tell of {target} {version}")
+        pytest.skip(f"the page does not tell of {name} {version}")
     assert {case: found[case]["verdict"] for case in due} == due
     assert traces.left() == []
