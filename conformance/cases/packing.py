@@ -5,11 +5,12 @@ A case takes 4 to 10 kB as objects and half a kilobyte packed, and is unpacked i
 
 from __future__ import annotations
 
+import io
 import pickle
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeVar, cast, overload
+from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 import lz4.block
 
@@ -17,7 +18,7 @@ from conformance.cases.model import SHRINKABLE, Case, CaseKind, Expectation, Op,
 from conformance.codec import MessageWire, Wire
 from conformance.definitions.shipped import shipped_types
 
-_Content: TypeAlias = tuple[Expectation, tuple[str, ...], str, str, str, str]
+_Rest: TypeAlias = tuple[Expectation, tuple[str, ...], str, str, str, str]
 
 
 class PackedCase(NamedTuple):
@@ -38,10 +39,8 @@ class PackedCase(NamedTuple):
     needs_surrogates: bool
     wire: Wire | None
     """Its type; None where the name says it all: a built-in type, or a shipped message."""
-    asked: bytes
-    """The request, and the data."""
     content: bytes
-    """All else."""
+    """The request and the data, then all else."""
 
     @property
     def is_shrinkable(self) -> bool:
@@ -60,19 +59,18 @@ class PackedCase(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What is sent, but for the id: unpacked without the expectation, which may be a hundred thousand objects."""
-        return self._asked()[0]
+        """What is sent, but for the id: unpacked without the expectation, which may be large."""
+        return _asked(self._stream())[0]
 
-    def _asked(self) -> tuple[Request, bytes | None]:
-        request, data = cast("tuple[Request, bytes | None]", _loads(self.asked))
-        if data is not None and request.get("hex", "") is None:
-            request["hex"] = data.hex()
-        return request, data
+    def _stream(self) -> io.BytesIO:
+        return io.BytesIO(lz4.block.decompress(self.content))
 
     def unpacked(self) -> Case:
         """The case again."""
-        request, data = self._asked()
-        expect, about, note, source, found_in, mutation = cast("_Content", _loads(self.content))
+        stream = self._stream()
+        request, data = _asked(stream)
+        rest: _Rest = pickle.load(stream)  # noqa: S301 - packed by us
+        expect, about, note, source, found_in, mutation = rest
         return Case(
             self.id,
             self.op,
@@ -101,7 +99,7 @@ def packed(case: Case) -> PackedCase:
     request, data = case.request, case.data
     if data is not None and request.get("hex") == data.hex():
         request = {**request, "hex": None}  # it follows from the data
-    content = (case.expect, case.about, case.note, case.source, case.found_in, case.mutation)
+    rest: _Rest = (case.expect, case.about, case.note, case.source, case.found_in, case.mutation)
     return PackedCase(
         case.id,
         case.op,
@@ -117,18 +115,21 @@ def packed(case: Case) -> PackedCase:
         case.size,
         case.needs_surrogates,
         case.wire,
-        _dumps((request, data)),
-        _dumps(content),
+        lz4.block.compress(_dumps((request, data)) + _dumps(rest)),
     )
 
 
 def _dumps(part: object) -> bytes:
-    content: bytes = lz4.block.compress(pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
-    return content
+    return pickle.dumps(part, pickle.HIGHEST_PROTOCOL)
 
 
-def _loads(part: bytes) -> object:
-    return pickle.loads(lz4.block.decompress(part))  # noqa: S301 - packed by us
+def _asked(stream: io.BytesIO) -> tuple[Request, bytes | None]:
+    """The request and the data, with which the content begins."""
+    asked: tuple[Request, bytes | None] = pickle.load(stream)  # noqa: S301 - packed by us
+    request, data = asked
+    if data is not None and request.get("hex", "") is None:
+        request["hex"] = data.hex()
+    return request, data
 
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ from itertools import chain
 
 from conformance.cases.model import Accepted, Case, Outcome
 from conformance.cases.packing import LazyCases
+from conformance.safety.memory import share_one_heap
 from conformance.targets import protocol
 from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance, CannotStart, Session
@@ -74,6 +75,7 @@ class ProcessTarget:
         for number in range(len(shares)):
             todo.put(number)
         answers: list[_Answers] = [queue.SimpleQueue() for _ in shares]
+        share_one_heap()
         self._sessions += [Session(self._launch, self._allowance, self._warm) for _ in range(workers - 1)]
         for session in self._sessions:
             thread = threading.Thread(target=self._work, args=(session, todo, shares, answers), daemon=True)
