@@ -116,7 +116,7 @@ def test_the_pages_show_commands():
 @pytest.mark.parametrize("text", [README, ADAPTERS], ids=["readme", "adapters"])
 def test_every_option_and_command_in_a_sentence_exists(text, tmp_path):
     helps = conformance("--help", cwd=tmp_path).stdout
-    run_help = conformance("run", "--help", cwd=tmp_path).stdout
+    run_help = conformance("run", "--help", cwd=tmp_path).stdout + conformance("targets", "--help", cwd=tmp_path).stdout
     for command in re.findall(r"(?:^|`|bin/)conformance ([a-z-]+)", text, re.MULTILINE):
         assert command in helps, command
     for option in re.findall(r"`(--[a-z-]+)", text):

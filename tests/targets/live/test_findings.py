@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from live_runs import judged, lacking
 
+from conformance.targets.resolve import adapters, drivers
+
 PAGE = (Path(__file__).parents[3] / "docs" / "live-findings.md").read_text(encoding="utf-8")
 HEADINGS = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
 VERDICTS = {"crash", "timeout", "fail"}
@@ -29,7 +31,9 @@ def test_each_entry_names_cases_and_a_verdict(heading):
 
 
 @pytest.mark.parametrize("name", [name for heading in HEADINGS for name in heading.split(", ")])
-def test_a_live_client_does_what_the_page_says_of_it(name, tmp_path, traces):
+def test_a_live_client_does_what_the_page_says_of_it(name, live_client, tmp_path, traces):
+    if drivers()[name].setup and name not in adapters():
+        live_client(name)
     if missing := lacking(name):
         pytest.skip(f"live:{name} lacks {', '.join(missing)}")
     (heading,) = (heading for heading in HEADINGS if name in heading.split(", "))

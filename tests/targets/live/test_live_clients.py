@@ -339,54 +339,14 @@ def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
 
 
 BUILT = ["kafkajs", "platformatic", "franz-go", "sarama", "kafka-go", "rskafka", "rdkafka"]
-FOUND = {
-    "franz-go": {
-        "timestamp/largest:read": ("fail", "records[0].timestamp differs"),
-        "read/log-append-time-v1-wrapper": ("fail", "records[0].timestamp differs"),
-        "batch/record-header-null-key:read": ("fail", "2 records are delivered instead of 0"),
-    },
-    "sarama": {
-        "batch/magic-three:read": ("fail", "3 records are delivered instead of 0"),
-        "read/control-value-null": ("fail", "insufficient data to decode packet"),
-        "timestamp/zero-then-largest:read": ("fail", "records[1].timestamp differs"),
-    },
-    "kafka-go": {
-        "read/two-emptied-in-a-row": ("crash", "died of exit status 2"),
-        "read/epoch-raised-by-abort": ("fail", "the record at offset 0 is delivered"),
-        "read/log-append-time": ("fail", "records[0].timestamp differs"),
-    },
-    "rskafka": {
-        "read/control-between": ("fail", "Unknown control batch record version"),
-        "read/log-append-time": ("fail", "records[0].timestamp differs"),
-        "compression/gzip-recompressed:read": ("fail", "out of range integral type conversion attempted"),
-    },
-    "rdkafka": {
-        "lz4/cut-after-header:read": ("crash", "died of SIGABRT"),
-        "gzip/empty-member-first:read": ("crash", "died of SIGABRT"),
-        "message-set/v1-gzip-two-members:read": ("fail", "records[0].offset differs"),
-    },
-}
-"""What docs/live.md confirms: case, verdict, and a part of its detail."""
 
 
 @pytest.mark.parametrize("name", BUILT)
 def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, live_client, tmp_path, traces):
-    expected = FOUND.get(name, {})
-    selected = ("batch/*-records:read", "offset/*:read", *expected)
-    found = judged(live_client(name), tmp_path, traces.env, *selected)
+    found = judged(live_client(name), tmp_path, traces.env, "batch/*-records:read", "offset/*:read")
     assert found[THREE]["verdict"] == "pass"
-    others = [row["verdict"] for case, row in found.items() if case not in expected]
-    assert sum(verdict in ("pass", "either") for verdict in others) > len(others) // 2
-    assert {case: found[case]["verdict"] for case in expected} == {case: one for case, (one, _) in expected.items()}
-    for case, (_, detail) in expected.items():
-        assert detail in found[case]["detail"]
+    assert sum(row["verdict"] in ("pass", "either") for row in found.values()) > len(found) // 2
     assert traces.left() == []
-
-
-def test_the_docs_name_each_case_that_is_pinned_for_a_live_client():
-    page = (Path(__file__).parents[3] / "docs" / "live.md").read_text(encoding="utf-8")
-    for name, cases in FOUND.items():
-        assert [case for case in cases if f"| `{name}` | `{case}` |" not in page] == []
 
 
 @pytest.fixture
