@@ -36,8 +36,8 @@ def example(text, name):
 
 
 def test_the_driver_in_the_docs_is_the_one_that_is_bundled():
-    bundled = (ROOT / "adapters" / "confluent-kafka" / "driver.py").read_text(encoding="utf-8")
-    assert example(LIVE, "driver.py") == bundled
+    for name in ("driver.py", "writer.py"):
+        assert example(LIVE, name) == (ROOT / "adapters" / "confluent-kafka" / name).read_text(encoding="utf-8")
     shown = yaml.safe_load(example(LIVE, "driver.yaml"))
     known = yaml.safe_load((ROOT / "adapters" / "confluent-kafka" / "driver.yaml").read_text(encoding="utf-8"))
     assert set(shown) <= set(known)

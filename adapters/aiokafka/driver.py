@@ -15,10 +15,20 @@ import cramjam
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from driving import END, Told, hexed, raised, say
+from writer import produce
 
 # What the library documents; and what the codecs' own libraries document for damaged data: aiokafka lets them pass.
 REFUSALS = (KafkaError, ValueError, gzip.BadGzipFile, EOFError, zlib.error, cramjam.DecompressionError)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+
+
+async def answer(told: Told) -> None:
+    """Say what comes of a topic."""
+    try:
+        await (produce(told) if "produce" in told else consume(told))
+        say({"topic": told["topic"], "end": True})
+    except Exception as error:  # noqa: BLE001 - whatever an application would get
+        say({"topic": told["topic"], **raised(error, lambda error: isinstance(error, REFUSALS))})
 
 
 async def consume(told: Told) -> None:
@@ -34,9 +44,6 @@ async def consume(told: Told) -> None:
             record = await consumer.getone()
             key = record.key
             say({"topic": topic, "record": shown(record)})
-        say({"topic": topic, "end": True})
-    except Exception as error:  # noqa: BLE001 - whatever an application would get
-        say({"topic": topic, **raised(error, lambda error: isinstance(error, REFUSALS))})
     finally:
         await consumer.stop()
 
@@ -59,7 +66,7 @@ async def main() -> None:
     say({"version": version("aiokafka")})
     running = set()
     while line := await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline):
-        task = asyncio.create_task(consume(json.loads(line)))
+        task = asyncio.create_task(answer(json.loads(line)))
         running.add(task)
         task.add_done_callback(running.discard)
 

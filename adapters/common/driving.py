@@ -11,7 +11,7 @@ END = b"conformance.end"
 """The key of the record that ends a topic."""
 
 Told = dict[str, Any]
-"""A line of the suite: `topic`, `partition`, `offset`, `isolation`, `bootstrap`."""
+"""A line of the suite: `topic`, `partition`, `bootstrap`, and `offset` and `isolation`, or `produce`."""
 _out = threading.Lock()
 
 
@@ -26,13 +26,17 @@ def drive(
     *,
     at_once: int,
     is_refusal: IsRefusal,
+    produce: Callable[[Told], object] | None = None,
 ) -> None:
-    """Consume the topics that the suite names, so many at once, until it ends the input."""
+    """Consume the topics that the suite names, or write to them, so many at once, until it ends the input."""
     say({"version": version})
 
     def one(told: Told) -> None:
         topic = told["topic"]
         try:
+            if produce is not None and "produce" in told:
+                produce(told)
+                return say({"topic": topic, "end": True})
             for record in consume(told):
                 say({"topic": topic, "record": shown(record)})
                 if shown(record)["key"] == END.hex():
@@ -46,8 +50,41 @@ def drive(
             pool.submit(one, told)
 
 
+class CannotBeTold(Exception):
+    """A record that the client's interface has no way to name; the message says what."""
+
+
+def batches(told: Told, cannot: Callable[[Told], str] = lambda _: "") -> list[list[Told]]:
+    """The records to write, batch after batch, their keys, values and timestamps as a client takes them.
+
+    `cannot` says what of a record the client's interface has no way to name. Raises CannotBeTold.
+    """
+    made = [
+        [
+            {
+                "key": octets(record["key"]),
+                "value": octets(record["value"]),
+                "timestamp": int(record["timestamp"]),
+                "headers": [(header["key"], octets(header["value"])) for header in record["headers"]],
+            }
+            for record in batch
+        ]
+        for batch in told["produce"]["batches"]
+    ]
+    for what in filter(None, (cannot(record) for batch in made for record in batch)):
+        raise CannotBeTold(what)
+    return made
+
+
+def octets(digits: Any) -> Any:
+    """Hex digits as bytes; None as it is."""
+    return None if digits is None else bytes.fromhex(digits)
+
+
 def raised(error: Exception, is_refusal: IsRefusal) -> Told:
     """Return what is said of an exception."""
+    if isinstance(error, CannotBeTold):
+        return {"unsupported": str(error)}
     text = f"{type(error).__name__}: {error}"
     if not is_refusal(error):
         return {"crash": text}

@@ -9,6 +9,7 @@ sys.path.append(str(Path(__file__).parents[1] / "common"))
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion, version
 from driving import Told, drive, hexed
+from writer import produce
 
 AT_ONCE = 16
 TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
@@ -56,5 +57,6 @@ drive(
     consume,
     shown,
     at_once=AT_ONCE,
+    produce=produce,
     is_refusal=lambda error: isinstance(error, KafkaException),
 )

@@ -15,6 +15,7 @@ import zstandard
 from driving import Told, drive, hexed
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
+from writer import produce
 
 AT_ONCE = 8
 # What the codecs' own libraries document for damaged data; kafka-python lets them pass.
@@ -53,4 +54,4 @@ def is_refusal(error: Exception) -> bool:
     return lz4 or isinstance(error, (KafkaError, ValueError, *DAMAGED))
 
 
-drive(version("kafka-python"), consume, shown, at_once=AT_ONCE, is_refusal=is_refusal)
+drive(version("kafka-python"), consume, shown, at_once=AT_ONCE, is_refusal=is_refusal, produce=produce)

@@ -1,14 +1,15 @@
-"""kcat as it is used on a command line: one process a topic, which is ended when it has printed the last record."""
+"""kcat as it is used on a command line: a process for each topic, to consume it or to write to it."""
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
-from driving import Told, drive, hexed
+from driving import Told, batches, drive, hexed
 
 AT_ONCE = 8
 FORMAT = "%o %T %K %S\n%k%s\n"  # lengths before contents, -1 for null: nothing in a record can be mistaken
@@ -48,6 +49,38 @@ def record(line: bytes, contents: IO[bytes]) -> dict[str, Any]:
     return {"offset": offset.decode(), **told, "key": hexed(key), "value": hexed(value)}
 
 
+def produce(told: Told) -> None:
+    """Write batches as lines of keys and values; it sends after a pause. Raises Refused with its last words."""
+    asked, topic, rows = told["produce"], told["topic"], batches(told, cannot)
+    command = ["kcat", "-P", "-q", "-b", told["bootstrap"], "-t", topic, "-p", str(told["partition"]), "-K", "\t"]
+    command += [
+        "-X",
+        f"client.id={topic}",
+        "-X",
+        "linger.ms=100",
+        "-X",
+        "message.timeout.ms=10000",
+        "-X",
+        f"compression.codec={asked['compression']}",
+    ]
+    command += ["-X", f"enable.idempotence={str(asked['idempotent']).lower()}"]
+    command += ["-X", f"transactional.id={topic}"] if asked["transactional"] else []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as kcat:  # noqa: S603
+        assert kcat.stdin is not None
+        for batch in rows:
+            kcat.stdin.write(b"".join(b"%b\t%b\n" % (row["key"], row["value"]) for row in batch))
+            kcat.stdin.flush()
+            time.sleep(0.5)
+        words = kcat.communicate()[1].decode("utf-8", "replace").strip().splitlines()
+        if kcat.returncode:
+            raise Refused(words[-1] if words else f"exit status {kcat.returncode}")
+
+
+def cannot(row: Told) -> str:
+    """Say what of a record a line of input does not tell."""
+    return "nulls and headers" if None in (row["key"], row["value"]) or row["headers"] else ""
+
+
 said = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout  # noqa: S607
 version = next(line for line in said.splitlines() if line.startswith("Version")).removeprefix("Version ")
-drive(version, consume, dict, at_once=AT_ONCE, is_refusal=lambda error: isinstance(error, Refused))
+drive(version, consume, dict, at_once=AT_ONCE, is_refusal=lambda error: isinstance(error, Refused), produce=produce)

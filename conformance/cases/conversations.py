@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
+from itertools import accumulate
 
 from conformance import codec
 from conformance.cases.model import Answer, Question, Request, Sends, Value
@@ -15,13 +16,15 @@ from conformance.codec.structure import Field, Layout, wire_of
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
 
-CONVERSATIONS = ("consume", "reset")
+CONVERSATIONS = ("consume", "reset", "produce", "transact")
 """What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `reset` its
-offset, because the first fetch is told that there is no such offset."""
+offset, because the first fetch is told that there is no such offset; `produce` batches as an idempotent producer, the
+first of them refused once because the leader has moved; `transact` them, none refused."""
 
-CHECKS = ("framed", "well-formed", "offered", "distinct", "isolated")
-"""What a request is judged on: its size; every byte by the definition; its version by those that the broker offers; its
-correlation id by those still unanswered; and of a Fetch the isolation level that the client was told."""
+CHECKS = ("framed", "well-formed", "offered", "distinct", "isolated", "repeated", "in-sequence")
+"""What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
+the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; and of batches
+that what was refused comes again as it was, and that their sequences follow one another."""
 
 SENT = ListOf(Fields({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)
 """The requests that a client sent: the bytes with their size; the correlation ids that its connection still has to be
@@ -72,6 +75,27 @@ def _message(name: str) -> Message:
 
 # --- what is asked ------------------------------------------------------------------------------------
 
+PRODUCER = (4711, 3)
+"""The producer id and epoch that the broker gives."""
+_COUNTS = (2, 1, 3)
+
+
+def written(*, transactional: bool = False) -> tuple[Value, ...]:
+    """The batches that a client is told to write, each with the sequence that is due; of the last, what follows it."""
+    shared = {
+        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},
+        **{"isTransactional": transactional, "producerId": PRODUCER[0], "producerEpoch": PRODUCER[1]},
+    }
+    starts = accumulate(_COUNTS, initial=0)
+    return tuple(
+        {**shared, "baseSequence": start, "records": tuple(map(_record, range(count)))}
+        for start, count in zip(starts, _COUNTS, strict=False)
+    )
+
+
+def _record(offset: int) -> Value:
+    return {"offset": offset, "timestamp": 1_700_000_000_000 + offset, "key": b"k", "value": b"v", "headers": ()}
+
 
 def send_question(parts: Request) -> Question:
     """The question of a `send` request, its parts parsed."""
@@ -81,13 +105,23 @@ def send_question(parts: Request) -> Question:
 def sent(_: codec.Wire, parts: Request) -> Answer:
     """A request of every kind that the suite has a definition of, or of the one that is asked for."""
     wanted = [(key, name) for key, name in names().items() if parts.get("of", name) == name]
-    rows = [_sent(key, name, ISOLATIONS.index(parts["isolation"])) for key, name in wanted]
+    rows = [_sent(key, name, body) for key, name in wanted for body in _bodies(name, parts)]
     return {"ok": True, "value": SENT.render(rows)}
 
 
-def _sent(key: int, name: str, isolation: int) -> Value:
+def _bodies(name: str, parts: Request) -> list[Value]:
+    """The bodies of the requests of a kind: of a producer, the first batch once more."""
+    if name == "Fetch":
+        return [{"IsolationLevel": ISOLATIONS.index(parts["isolation"])}]
+    if name != "Produce" or parts["conversation"] not in ("produce", "transact"):
+        return [{}]
+    sets = [codec.encode("RECORD_BATCH", batch) for batch in written(transactional=parts["conversation"] == "transact")]
+    sets = [sets[0], *sets] if parts["conversation"] == "produce" else sets
+    return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
+
+
+def _sent(key: int, name: str, body: Value) -> Value:
     version = _message(name).valid.high
     header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": key, "ClientId": "reference"}
-    body = {"IsolationLevel": isolation} if name == "Fetch" else {}
-    written = _frame_wire(name, version).encode({"Header": header, "Body": body})
-    return {"hex": written, "inFlight": (), "offered": (version, version)}
+    data = _frame_wire(name, version).encode({"Header": header, "Body": body})
+    return {"hex": data, "inFlight": (), "offered": (version, version)}

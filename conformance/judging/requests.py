@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import SENT, START, api_of, frame_wire
+from conformance.cases.conversations import PRODUCER, SENT, START, api_of, frame_wire
 from conformance.cases.encoding import is_free
 from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
 from conformance.codec.message_definition import type_name
 from conformance.codec.notation import UNSHOWN, NotationError
+from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
 
@@ -23,6 +24,8 @@ def judge_sent(expect: Sends, given: object) -> Verdict:
     requests = SENT.parse(given)
     if any(UNSHOWN in (request.get("hex", UNSHOWN), request.get("inFlight", UNSHOWN)) for request in requests):
         raise NotationError("value: each request has hex, inFlight and offered")
+    if expect.check in _COURSES:
+        return _COURSES[expect.check](list(_batches(requests)))
     judged = 0
     for index, request in enumerate(requests):
         if expect.of not in ("", api_of(request["hex"])):
@@ -138,6 +141,60 @@ def _isolated(request: Value, expect: Sends) -> Iterator[Verdict]:
     else:
         yield Verdict(Kind.FAIL, f"isolation level {level} is asked for, not {expect.isolation}", "Body.IsolationLevel")
 
+
+# Each looks at the batches that Produce brought, in order, with the index of their request.
+
+
+def _batches(requests: Sequence[Value]) -> Iterator[tuple[int, bytes]]:
+    """The batches that were written, without the leader epoch, which is the broker's."""
+    for index, request in enumerate(requests):
+        wire = frame_wire(request["hex"]) if api_of(request["hex"]) == "Produce" else None
+        read = codec.decode(wire, request["hex"]) if wire is not None else None
+        if read is not None and read.ok:
+            for row in read.value["Body"]["TopicData"]:
+                for part in row["PartitionData"]:
+                    yield index, BATCH_LAYOUT.put("partitionLeaderEpoch", part["Records"] or b"", -1)
+
+
+_RECORDS = "Body.TopicData[0].PartitionData[0].Records"
+
+
+def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
+    """Judge the second of them: it is the first once more, which was refused."""
+    if len(batches) < 2:
+        return Verdict(Kind.SKIP, "unobserved: what was refused was not written again")
+    (_, first), (index, second) = batches[:2]
+    if first == second:
+        return PASSED
+    at = next((at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), len(first))
+    detail = f"what is written again is not what was refused: it differs from byte {at} of the batch"
+    return _at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+
+
+def _in_sequence(batches: Sequence[tuple[int, bytes]]) -> Verdict:
+    """Judge the producer id, epoch and sequence of each; one that comes again has those that it had."""
+    if not batches:
+        return Verdict(Kind.SKIP, "unobserved: nothing was written")
+    due, last = 0, b""
+    for index, batch in batches:
+        due = due if batch != last else due - BATCH_LAYOUT.peek("recordCount", last)
+        found = tuple(BATCH_LAYOUT.peek(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
+        if found != (*PRODUCER, due):
+            return _at(
+                index, Verdict(Kind.FAIL, f"{_triple(found)}, where {_triple((*PRODUCER, due))} is due", _RECORDS)
+            )
+        due, last = due + BATCH_LAYOUT.peek("recordCount", batch), batch
+    return PASSED
+
+
+def _triple(producer: Sequence[int]) -> str:
+    return "producer id {}, epoch {}, sequence {}".format(*producer)
+
+
+_COURSES: Mapping[str, Callable[[Sequence[tuple[int, bytes]]], Verdict]] = {
+    "repeated": _repeated,
+    "in-sequence": _in_sequence,
+}
 
 _CHECKS: Mapping[str, Callable[[Value, Sends], Iterator[Verdict]]] = {
     "framed": _framed,

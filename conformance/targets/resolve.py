@@ -146,7 +146,7 @@ _LIVE: dict[str, type] = {
     **{"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int},
 }
 """What the driver of a live client says besides."""
-_LIVE_OPTIONAL: dict[str, type] = {"offers": str}
+_LIVE_OPTIONAL: dict[str, type] = {"offers": str, "produces": list, "writer": str}
 
 
 def adapter_in(path: Path) -> Adapter:

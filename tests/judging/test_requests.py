@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from conformance import codec
-from conformance.cases.conversations import CHECKS, SENT, api_of, frame_wire
+from conformance.cases.conversations import CHECKS, SENT, api_of, frame_wire, written
 from conformance.cases.model import Case, Kind, Sends
 from conformance.codec.message_definition import header_version, type_name
 from conformance.definitions.shipped import shipped_types
@@ -35,7 +35,7 @@ def verdict(check, *rows, isolation="read_uncommitted", of=""):
     return judge(case, outcome({"ok": True, "value": SENT.render(rows)}))
 
 
-@pytest.mark.parametrize("check", [check for check in CHECKS if check != "isolated"])
+@pytest.mark.parametrize("check", CHECKS[:4])
 @pytest.mark.parametrize("version", [1, 9, 13])
 def test_a_sound_request_stands_every_check(check, version):
     data = frame("Metadata", version, METADATA)
@@ -142,3 +142,57 @@ def test_the_reference_sends_every_request_that_there_is_a_definition_of():
     names = {api_of(row["hex"]) for row in SENT.parse(said["value"])}
     kinds = {message.name for message in shipped_types().messages.values() if message.kind == "request"}
     assert {f"{name}Request" for name in names} == kinds
+
+
+# --- what a producer writes ---------------------------------------------------------------------------
+
+
+def produced(*batches):
+    sets = [codec.encode("RECORD_BATCH", batch) for batch in batches]
+    topics = [({"Name": "t", "PartitionData": ({"Records": data},)},) for data in sets]
+    return [row(frame("Produce", 3, {"Acks": -1, "TopicData": rows})) for rows in topics]
+
+
+def sequenced(batch, start):
+    return {**batch, "baseSequence": start}
+
+
+def test_what_was_refused_comes_again_as_it_was():
+    first, second, third = written()
+    assert verdict("repeated", *produced(first, first, second, third)).kind is Kind.PASS
+    moved = {**first, "partitionLeaderEpoch": 9}
+    assert verdict("repeated", *produced(first, moved, second)).kind is Kind.PASS
+    assert verdict("repeated", *produced(first)).kind is Kind.SKIP
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"baseSequence": 2},
+        {"producerEpoch": 4},
+        {"producerId": 1},
+        {"records": ({**written()[1]["records"][0], "timestamp": 5},)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_batch_that_comes_again_otherwise_is_found(change):
+    first, *_ = written()
+    found = verdict("repeated", *produced(first, {**first, **change}))
+    assert (found.kind, found.path) == (Kind.FAIL, "[1].Body.TopicData[0].PartitionData[0].Records")
+
+
+@pytest.mark.parametrize(
+    ("starts", "kind"),
+    [((0, 2, 3), Kind.PASS), ((0, 0, 2, 3), Kind.PASS), ((0, 1, 2), Kind.FAIL), ((1, 3, 4), Kind.FAIL)],
+    ids=["one-after-another", "one-again", "by-batch", "from-1"],
+)
+def test_sequences_begin_at_0_and_rise_by_the_records(starts, kind):
+    batches = written() if len(starts) == 3 else (written()[0], *written())
+    pairs = zip(batches, starts, strict=True)
+    assert verdict("in-sequence", *produced(*(sequenced(*pair) for pair in pairs))).kind is kind
+
+
+def test_the_batches_of_a_producer_carry_the_id_and_epoch_that_it_was_given():
+    first = written()[0]
+    found = verdict("in-sequence", *produced({**first, "producerEpoch": 0}))
+    assert found.detail == "producer id 4711, epoch 0, sequence 0, where producer id 4711, epoch 3, sequence 0 is due"

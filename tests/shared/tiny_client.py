@@ -22,10 +22,10 @@ def wire(name, version):
     return shipped_types().wire(type_name(name, version))
 
 
-def frame(name, version, body, correlation=1):
+def frame(name, version, body, correlation=1, client="tiny"):
     message = shipped_types().messages[f"{name}Request"]
     header = {"RequestApiKey": message.api_key, "RequestApiVersion": version, "CorrelationId": correlation}
-    data = codec.encode(wire("RequestHeader", header_version(message, version)), {**header, "ClientId": "tiny"})
+    data = codec.encode(wire("RequestHeader", header_version(message, version)), {**header, "ClientId": client})
     data += codec.encode(wire(message.name, version), body)
     return struct.pack(">i", len(data)) + data
 
@@ -41,12 +41,13 @@ def response(name, version, frame):
 
 
 class Connection:
-    def __init__(self, bootstrap):
+    def __init__(self, bootstrap, client="tiny"):
+        self.client = client
         host, _, port = bootstrap.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=30)
 
     def ask(self, name, version, body):
-        self.socket.sendall(frame(name, version, body))
+        self.socket.sendall(frame(name, version, body, client=self.client))
         size = struct.unpack(">i", self.exactly(4))[0]
         return response(name, version, self.exactly(size))[1]
 

@@ -37,9 +37,9 @@ def test_an_honest_target_violates_nothing(catalog, own_cases):
         assert list(catches(lies.nothing, requirement, level, cases)) == []
 
 
-def test_what_only_a_broker_or_a_producer_can_break_has_no_case(catalog, own_cases):
+def test_what_only_a_broker_can_break_has_no_case(catalog, own_cases):
     waiting = {name: row.judged_by for name, row in catalog.requirements.items() if row.judged_by}
-    assert set(waiting.values()) == {"broker", "producer"}
+    assert set(waiting.values()) == {"broker"}
     assert set(waiting).isdisjoint(own_cases)
 
 

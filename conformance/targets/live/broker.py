@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.cases.conversations import names
-from conformance.targets.live import consuming, groups
+from conformance.targets.live import consuming, groups, producing
 from conformance.targets.live.frames import Request, Unanswerable, Values, opening, request_in, response_frame
 from conformance.targets.live.offers import BARE, Offer
 from conformance.targets.live.topics import Topic
@@ -64,5 +64,9 @@ class Broker:
         return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"])}
 
 
-_ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = {**consuming.ANSWERS, **groups.ANSWERS}
+_ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = {
+    **consuming.ANSWERS,
+    **groups.ANSWERS,
+    **producing.ANSWERS,
+}
 """The answer to each request: the body of the response, and after how many seconds it is sent."""

@@ -156,11 +156,20 @@ class Client:
             heard.error, heard.message = said["error"] if known else "other", str(said.get("message", ""))
         elif "crash" in said:
             heard.crash = str(said["crash"]) or "it raised"
+        elif "unsupported" in said:
+            heard.void, heard.ended = str(said["unsupported"]), True
         elif said.get("end") is True:
             heard.ended = True
         else:
             raise DriverError(f"a line of the driver says nothing: {str(said)[:100]}")
         heard.changed.set()
+
+
+def how_it_ended(status: int | None) -> str:
+    """The status of a process that ended, in words."""
+    if status is not None and status < 0:
+        return signal.Signals(-status).name
+    return f"exit status {status}"
 
 
 def _line(text: bytes) -> dict[str, Any]:

@@ -25,6 +25,10 @@ class Driver:
     offers: str = "bare"
     """What the broker offers to it, by its name."""
     env: dict[str, str] = field(default_factory=dict)
+    produces: tuple[str, ...] = ()
+    """What its producer can be told: codecs, and `idempotence`, `transactions`, `timestamps`; empty for none."""
+    writer: str = ""
+    """The call that takes the records of an application."""
 
 
 def read_driver(path: Path, python: str) -> Driver:
@@ -44,4 +48,6 @@ def read_driver(path: Path, python: str) -> Driver:
         live["concurrency"],
         live.get("offers", "bare"),
         adapter.env,
+        tuple(live.get("produces", ())),
+        live.get("writer", ""),
     )

@@ -47,5 +47,13 @@ FULL: Offer = {
 }
 """Everything up to the newest definitions that the suite ships."""
 
+_TRANSACTIONS: Offer = {"InitProducerId": (0, 4), "AddPartitionsToTxn": (0, 3), "EndTxn": (0, 4)}
+
+
+def to_producers(offer: Offer) -> Offer:
+    """What is offered to a client that writes: the least is too little for zstd, and for transactions."""
+    return {**(LOW if offer is BARE else offer), **_TRANSACTIONS}
+
+
 OFFERS: Mapping[str, Offer] = {"bare": BARE, "low": LOW, "full": FULL}
 """By the name that a driver.yaml or `serve-broker --offer` gives."""

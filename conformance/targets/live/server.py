@@ -30,10 +30,10 @@ _SIZE = 4
 class Server:
     """A broker on a free port of this machine. `notice` is told why a request was not answered."""
 
-    def __init__(self, notice: Callable[[str], object], offered: Offer = BARE) -> None:
+    def __init__(self, notice: Callable[[str], object], offered: Offer = BARE, witness: Witness | None = None) -> None:
         """Nothing listens before `start`."""
         self._notice, self._offered = notice, offered
-        self.witness = Witness()
+        self.witness = witness or Witness()
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 

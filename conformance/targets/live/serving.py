@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
 from conformance.cases.log_questions import fetch_question
-from conformance.cases.model import Answer, Expectation, Request
+from conformance.cases.model import Answer, Expectation, Request, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
+from conformance.codec.record_batch import RECORD_BATCH
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.clients import Client, DriverError, Heard
+from conformance.targets.live.clients import Client, DriverError, Heard, how_it_ended
 from conformance.targets.live.drivers import Driver
-from conformance.targets.live.offers import OFFERS
-from conformance.targets.live.requests import Conversations
+from conformance.targets.live.offers import OFFERS, to_producers
+from conformance.targets.live.producing import told_of, why_not, written
+from conformance.targets.live.requests import WRITES, Conversations
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import LAST_OFFSET, Topic, is_served_by_entry, topic_of
 from conformance.targets.protocol import PROTOCOL
@@ -41,6 +42,10 @@ _SHOWN = 300
 """Characters of an answer that an error quotes."""
 
 
+Shown = Callable[[Client, Topic, Heard], Answer]
+"""The answer about a topic that is over."""
+
+
 class LiveClient:
     """Puts cases to one client, several at once, and starts it anew when it dies. `close` it."""
 
@@ -48,7 +53,8 @@ class LiveClient:
         """Nothing runs before `start`."""
         self._driver = driver
         self._server = Server(self._void, OFFERS[driver.offers])
-        self._conversations = Conversations(self._server.witness, self._put_alone)
+        self._producers = Server(self._void, to_producers(OFFERS[driver.offers]), self._server.witness)
+        self._conversations = Conversations(self._server.witness, self._alone, self._put, self._write)
         self._slots = asyncio.Semaphore(driver.concurrency)
         self._one_at_a_time = asyncio.Lock()
         self._starting = asyncio.Lock()
@@ -58,6 +64,7 @@ class LiveClient:
     async def start(self) -> None:
         """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineError."""
         self._broker: Broker = await self._server.start()
+        self._written_to: Broker = await self._producers.start()
         await self._ready()
         await self._pass_baseline()
 
@@ -66,6 +73,7 @@ class LiveClient:
         if self._client is not None:
             await self._client.close(kindly=True)
         await self._server.close()
+        await self._producers.close()
 
     async def describe(self) -> Answer:
         """What the driver's file says, and the version that the client itself tells."""
@@ -76,12 +84,20 @@ class LiveClient:
             "name": self._driver.name,
             "version": client.version,
             "language": self._driver.language,
-            "supports": {"read": True, "send": True},
-            "via": dict.fromkeys(("read", "send"), f"public: {self._driver.door}"),
+            "supports": {
+                "read": True,
+                "send": True,
+                "encode": ["RECORD_BATCH"] * ("timestamps" in self._driver.produces),
+            },
+            "via": {"read": f"public: {self._driver.door}", **self._writer()},
             "codecs": list(self._driver.codecs),
             "magics": list(self._driver.magics),
         }
         return described
+
+    def _writer(self) -> Mapping[str, str]:
+        """The call of the client's producer, if its driver names one."""
+        return {"encode RECORD_BATCH": f"public: {self._driver.writer}"} if self._driver.writer else {}
 
     async def read(self, request: Mapping[str, object]) -> Answer:
         """The answer to a `read` request. What is not as due is asked once more, alone, before it counts."""
@@ -108,6 +124,8 @@ class LiveClient:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
         if parts["isolation"] not in self._driver.isolations:
             return {"unsupported": f"{parts['isolation']} is not claimed"}
+        if WRITES.get(parts["conversation"], "") not in ("", *self._driver.produces):
+            return {"unsupported": f"{WRITES[parts['conversation']]} is not claimed"}
         return await self._conversations.answer(parts)
 
     async def _pass_baseline(self) -> None:
@@ -125,15 +143,33 @@ class LiveClient:
         """What comes of a case; what is not as due is asked once more, alone, before it counts."""
         async with self._slots:
             answer = await self._put(parts, by_entry=by_entry)
-        return answer if is_as_due(expected, answer) else await self._put_alone(parts, by_entry=by_entry)
+        return answer if is_as_due(expected, answer) else await self._alone(lambda: self._put(parts, by_entry=by_entry))
 
-    async def _put_alone(self, parts: Request, *, by_entry: bool = False, refusals: Sequence[int] = ()) -> Answer:
-        """Put a case to the client while it has no other; one that died or fell silent is started anew for it."""
+    async def encode(self, request: Mapping[str, object]) -> Answer:
+        """The answer to an `encode` request: the batch that the client writes for such records."""
+        try:
+            batch = OPERATIONS["encode"].parse(request, RECORD_BATCH)["value"]
+        except NotationError as error:
+            return {"ok": False, "error": "invalid-value", "message": str(error)}
+        if reason := why_not(batch, self._driver.produces):
+            return {"unsupported": reason}
+        async with self._slots:
+            answer = await self._write([batch])
+        return answer if answer.get("ok") is True else await self._alone(lambda: self._write([batch]))
+
+    async def _write(self, batches: Sequence[Value], refusals: Sequence[int] = ()) -> Answer:
+        """Let the client write these batches to a topic, its first requests refused with these errors."""
+        topic = Topic(b"", 0, 0, refusals=[*refusals])
+        topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
+        return await self._hold(self._written_to, topic, {"produce": told_of(batches)}, written)
+
+    async def _alone(self, put: Callable[[], Awaitable[Answer]]) -> Answer:
+        """What comes of a case while the client has no other; one that died or fell silent is started anew for it."""
         async with self._one_at_a_time:
             for _ in range(self._driver.concurrency):
                 await self._slots.acquire()
             try:
-                return await self._put(parts, by_entry=by_entry, refusals=refusals)
+                return await put()
             finally:
                 for _ in range(self._driver.concurrency):
                     self._slots.release()
@@ -152,22 +188,28 @@ class LiveClient:
         self, parts: Request, *, by_entry: bool = False, name: str = "case", refusals: Sequence[int] = ()
     ) -> Answer:
         """Let the client consume a topic with these bytes: what came of it."""
+        topic = topic_of(parts, by_entry=by_entry)
+        topic.refusals = [*refusals]
+        told = {"offset": str(topic.start), "isolation": parts["isolation"]}
+        return await self._hold(self._broker, topic, told, _shown, name)
+
+    async def _hold(
+        self, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
+    ) -> Answer:
+        """Tell the client of a topic, and wait for what comes of it."""
         client = await self._ready()
         self._number += 1
         name = f"{name}-{os.getpid()}-{self._number}"
-        topic = self._broker.topics[name] = topic_of(parts, by_entry=by_entry)
-        topic.refusals = [*refusals]
-        bootstrap = f"{self._broker.host}:{self._broker.port}"
-        told = {"partition": 0, "offset": str(topic.start), "isolation": parts["isolation"], "bootstrap": bootstrap}
-        heard = client.ask(name, told)
+        broker.topics[name] = topic
+        heard = client.ask(name, {"partition": 0, "bootstrap": f"{broker.host}:{broker.port}", **told})
         topic.on_fetch = heard.changed.set
         try:
-            return await self._await(client, topic, heard)
+            return await self._await(client, topic, heard, shown)
         finally:
             client.forget(name)
-            del self._broker.topics[name]
+            del broker.topics[name]
 
-    async def _await(self, client: Client, topic: Topic, heard: Heard) -> Answer:
+    async def _await(self, client: Client, topic: Topic, heard: Heard, shown: Shown) -> Answer:
         """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
         asked = seen = time.monotonic()
         while not heard.is_over:
@@ -176,16 +218,14 @@ class LiveClient:
             until = asked + _STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
             left = until - time.monotonic()
             if answer := self._given_up(topic, heard, late=left <= 0):
-                await self._end(
-                    client
-                )  # it goes on with the topic, may spin, take memory; those beside it are asked again
+                await self._end(client)  # it goes on with the topic, may spin; those beside it are asked again
                 return answer
             try:
                 await asyncio.wait_for(heard.changed.wait(), left)
                 seen = time.monotonic()
             except TimeoutError:
                 continue
-        return _shown(client, topic, heard)
+        return {"unsupported": heard.void} if heard.void else shown(client, topic, heard)
 
     def _given_up(self, topic: Topic, heard: Heard, *, late: bool) -> Answer | None:
         """The answer about a topic whose end is not awaited any more; None where it is."""
@@ -226,7 +266,7 @@ class LiveClient:
 def _silence(topic: Topic, heard: Heard) -> str:
     """What is told of a client that neither came to the end of a topic nor said why."""
     if topic.first_fetch is None:
-        return f"did not fetch the topic within {_STARTUP:g} s"
+        return f"did not fetch the topic, or write to it, within {_STARTUP:g} s"
     seconds = time.monotonic() - topic.first_fetch
     again = f"; it {topic.asked_again} in {seconds:.0f} s" if topic.asked_again else ""
     end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
@@ -240,7 +280,7 @@ def _shown(client: Client, topic: Topic, heard: Heard) -> Answer:
     if heard.crash:
         return {"crash": heard.crash}
     if heard.died:
-        return {"crash": f"died of {_how(client.status)}; {len(heard.records)} records were handed out before"}
+        return {"crash": f"died of {how_it_ended(client.status)}; {len(heard.records)} records were handed out before"}
     if topic.is_healed and not heard.error:
         return _delivered(topic, heard, "other", topic.asked_again)  # it did not take these bytes, and did not say so
     return _delivered(topic, heard, heard.error, heard.message)
@@ -254,12 +294,6 @@ def _delivered(topic: Topic, heard: Heard, error: str = "", message: str = "") -
     after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
     value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
     return {"ok": True, "value": value, **told}
-
-
-def _how(status: int | None) -> str:
-    if status is not None and status < 0:
-        return signal.Signals(-status).name
-    return f"exit status {status}"
 
 
 async def serve(driver: Driver) -> None:
@@ -276,7 +310,9 @@ async def serve(driver: Driver) -> None:
             return await live.read(request)
         if request.get("op") == "send":
             return await live.send(request)
-        return {"unsupported": "a live client is only asked to read"}
+        if request.get("op") == "encode" and request.get("type") == "RECORD_BATCH":
+            return await live.encode(request)
+        return {"unsupported": "a live client is not asked this"}
 
     async def write() -> None:
         while (row := await due.get()) is not None:

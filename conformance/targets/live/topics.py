@@ -52,7 +52,11 @@ class Topic:
     first_fetch: float | None = None
     """When it was fetched first, by `time.monotonic()`."""
     refusals: list[int] = field(default_factory=list)
-    """Errors with which the next fetches are answered, in place of what there is."""
+    """Errors with which the next fetches of it, or writes to it, are answered."""
+    producer: tuple[int, int] = (0, 0)
+    """The id and epoch that the broker gives to a producer of the topic."""
+    produced: list[bytes] = field(default_factory=list)
+    """The record sets that a producer has written to it, in order."""
     on_fetch: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:

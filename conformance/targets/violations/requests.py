@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.cases.conversations import START
+from collections.abc import Callable
+
+from conformance.cases.conversations import PRODUCER, START, api_of
 from conformance.codec.derivations import Values
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.lies import Lie
@@ -24,7 +26,37 @@ def _isolated_otherwise(request: Values, answer: Values) -> Values:
     return honest({**request, "isolation": other})
 
 
+def _produced(change: Callable[[bytes], bytes], *, first: bool) -> Lie:
+    """Write each batch otherwise, or only the one that comes again."""
+
+    def told(request: Values, answer: Values) -> Values:
+        if request["op"] != "send" or request["conversation"] != "produce":
+            return answer
+        changed = [at for at, row in enumerate(answer["value"]) if api_of(bytes.fromhex(row["hex"])) == "Produce"]
+        changed = changed if first else changed[1:2]
+        rows = [
+            {**row, "hex": change(bytes.fromhex(row["hex"])).hex()} if at in changed else row
+            for at, row in enumerate(answer["value"])
+        ]
+        return {**answer, "value": rows}
+
+    return told
+
+
+def _with_last_byte(data: bytes) -> bytes:
+    """Another last byte of the records, which the tagged sections after them follow."""
+    at = data.rindex(b"v")
+    return data[:at] + b"w" + data[at + 1 :]
+
+
+def _without_sequence(data: bytes) -> bytes:
+    at = data.index(PRODUCER[0].to_bytes(8, "big") + PRODUCER[1].to_bytes(2, "big")) + 10
+    return data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :]
+
+
 REQUESTS: dict[str, Lie] = {
+    "producer.retries-same-batch": _produced(_with_last_byte, first=False),
+    "base-sequence.assigned-by-producer": _produced(_without_sequence, first=True),
     "request.size": sends(lambda row: _begun(row, size=4)),
     "request.version-offered": sends(lambda row: _begun(row, version=1)),
     "request.correlation-id": sends(lambda row: {"inFlight": [START.unpack_from(bytes.fromhex(row["hex"]))[-1]]}),

@@ -209,8 +209,9 @@ def test_a_fetch_that_opens_a_session_gets_none(full):
 
 
 def test_what_is_offered_and_has_no_answer_is_said(full):
-    with pytest.raises(Unanswerable, match="Produce 3"):
-        asked(full, "Produce", 3, {"Acks": 1, "TimeoutMs": 1, "TopicData": ()})
+    full.offered = {**full.offered, "SaslHandshake": (0, 1)}
+    with pytest.raises(Unanswerable, match="SaslHandshake 1"):
+        asked(full, "SaslHandshake", 1, {"Mechanism": "PLAIN"})
 
 
 # --- topics -------------------------------------------------------------------------------------------

@@ -332,7 +332,8 @@ def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
         pytest.skip(f"live:{name} lacks {', '.join(missing)}")
     select = ("batch/three-records:read", "read/abort*", "read/v1-*", "request/*")
     found = judged(f"live:{name}", tmp_path, traces.env, *select, op="")
-    assert {found[name]["verdict"] for name in ("request/fetch", "request/size", "request/version-offered")} == {"pass"}
+    sent = ("fetch", "size", "version-offered", "produce-retried", "produce-sequences", "end-txn")
+    assert {found[f"request/{name}"]["verdict"] for name in sent} == {"pass"}
     assert found[THREE]["verdict"] == "pass"
     assert sum(row["verdict"] == "pass" for row in found.values()) > len(found) // 2
     assert traces.left() == []
@@ -440,9 +441,13 @@ def test_adapter_and_live_client_agree(name, tmp_path, traces):
 
 
 def test_apache_kafkas_own_consumer_passes_every_undisputed_must(kafka_clients, tmp_path, traces):
-    found = judged(f"live:{kafka_clients}", tmp_path, traces.env, "*:read", "read/*", "request/*", status=0, op="")
+    found = judged(
+        f"live:{kafka_clients}", tmp_path, traces.env, "*:read", "read/*", "request/*", "*:encode", status=0, op=""
+    )
     assert len(found) > 1200
-    assert found["request/fetch"]["verdict"] == found["request/isolation-read-committed"]["verdict"] == "pass"
+    sent = ("fetch", "isolation-read-committed", "produce-retried", "transaction-sequences", "end-txn")
+    assert {found[f"request/{name}"]["verdict"] for name in sent} == {"pass"}
+    assert sum(row["op"] == "encode" and row["verdict"] == "pass" for row in found.values()) > 120
     assert sum(row["verdict"] == "pass" for row in found.values()) > 800
 
 

@@ -54,7 +54,10 @@ public final class Driver {
     private static void answer(Map<String, Object> told) {
         Map<String, Object> last = new LinkedHashMap<>(Map.of("topic", told.get("topic")));
         try {
-            consume(told);
+            if (told.containsKey("produce"))
+                Writer.write(told);
+            else
+                consume(told);
             last.put("end", true);
         } catch (Throwable e) {
             if (Library.isRefusal(e)) {

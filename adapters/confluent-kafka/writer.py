@@ -1,0 +1,45 @@
+"""The Producer of confluent-kafka (librdkafka) as an application uses it: produce, flush."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "common"))
+
+from confluent_kafka import KafkaException, Producer
+from driving import Told, batches
+
+MUCH = 4 << 20
+"""Bytes of a batch or request at most."""
+
+
+def produce(told: Told) -> None:
+    """Write batches, each by a flush of its own. Raises KafkaException for the error that a delivery reports."""
+    asked, topic = told["produce"], told["topic"]
+    rows = batches(told, lambda row: "" if row["timestamp"] else "the timestamp 0, which stands for now")
+    settings = {"transactional.id": topic} if asked["transactional"] else {"enable.idempotence": asked["idempotent"]}
+    producer = Producer(
+        {
+            "bootstrap.servers": told["bootstrap"],
+            "client.id": topic,
+            "acks": "all",
+            "compression.type": asked["compression"],
+            "linger.ms": 200,
+            "batch.size": MUCH,
+            "message.max.bytes": MUCH,
+            **settings,
+        }
+    )
+    failed: list[KafkaException] = []
+    if asked["transactional"]:
+        producer.init_transactions()
+        producer.begin_transaction()
+    for batch in rows:
+        for row in batch:
+            producer.produce(
+                topic, partition=told["partition"], on_delivery=lambda error, _: error and failed.append(error), **row
+            )
+        producer.flush()
+    if failed:
+        raise KafkaException(failed[0])
+    if asked["transactional"]:
+        producer.commit_transaction()

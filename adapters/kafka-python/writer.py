@@ -1,0 +1,41 @@
+"""KafkaProducer of kafka-python as an application uses it: send, flush."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "common"))
+
+from driving import Told, batches
+from kafka import KafkaProducer
+
+MUCH = 4 << 20
+"""Bytes of a batch or request at most."""
+
+
+def produce(told: Told) -> None:
+    """Write batches, each by a flush of its own."""
+    asked, topic, rows = told["produce"], told["topic"], batches(told, cannot)
+    settings = {"transactional_id": topic} if asked["transactional"] else {"enable_idempotence": asked["idempotent"]}
+    settings |= {"compression_type": None if asked["compression"] == "none" else asked["compression"]}
+    settings |= {"acks": "all", "linger_ms": 500, "batch_size": MUCH, "max_request_size": MUCH}
+    with KafkaProducer(bootstrap_servers=told["bootstrap"], client_id=topic, **settings) as producer:
+        if asked["transactional"]:
+            producer.init_transactions()
+            producer.begin_transaction()
+        for batch in rows:
+            sent = [
+                producer.send(topic, row["value"], row["key"], row["headers"], told["partition"], row["timestamp"])
+                for row in batch
+            ]
+            producer.flush()
+            for each in sent:
+                each.get()
+        if asked["transactional"]:
+            producer.commit_transaction()
+
+
+def cannot(row: Told) -> str:
+    """Say what of a record send() documents that it does not take."""
+    if row["key"] is row["value"] is None:
+        return "a record without key and value"
+    return "a header without a value" if any(value is None for _, value in row["headers"]) else ""

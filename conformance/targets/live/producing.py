@@ -1,0 +1,151 @@
+"""Producers: what a driver is told to write, what the scripted broker answers to a producer, and what it kept of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from conformance.cases.model import Answer, Value
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.log import extents
+from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.targets.live.clients import Client, Heard, how_it_ended
+from conformance.targets.live.consuming import named
+from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.topics import Topic
+
+if TYPE_CHECKING:
+    from conformance.targets.live.broker import Broker
+
+_UNKNOWN_TOPIC = 3
+_NOBODY = (-1, -1, -1)
+
+
+# --- what is asked ------------------------------------------------------------------------------------
+
+
+def why_not(batch: Value, produces: Collection[str]) -> str:
+    """Why a client cannot be brought to write a batch; empty when it can. `produces` are its driver's claims."""
+    producer = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
+    needs = [CODEC_NAMES[batch["compression"]] if batch["compression"] < len(CODEC_NAMES) else "such a codec"]
+    needs += ["timestamps"] + ["idempotence"] * (producer != _NOBODY) + ["transactions"] * batch["isTransactional"]
+    if lacking := [need for need in needs if need not in produces]:
+        return f"{', '.join(lacking)}: not claimed"
+    if batch["isControlBatch"] or batch["timestampType"] or batch["baseOffset"]:
+        return "a producer leaves control batches, LogAppendTime and offsets to the broker"
+    if producer != _NOBODY and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
+        return "a client is not told with which sequence it begins"
+    if producer == _NOBODY and batch["isTransactional"]:
+        return "a client has no transactions without a producer id"
+    if any(record["timestamp"] < 0 for record in batch["records"]):
+        return "an application gives no timestamp below 0"
+    if any(header["key"] is None for record in batch["records"] for header in record["headers"]):
+        return "an application names each header"
+    return ""
+
+
+def told_of(batches: Sequence[Value]) -> Answer:
+    """What a driver is told to write: batches that follow one another, each with the first one's producer and codec."""
+    first = batches[0]
+    return {
+        "batches": [[_record(record) for record in batch["records"]] for batch in batches],
+        "compression": CODEC_NAMES[first["compression"]],
+        "idempotent": first["producerId"] >= 0,
+        "transactional": first["isTransactional"],
+    }
+
+
+def _record(record: Value) -> Answer:
+    headers = [{"key": header["key"], "value": _hexed(header["value"])} for header in record["headers"]]
+    shown = {"timestamp": str(record["timestamp"]), "key": _hexed(record["key"]), "value": _hexed(record["value"])}
+    return {**shown, "headers": headers}
+
+
+def _hexed(data: bytes | None) -> str | None:
+    return None if data is None else data.hex()
+
+
+def written(client: Client, topic: Topic, heard: Heard) -> Answer:
+    """The one batch that a client wrote, as an encoder's answer; what became of the client where there is none."""
+    if heard.error == "driver":
+        return {"crash": f"the driver: {heard.message}"}
+    if heard.crash:
+        return {"crash": heard.crash}
+    if heard.died:
+        return {"crash": f"died of {how_it_ended(client.status)}"}
+    if heard.error:
+        return {"ok": False, "error": heard.error, "message": heard.message}
+    data = b"".join(topic.produced)
+    count = len(list(extents(data)))
+    if count > 1:
+        return {"unsupported": f"the client spread the records over {count} batches"}
+    return {"ok": True, "hex": data.hex()}
+
+
+# --- what the broker answers --------------------------------------------------------------------------
+
+
+def _produce(broker: Broker, request: Request) -> Values:
+    if request.body["Acks"] == 0:
+        raise Unanswerable("Produce that wants no answer")
+    rows = []
+    for row in request.body["TopicData"]:
+        asked, topic = named(broker, row, "Name")
+        rows.append({**asked, "PartitionResponses": [_taken(topic, part) for part in row["PartitionData"]]})
+    return {"Responses": rows}
+
+
+def _taken(topic: Topic | None, part: Values) -> Values:
+    """The answer about a partition: its batches are kept, but for one that is refused."""
+    shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
+    if topic is None:
+        return {**shown, "ErrorCode": _UNKNOWN_TOPIC}
+    topic.first_fetch = topic.first_fetch or time.monotonic()
+    topic.on_fetch()
+    if topic.refusals:
+        return {**shown, "ErrorCode": topic.refusals.pop(0)}
+    data, base = part["Records"] or b"", topic.high_watermark
+    topic.produced.append(data)
+    topic.high_watermark += sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
+    return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}
+
+
+def _init_producer_id(broker: Broker, request: Request) -> Values:
+    """The producer id and epoch of the topic that a client is named after."""
+    topic = broker.topics.get(request.header["ClientId"] or "")
+    if topic is None:
+        raise Unanswerable("InitProducerId of a client that is not named after its topic")
+    producer, epoch = topic.producer
+    return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
+
+
+def _add_partitions(_: Broker, request: Request) -> Values:
+    rows = [
+        {
+            "Name": row["Name"],
+            "ResultsByPartition": [{"PartitionIndex": at, "PartitionErrorCode": 0} for at in row["Partitions"]],
+        }
+        for row in request.body["V3AndBelowTopics"]
+    ]
+    return {"ResultsByTopicV3AndBelow": rows}
+
+
+def _end(_: Broker, __: Request) -> Values:
+    return {"ErrorCode": 0}
+
+
+_ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+    "Produce": _produce,
+    "InitProducerId": _init_producer_id,
+    "AddPartitionsToTxn": _add_partitions,
+    "EndTxn": _end,
+}
+
+
+def answer(broker: Broker, request: Request) -> tuple[Values, float]:
+    """The body of the response to a producer's request, sent at once. Raises Unanswerable."""
+    return _ANSWERS[request.name](broker, request), 0.0
+
+
+ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = dict.fromkeys(_ANSWERS, answer)

@@ -1,0 +1,239 @@
+"""Producers: what the scripted broker tells them, what a driver is told to write, and what comes of it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from log_bytes import batch, record
+from tiny_client import frame, response
+
+from conformance import codec
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.clients import Heard
+from conformance.targets.live.frames import Unanswerable
+from conformance.targets.live.offers import FULL, OFFERS, to_producers
+from conformance.targets.live.producing import ANSWERS, told_of, why_not, written
+from conformance.targets.live.topics import Topic
+
+CLAIMS = ("none", "gzip", "timestamps", "idempotence", "transactions")
+OFFER = to_producers(FULL)
+TWO = batch(0, range(2))
+
+
+@pytest.fixture
+def broker():
+    return Broker("127.0.0.1", 9392, OFFER, {"tiny": Topic(b"", 0, 0, refusals=[6], producer=(4711, 3))})
+
+
+def asked(broker, name, version, body):
+    sent = broker.respond(frame(name, version, body)[4:])
+    return response(name, version, sent.frame)[1]
+
+
+def produced(broker, version, data, acks=-1):
+    topic = {"TopicId": broker.topics["tiny"].id} if version >= 13 else {"Name": "tiny"}
+    rows = ({**topic, "PartitionData": ({"Index": 0, "Records": data},)},)
+    value = asked(broker, "Produce", version, {"Acks": acks, "TimeoutMs": 1000, "TopicData": rows})
+    return value["Responses"][0]["PartitionResponses"][0]
+
+
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
+def test_producers_are_offered_what_every_codec_and_a_transaction_need(offer):
+    offered = to_producers(offer)
+    assert set(ANSWERS) | {"FindCoordinator", "Metadata", "ApiVersions"} <= set(offered)
+    assert offered["Produce"][1] >= 7
+    assert offered["Fetch"][1] >= 10
+
+
+@pytest.mark.parametrize("version", sorted({*OFFER["Produce"], 8, 9}))
+def test_what_is_written_is_kept_unless_it_is_refused(broker, version):
+    topic = broker.topics["tiny"]
+    refused = produced(broker, version, TWO)
+    assert (refused["ErrorCode"], topic.produced) == (6, [])
+    taken = [produced(broker, version, data) for data in (TWO, batch(0))]
+    assert [(row["ErrorCode"], row["BaseOffset"]) for row in taken] == [(0, 0), (0, 2)]
+    assert topic.produced == [TWO, batch(0)]
+
+
+def test_who_wants_no_answer_is_not_served(broker):
+    with pytest.raises(Unanswerable, match="wants no answer"):
+        produced(broker, 3, TWO, acks=0)
+
+
+@pytest.mark.parametrize("version", range(OFFER["InitProducerId"][1] + 1))
+def test_a_producer_is_given_the_id_and_epoch_of_the_topic_that_it_is_named_after(broker, version):
+    value = asked(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
+    assert (value["ErrorCode"], value["ProducerId"], value["ProducerEpoch"]) == (0, 4711, 3)
+    broker.topics.clear()
+    with pytest.raises(Unanswerable, match="named after its topic"):
+        asked(broker, "InitProducerId", version, {"TransactionTimeoutMs": 1})
+
+
+@pytest.mark.parametrize("version", range(OFFER["AddPartitionsToTxn"][1] + 1))
+def test_a_transaction_takes_partitions_and_ends(broker, version):
+    rows = ({"Name": "tiny", "Partitions": (0, 1)},)
+    ids = {"V3AndBelowTransactionalId": "tiny", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
+    value = asked(broker, "AddPartitionsToTxn", version, {**ids, "V3AndBelowTopics": rows})
+    (row,) = value["ResultsByTopicV3AndBelow"]
+    assert [(part["PartitionIndex"], part["PartitionErrorCode"]) for part in row["ResultsByPartition"]] == [
+        (0, 0),
+        (1, 0),
+    ]
+    ids = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    assert asked(broker, "EndTxn", version, ids)["ErrorCode"] == 0
+
+
+# --- what a driver is told ----------------------------------------------------------------------------
+
+
+def value(data):
+    return codec.decode("RECORD_BATCH", data).value
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (TWO, ""),
+        (batch(0, producer=7), ""),
+        (batch(0, producer=7, transactional=True), ""),
+        (batch(5), "leaves control batches, LogAppendTime and offsets to the broker"),
+        (batch(0, timestampType=1), "LogAppendTime"),
+        (batch(0, producer=7, transactional=True, control=True), "control batches"),
+        (batch(0, compression=4), "zstd: not claimed"),
+        (batch(0, producerId=7, producerEpoch=0, baseSequence=5), "with which sequence it begins"),
+        (batch(0, [record(0, timestamp=-1)]), "no timestamp below 0"),
+    ],
+)
+def test_a_client_is_only_asked_for_what_an_application_can_tell_it(data, reason):
+    found = why_not(value(data), CLAIMS)
+    assert reason in found
+    assert bool(reason) == bool(found)
+
+
+def test_a_claim_that_is_missing_is_named():
+    assert why_not(value(batch(0, producer=7, transactional=True)), ("none",)) == (
+        "timestamps, idempotence, transactions: not claimed"
+    )
+
+
+def test_a_driver_is_told_records_codec_and_kind_of_producer():
+    row = record(0, timestamp=5, key=None, headers=({"key": "h", "value": None},))
+    told = told_of([value(batch(0, [row], compression=1)), value(TWO)])
+    assert [len(rows) for rows in told["batches"]] == [1, 2]
+    assert told["batches"][0] == [
+        {"timestamp": "5", "key": None, "value": "76", "headers": [{"key": "h", "value": None}]}
+    ]
+    assert (told["compression"], told["idempotent"], told["transactional"]) == ("gzip", False, False)
+    assert told_of([value(batch(0, producer=7, transactional=True))])["transactional"]
+
+
+def test_records_that_a_client_spreads_over_batches_are_not_judged():
+    topic = Topic(b"", 0, 0)
+    topic.produced = [TWO, batch(0)]
+    assert written(None, topic, Heard(ended=True)) == {"unsupported": "the client spread the records over 2 batches"}
+    topic.produced = [TWO]
+    assert written(None, topic, Heard(ended=True)) == {"ok": True, "hex": TWO.hex()}
+
+
+# --- a producer from end to end -----------------------------------------------------------------------
+
+PRODUCER = (
+    f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[2] / "shared")!r})
+from tiny_client import *
+"""
+    """
+def write(line, change=lambda data, number: data, again=True):
+    connection, asked, number, offset = Connection(line["bootstrap"], line["topic"]), line["produce"], 0, 0
+    who = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
+    if asked["idempotent"]:
+        given = connection.ask("InitProducerId", 0, {"TransactionalId": None, "TransactionTimeoutMs": 1000})
+        who = {"producerId": given["ProducerId"], "producerEpoch": given["ProducerEpoch"], "baseSequence": 0}
+    for rows in asked["batches"]:
+        records = [{**row, "offset": str(at)} for at, row in enumerate(rows)]
+        shown = {"baseOffset": "0", "partitionLeaderEpoch": -1, "compression": asked["compression"], "records": records,
+                 "timestampType": "CreateTime", "isTransactional": asked["transactional"], "isControlBatch": False,
+                 **{name: str(part) if name == "producerId" else part for name, part in who.items()}}
+        data = bytes.fromhex(answer({"op": "encode", "type": "RECORD_BATCH", "value": shown})["hex"])
+        error = 1
+        while error:
+            data, number = change(data, number), number + 1
+            part = {"Index": 0, "Records": data}
+            rows_sent = ({"Name": line["topic"], "PartitionData": (part,)},)
+            body = {"TransactionalId": None, "Acks": -1, "TimeoutMs": 1000, "TopicData": rows_sent}
+            error = connection.ask("Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
+        if asked["idempotent"]: who["baseSequence"] += len(records)
+    say(topic=line["topic"], end=True)
+"""
+)
+SERVE = "for line in told():\n    write(line, {change}) if 'produce' in line else consume(line)\n"
+
+
+@pytest.fixture
+def wrote(tmp_path, traces):
+    """Runs a producer that changes the batches that it writes; the results by case."""
+
+    def start(change, *select, status):
+        (tmp_path / "driver.py").write_text(PRODUCER + SERVE.format(change=change))
+        (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name))
+        patterns = [part for pattern in select for part in ("--select", pattern)]
+        command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", *patterns, "--generated", "0"]
+        done = subprocess.run(
+            [*command, "--json", "r.json", "--quiet"],
+            cwd=tmp_path,
+            env=traces.env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return {row["id"]: row for row in json.loads((tmp_path / "r.json").read_text())["results"]}
+
+    yield start
+    assert traces.left() == []
+
+
+DRIVER = """
+name: {name}
+language: python
+module: driver.py
+door: tiny.consume
+codecs: [none, gzip, snappy, lz4, zstd]
+magics: [2]
+isolations: [read_uncommitted, read_committed]
+produces: [none, gzip, timestamps, idempotence]
+concurrency: 2
+"""
+HONEST = "lambda data, number: data"
+CASES = ("batch/three-records:encode", "gzip/over-1-kilobyte:encode", "producer/id-max:encode", "producer/none:encode")
+
+
+def test_an_honest_producer_conforms(wrote):
+    found = wrote(HONEST, *CASES, "producer/*:encode", "lz4/*:encode", "request/produce*", "request/init*", status=0)
+    assert {found[name]["verdict"] for name in CASES} == {"pass"}
+    for name in ("produce", "produce-retried", "produce-sequences", "init-producer-id"):
+        assert found[f"request/{name}"]["verdict"] == "pass", found[f"request/{name}"]
+    assert "lz4: not claimed" in found["lz4/over-1-kilobyte:encode"]["detail"]
+    assert "transactions is not claimed" in found["request/produce-in-transaction"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ("lambda data, number: data[:-2] + b'w' + data[-1:]", {*CASES}),
+        (
+            "lambda data, number: data[:-2] + bytes([data[-2] ^ number]) + data[-1:]",
+            {"request/produce-retried", "request/produce-sequences"},
+        ),
+    ],
+    ids=["records", "second-time"],
+)
+def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
+    found = wrote(change, *CASES, "request/produce-*", status=1)
+    assert len(found) == len(CASES) + 3
+    assert {name for name, row in found.items() if row["verdict"] == "fail"} == failed
+    assert all(json.dumps(found[name]["actual"]) for name in failed)
