@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "common"))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common")]
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion, version
 from driving import Told, drive, hexed

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "common"))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common")]
 
 import snappy  # type: ignore[import-untyped]
 import zstandard
