@@ -138,6 +138,7 @@ def stands_for(example: Example) -> str:
     if example.shrunk is None:
         return ""
     source = "" if example.origin == example.result.label.id else f", shrunk from {example.origin}"
+    source += f", not shrunk: {example.shrunk.why_not}" if example.shrunk.why_not else ""
     return f"the smallest of {example.count} generated failures{source}"
 
 

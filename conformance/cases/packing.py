@@ -155,6 +155,10 @@ class LazyCases(Sequence[Case]):
     def request_at(self, index: int) -> Request:
         """The request of that case."""
 
+    @abstractmethod
+    def kin_at(self, index: int) -> str:
+        """What that case has in common with others (`kin`)."""
+
     @overload
     def __getitem__(self, index: int) -> Case: ...
     @overload
@@ -183,8 +187,16 @@ class PackedCases(LazyCases):
     def request_at(self, index: int) -> Request:
         return self.packed[index].request
 
+    def kin_at(self, index: int) -> str:
+        return kin(self.packed[index])
+
     def __len__(self) -> int:
         return len(self.packed)
+
+
+def kin(case: Case | PackedCase) -> str:
+    """What a case has in common with those that a target is likely to be silent about, too."""
+    return f"{case.op} {case.requirement}"
 
 
 def chosen(cases: Sequence[Case], indexes: Iterable[int]) -> Sequence[Case]:

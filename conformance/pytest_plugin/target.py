@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from conformance.cases.model import Case
 from conformance.pytest_plugin.selected_cases import SelectedCases, ops_of
 from conformance.running.examiner import Examiner
 from conformance.running.results import Result, Shrunk
-from conformance.running.shrinking import PATIENCE, shrink
+from conformance.running.shrinking import IN_ALL, shrink
 from conformance.strategies.seeded.cases import type_of
+from conformance.strategies.seeded.shrinking import Budget
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
@@ -34,7 +34,7 @@ class Target:
         self._examiner: Examiner | None = None
         self._version = ""
         self._disproved: list[Result] | None = None
-        self._patience = PATIENCE
+        self._purse = Budget(IN_ALL)
 
     @property
     def title(self) -> str:
@@ -76,13 +76,11 @@ class Target:
         return list(self.start().results(cases))
 
     def shrink(self, results: Sequence[Result]) -> list[Shrunk]:
-        """The smallest cases that show the failures; the session spends PATIENCE seconds per target on this in all."""
+        """The smallest cases that show the failures; the session asks IN_ALL questions per target for this in all."""
         smallest: list[Shrunk] = []
-        started = time.monotonic()
         try:
-            for shrunk in shrink(results, self.start(), self.selected.catalog, self._patience):
+            for shrunk in shrink(results, self.start(), self.selected.catalog, self._purse):
                 smallest.append(shrunk)  # noqa: PERF402 - what was shrunk before an error is kept
         except CannotStart as error:
             self.problem = str(error)
-        self._patience -= time.monotonic() - started
         return smallest

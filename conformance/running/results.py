@@ -77,6 +77,8 @@ class Shrunk:
     """The id of the generated case that was shrunk."""
     flaky: bool = False
     """The case did not fail again when it was tried again, so it was not shrunk."""
+    why_not: str = ""
+    """Why it was not shrunk; empty where it was, or where it is flaky."""
 
 
 @dataclass(slots=True)

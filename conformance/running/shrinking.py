@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
-from conformance.cases.model import LEVELS, Case, CaseKind
+from conformance.cases.model import LEVELS, Broke, Case, CaseKind
 from conformance.cases.operations import OPERATIONS, parts_of
 from conformance.codec.notation import NotationError
 from conformance.judging.causes import Cause
@@ -23,9 +22,11 @@ from conformance.targets.target import TargetSpec
 MOST = 60
 """Causes of one target whose failures are shrunk, at most."""
 
-PATIENCE = 15.0
-"""Seconds spent on shrinking for one target in all; later failures are shown as they were found. The limit is needed
-because a target that dies of each case is started again for each."""
+IN_ALL = 4000
+"""Questions for all failures of one target; later ones are shown as they were found."""
+
+_START, _SILENCE = 10, 100
+"""What a question costs, in questions, when the target has to be started again for it, and when it keeps silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +68,29 @@ def shrink_all(
 
 
 def shrink(
-    results: Sequence[Result], examiner: Examiner, catalog: Catalog, patience: float = PATIENCE
+    results: Sequence[Result], examiner: Examiner, catalog: Catalog, purse: Budget | None = None
 ) -> Iterator[Shrunk]:
-    """Shrink one failure of each cause, for `patience` seconds in all. Raises CannotStart."""
-    until = time.monotonic() + patience
+    """Shrink one failure of each cause, with the questions of a purse [IN_ALL] for all. Raises CannotStart."""
+    purse = purse or Budget(IN_ALL)
     for group in list(failures_by_kin(results).values())[:MOST]:
         smallest = _smallest(group)
-        if time.monotonic() < until:
-            yield shrink_one(smallest, len(group), examiner, catalog)
+        why_not = _why_not(smallest, purse)
+        if why_not:
+            yield Shrunk(smallest, len(group), smallest.label.id, why_not=why_not)
         else:
-            yield Shrunk(smallest, len(group), smallest.label.id)
+            yield shrink_one(smallest, len(group), examiner, catalog, purse)
 
 
-def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalog) -> Shrunk:
+def _why_not(smallest: Result, purse: Budget) -> str:
+    """Why a failure is not shrunk; empty when it is."""
+    if isinstance(smallest.outcome, Broke) and smallest.outcome.how in ("timeout", "memory", "slow"):
+        return "each question would take seconds"
+    return "other causes took all questions that a run asks for this" if purse.is_spent else ""
+
+
+def shrink_one(
+    smallest: Result, count: int, examiner: Examiner, catalog: Catalog, purse: Budget | None = None
+) -> Shrunk:
     """The smallest case that fails as `smallest` does, at its level, which stands for `count` failures of one cause.
 
     It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
@@ -89,7 +100,7 @@ def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalo
         serious = LEVELS.index(again.level) <= LEVELS.index(smallest.level)
         return again.failed and serious and kin(again) == kin(smallest)
 
-    case, budget = smallest.case, Budget()
+    case, budget = smallest.case, Budget(within=purse)
     for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):
 
         def with_part(candidate: object, case: Case = case, part: str = part) -> Case | None:
@@ -97,7 +108,7 @@ def shrink_one(smallest: Result, count: int, examiner: Examiner, catalog: Catalo
 
         def shows(candidate: object, with_part: Callable[[object], Case | None] = with_part) -> bool:
             made = with_part(candidate)
-            return made is not None and is_kin(_again(made, examiner))
+            return made is not None and is_kin(_charged(made, examiner, budget))
 
         start: object = case.data if part == "hex" else case.request[part]
         if case is smallest.case and not shows(start):
@@ -112,6 +123,15 @@ def _smaller(case: Case, start: object, shows: Callable[[object], bool], budget:
     if isinstance(start, bytes):
         return shrink_bytes(case.wire, start, shows, budget)
     return shrink_value(start, shows, budget)
+
+
+def _charged(case: Case, examiner: Examiner, budget: Budget) -> Result:
+    """The result of a case, at the cost of what it took."""
+    before = examiner.target.starts
+    result = _again(case, examiner)
+    is_silent = isinstance(result.outcome, Broke) and result.outcome.how == "timeout"
+    budget.charge(_START * (examiner.target.starts - before) + _SILENCE * is_silent)
+    return result
 
 
 def _again(case: Case, examiner: Examiner) -> Result:

@@ -1,46 +1,86 @@
-"""A request that a process is asked while it has nothing else to do."""
+"""A request that a process is asked while it has nothing else to do, and what stands for its outcome until it comes."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from conformance.cases.model import Outcome
 from conformance.targets.process import TargetProcess
-from conformance.targets.protocol import Silent
+from conformance.targets.protocol import Body, Silent
 
-_OWN = 1 / 4
+_OWN = 1 / 12
 """Of the time that passes, so much counts at least: a wait comes to an end on a machine that is never free."""
+_HELD = 128
+"""Outcomes that are held up, at most, before the first is waited for."""
+_AWAY = 0.5
+"""Seconds between two looks that count as waiting."""
 
 
 @dataclass(slots=True, eq=False)
 class Asked:
     """A request, and since when its answer is waited for."""
 
-    request: bytes
+    request: Body
     number: int
     process: TargetProcess
+    look: Callable[[], None] = lambda: None
+    """Waits a moment for all that the same session waits for."""
     outcome: Outcome | None = None
     """None while it is waited for."""
+    is_blamed: bool = False
+    """Whether its process broke down over it."""
+    was_aside: bool = False
+    """Whether it was waited for while others were asked."""
+    follows: bool = False
+    """Whether it is waited for beside a request of its kin, which has more of the cores."""
     _since: float = field(init=False)
     _delay: float = field(init=False)
+    _left: float = field(init=False)
+    """When we turned to something else."""
 
     def __post_init__(self) -> None:
-        self._since, self._delay = time.monotonic(), self.process.delay()
+        self._since = self._left = time.monotonic()
+        self._delay = self.process.delay()
 
     def took(self) -> float:
         """Seconds since then, without those in which other processes kept its own from running."""
-        passed = time.monotonic() - self._since
+        passed = self.passed()
         delay = max(self.process.delay() - self._delay, 0)
         return max(passed - delay, passed * _OWN)
+
+    def passed(self) -> float:
+        """Seconds since then."""
+        return time.monotonic() - self._since
+
+    def awaited(self) -> Outcome:
+        """The outcome, which is waited for; only once its session has nothing else to do."""
+        while self.outcome is None:
+            self.look()
+        return self.outcome
 
     def line(self, timeout: float, seconds: float = math.inf) -> bytes | None:
         """The line that answers it, waited for so many `seconds`; None when none came.
 
         Raises Silent when that took the process more than `timeout`, and Gone or Flood.
         """
-        until = time.monotonic() + seconds
+        self._return()
+        try:
+            return self._line(timeout, time.monotonic() + seconds)
+        finally:
+            self._left = time.monotonic()
+
+    def _return(self) -> None:
+        """Do not count the time in which we did other things for long: a long answer may have waited to be read."""
+        away = time.monotonic() - self._left
+        if away > _AWAY:
+            self._since += away
+
+    def _line(self, timeout: float, until: float) -> bytes | None:
         while True:
             left = max(timeout - self.took(), 0)
             try:
@@ -50,3 +90,38 @@ class Asked:
                     raise
             if time.monotonic() >= until:
                 return None
+
+
+def in_order(outcomes: Iterable[Outcome | Asked]) -> Iterator[Outcome]:
+    """The outcomes themselves: one that is not there yet holds up those behind it."""
+    held: deque[Outcome | Asked] = deque()
+    for outcome in outcomes:
+        held.append(outcome)
+        while held and (there := outcome_of_asked(held[0])) is not None:
+            held.popleft()
+            yield there
+        if len(held) >= _HELD:
+            yield _awaited(held.popleft())
+    yield from map(_awaited, held)
+
+
+def _awaited(outcome: Outcome | Asked) -> Outcome:
+    return outcome.awaited() if isinstance(outcome, Asked) else outcome
+
+
+def outcome_of_asked(outcome: Outcome | Asked) -> Outcome | None:
+    """The outcome itself; None while it is waited for."""
+    return outcome.outcome if isinstance(outcome, Asked) else outcome
+
+
+class Waiting(deque[Body]):
+    """Requests to be sent, each of which is made when the one before it was taken: some are large."""
+
+    def __init__(self, requests: Iterable[Body]) -> None:
+        super().__init__()
+        self._more = iter(requests)
+
+    def __bool__(self) -> bool:
+        if not len(self):
+            self.extend(islice(self._more, 1))
+        return len(self) > 0

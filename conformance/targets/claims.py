@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
-from conformance.cases.packing import LazyCases, PackedCase, PackedCases
+from conformance.cases.packing import LazyCases, PackedCase, PackedCases, kin
 from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
 from conformance.targets.protocol import Description
 from conformance.targets.target import Target
@@ -42,6 +42,11 @@ class ClaimedTarget:
         self._via: dict[Claim, str] = {}
         self.has_answered = False
         """Whether it has accepted or refused anything."""
+
+    @property
+    def starts(self) -> int:
+        """How often a process of the target was started."""
+        return self._target.starts
 
     def describe(self) -> Description:
         """What the target says of itself, asked once. Raises CannotStart."""
@@ -125,6 +130,9 @@ class _AsPut(LazyCases):
     def request_at(self, index: int) -> Request:
         case = self._cases.packed[self._indexes[index]]
         return self._target.request_put(case.whole_wire, case.request)
+
+    def kin_at(self, index: int) -> str:
+        return kin(self._cases.packed[self._indexes[index]])
 
     def __len__(self) -> int:
         return len(self._indexes)

@@ -240,12 +240,17 @@ def children_of(pid: int) -> list[int] | None:
     """A process's children, read at once, whatever else runs; None where the system does not list them."""
     found: list[int] = []
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
+        for thread in threads_of(pid):
             with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
                 found += map(int, file.read().split())
     except OSError:
         return None
     return found
+
+
+def threads_of(pid: int) -> list[int]:
+    """A process's threads. Raises OSError where it is gone, or the system does not list them."""
+    return [*map(int, os.listdir(f"/proc/{pid}/task"))]
 
 
 def _signal(pid: int, number: signal.Signals, began: str = "") -> None:

@@ -150,7 +150,13 @@ def waited_for_a_core(processes: Iterable[int]) -> float:
     """The most seconds that a thread of some processes was ready to run while others did; 0 where that is not told."""
     longest = 0
     for process in processes:
-        for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
-            with suppress(OSError, ValueError, IndexError):
-                longest = max(longest, int(path.read_text().split()[1]))
+        with suppress(OSError):  # it may go between two reads
+            longest = max(longest, *(_waited(process, thread) for thread in keeper.threads_of(process)))
     return longest / 1e9
+
+
+def _waited(process: int, thread: int) -> int:
+    """Nanoseconds for which a thread was ready to run while others did; 0 where that is not told."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{process}/task/{thread}/schedstat").read_text().split()[1])
+    return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import fcntl
 import os
 import select
 import selectors
@@ -19,15 +20,19 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import psutil
 
 from conformance.targets import keeper
+from conformance.targets.family import descendants, resident
 from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start, waited_for_a_core
 from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
+_SELDOM, _FAR = 0.05, 4
+"""The same while it uses less than such a part of what it is allowed, as the rest is not used up in that time."""
 _FAMILY = 0.1
 """Seconds between two looks for its children."""
 _ERRORS_KEPT = 1 << 16
@@ -36,16 +41,15 @@ _ADVICE = ("note: ", "stack backtrace:")
 """How lines begin that Rust prints after what went wrong."""
 _LAST_LOOKS = 64
 """Chunks of standard error read for a target's last words, at most."""
-_CHUNK = 1 << 16
+_CHUNK, _LARGE_CHUNK = 1 << 16, 1 << 20
+_LAST = 19
+"""The lowest priority: what others leave of the cores."""
 FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
 _ENDING = 60
 """Seconds its keeper has to end all its processes, be they thousands."""
-
-
 _STARTING = 60_000
 """Milliseconds a keeper has to start a target."""
-
 Begin = Callable[[str, int], Kept]
 
 
@@ -70,6 +74,8 @@ class TargetProcess:
         )
         for descriptor in (self._in, self._out, self._err):
             os.set_blocking(descriptor, False)
+            with contextlib.suppress(OSError, AttributeError):  # long lines take a turn for each pipe that is full
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _LARGE_CHUNK)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._out, selectors.EVENT_READ)
         self._selector.register(self._err, selectors.EVENT_READ)
@@ -151,7 +157,7 @@ class TargetProcess:
 
     def _write(self) -> bool:
         try:
-            sent = os.write(self._in, memoryview(self._unsent)[:_CHUNK])
+            sent = os.write(self._in, memoryview(self._unsent)[:_LARGE_CHUNK])
         except BlockingIOError:
             return False
         except BrokenPipeError:
@@ -164,7 +170,7 @@ class TargetProcess:
 
     def _read(self) -> None:
         try:
-            chunk = os.read(self._out, _CHUNK)
+            chunk = os.read(self._out, _LARGE_CHUNK if self._partial_size else _CHUNK)
         except BlockingIOError:
             return
         if not chunk:
@@ -216,6 +222,11 @@ class TargetProcess:
         """Whether the process runs."""
         return self._popen.poll() is None
 
+    @property
+    def is_answering(self) -> bool:
+        """Whether a line has begun to come."""
+        return self._partial_size > 0
+
     def _status(self) -> int | None:
         """The status that its keeper told, once that has ended; None where it told none."""
         with contextlib.suppress(OSError):
@@ -237,16 +248,16 @@ class TargetProcess:
             kept_by = psutil.Process(self._popen.pid)
         except psutil.NoSuchProcess:
             return
-        looked = 0.0
-        while not self._ended.wait(_SAMPLE):
+        looked, used = 0.0, 0
+        while not self._ended.wait(_SAMPLE if used > self._memory_limit / _FAR or not self._family else _SELDOM):
             if not self._family or time.monotonic() - looked > _FAMILY:
                 with contextlib.suppress(psutil.Error):
-                    family = _descendants(kept_by)
+                    family = descendants(kept_by)
                     # A keeper that was killed has no children any more: those seen before are the ones to end.
                     if kept_by.status() != psutil.STATUS_ZOMBIE:
                         self._family = family
                 looked = time.monotonic()
-            used = sum(map(_resident, self._family))
+            used = sum(map(resident, self._family))
             if used > self._memory_limit:
                 self._over = used
                 self.kill()
@@ -255,6 +266,15 @@ class TargetProcess:
     def delay(self) -> float:
         """Seconds since its start in which it could not run as others did: they are not its own."""
         return waited_for_a_core([process.pid for process in self._family])
+
+    def give_way(self) -> None:
+        """Leave the cores to whatever else wants them, from now on."""
+        for process in self._family:
+            with contextlib.suppress(OSError):  # it may go between two reads
+                for thread in keeper.threads_of(process.pid):
+                    os.setpriority(os.PRIO_PROCESS, thread, _LAST)
+                # Linux may give each session its share of the cores; priorities hold within it.
+                Path(f"/proc/{process.pid}/autogroup").write_text(str(_LAST))
 
     # --- the end ------------------------------------------------------------------------------------
 
@@ -317,27 +337,6 @@ class TargetProcess:
             with contextlib.suppress(psutil.Error, OSError):
                 if process in self._family or process.environ().get(TOKEN) == self._token:
                     process.kill()
-
-
-def _descendants(root: psutil.Process) -> list[psutil.Process]:
-    """The processes below one. Raises psutil.Error where it is gone."""
-    listed = keeper.children_of(root.pid)
-    if listed is None:
-        return list(root.children(recursive=True))  # through every process of the machine
-    found = []
-    while listed:
-        pid = listed.pop()
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found.append(psutil.Process(pid))
-            listed += keeper.children_of(pid) or ()
-    return found
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
 
 
 _running: set[TargetProcess] = set()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from conformance.cases.model import Accepted, Case, Outcome
-from conformance.cases.packing import LazyCases
+from conformance.cases.packing import LazyCases, kin
 from conformance.safety.memory import share_one_heap
 from conformance.targets import protocol
 from conformance.targets.launch import Launch
@@ -34,11 +34,12 @@ class _Share:
     start: int
     stop: int
 
-    def requests(self) -> Iterator[bytes]:
+    def requests(self) -> Iterator[protocol.Body]:
         """What is sent for them, each made when it is needed: a run has thousands of shares, and some are large."""
         cases = self.cases
         for at in range(self.start, self.stop):
-            yield protocol.body(cases.request_at(at) if isinstance(cases, LazyCases) else cases[at].request)
+            request = cases.request_at(at) if isinstance(cases, LazyCases) else cases[at].request
+            yield protocol.body(request, cases.kin_at(at) if isinstance(cases, LazyCases) else kin(cases[at]))
 
 
 class ProcessTarget:
@@ -54,6 +55,11 @@ class ProcessTarget:
         self._stop = threading.Event()
         self._due, self._held, self._taken = 0, 0, threading.Condition()
         """The share that is judged, the bytes that wait to be, and a sign whenever some were taken."""
+
+    @property
+    def starts(self) -> int:
+        """How often a process of it was started."""
+        return sum(session.starts for session in self._sessions)
 
     def describe(self) -> protocol.Description:
         """What the target says of itself. Raises CannotStart."""

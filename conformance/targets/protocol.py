@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TypeAlias
 
 import msgspec
@@ -48,6 +47,10 @@ class Silent(Breakdown):
     """No answer came in time."""
 
 
+class Late(Breakdown):
+    """An answer is not there when most are, and still has time to come."""
+
+
 class Flood(Breakdown):
     """The target writes a line that is longer than any answer may be."""
 
@@ -56,15 +59,21 @@ class ProtocolError(Breakdown):
     """A line that is not an answer to the request that is due; the message shows the line."""
 
 
-_encode = msgspec.json.Encoder().encode
+class Body(bytes):
+    """A request without its id, ready for `with_id`."""
+
+    kin: str = ""
+    """What requests have in common that are likely to be silent together; empty where that is not known."""
 
 
-def body(request: Request) -> bytes:
-    """A request without its id, ready for `with_id`; its strings may hold lone surrogates, as escapes."""
+def body(request: Request, kin: str = "") -> Body:
+    """A request without its id; its strings may hold lone surrogates, as escapes."""
     try:
-        return _encode(request)
+        made = Body(_encode(request))
     except UnicodeEncodeError:
-        return json.dumps(request, separators=(",", ":")).encode()
+        made = Body(json.dumps(request, separators=(",", ":")).encode())
+    made.kin = kin
+    return made
 
 
 def with_id(number: int, request: bytes) -> bytes:
@@ -78,20 +87,7 @@ WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
 
 
-class Waiting(deque[bytes]):
-    """Requests to be sent, each of which is made when the one before it was taken: some are large."""
-
-    def __init__(self, requests: Iterable[bytes]) -> None:
-        super().__init__()
-        self._more = iter(requests)
-
-    def __bool__(self) -> bool:
-        if not len(self):
-            self.extend(islice(self._more, 1))
-        return len(self) > 0
-
-
-def fitting(queue: deque[bytes], window: Sequence[bytes]) -> Iterator[bytes]:
+def fitting(queue: deque[Body], window: Sequence[Body]) -> Iterator[Body]:
     """The requests of a queue that may join those in flight, taken from it."""
     count, size = len(window), sum(map(len, window))
     while queue and (not count or (count < WINDOW and size + len(queue[0]) <= WINDOW_BYTES)):

@@ -99,6 +99,8 @@ def _check_fields(wire: codec.Wire, request: Request) -> None:
 class ReferenceTarget:
     """The reference as a target, in this process."""
 
+    starts = 0
+
     def describe(self) -> Description:
         """What it says of itself."""
         return description(describe())

@@ -20,12 +20,13 @@ from typing import Self
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import TargetError
 from conformance.targets import protocol
-from conformance.targets.asked import Asked
+from conformance.targets.aside import MOST, Aside
+from conformance.targets.asked import Asked, Waiting, in_order, outcome_of_asked
 from conformance.targets.faults import Faults, kind_of, outcome_of
 from conformance.targets.held import held
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
-from conformance.targets.protocol import WINDOW, Breakdown, Description, Flood, Gone, ProtocolError, Silent
+from conformance.targets.protocol import WINDOW, Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
 from conformance.targets.warm import CannotFork, WarmStart
 
 _STARTS = 3
@@ -34,12 +35,10 @@ _SLOW_BYTES = 200_000
 """For each so many bytes of the request an answer may take a second more."""
 _LAST_PATIENCE = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
-_PROMPT = 0.5
-"""Seconds that a request asked alone keeps the next one waiting."""
-_ASIDE = 4
-"""Processes that are waited for at once, at most."""
-_GLANCE = 0.05
-"""Seconds that each of them is waited for in turn."""
+_PROMPT, _SOON = 0.5, 0.25
+"""Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing."""
+_HASTE = 0.5
+"""Seconds, and as many on a core, after which answers are late where another process costs next to nothing."""
 
 
 class CannotStart(TargetError):
@@ -67,14 +66,15 @@ class Session:
     _process: TargetProcess | None = None
     _description: Description | None = None
     _number: int = 0
-    _aside: list[Asked] = field(default_factory=list)
-    """What is waited for, each in a process of its own."""
+    starts: int = 0
+    _aside: Aside = field(init=False)
     faults: Faults = field(default_factory=Faults)
-    _breakdowns: int = 0
-    """Requests that were blamed for what ended a process."""
     _asks_again: bool = True
     """Whether a slow answer is asked for again, elsewhere."""
     _aborted: bool = False
+
+    def __post_init__(self) -> None:
+        self._aside = Aside(self.allowance.timeout, self._broke_down, self._blame)
 
     def __enter__(self) -> Self:
         return self
@@ -88,19 +88,27 @@ class Session:
         assert self._description is not None
         return self._description
 
-    def ask(self, requests: Iterable[bytes]) -> Iterator[Outcome]:
+    def ask(self, requests: Iterable[Body]) -> Iterator[Outcome]:
         """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
-        queue = protocol.Waiting(requests)
+        return in_order(self.ask_ahead(requests))
+
+    def ask_ahead(self, requests: Iterable[Body]) -> Iterator[Outcome | Asked]:
+        """The same, without waiting for what keeps silent alone: it is looked after while more is asked."""
+        queue = Waiting(requests)
+        self._aside.look(0)
         while queue:
+            # The silence that wears out the patience is the last one: nothing is asked past it.
+            while (waiting := len(self._aside.waited_for)) and waiting >= self.faults.left("timeout"):
+                self._aside.look()
             if self.faults.gave_up:
                 yield Unsupported(self.faults.gave_up)
                 queue.popleft()
                 continue
-            window: list[bytes] = []
+            window: list[Body] = []
             try:
                 yield from self._pipeline(queue, window)
             except Breakdown as fault:
-                yield from self._settle(window, fault)
+                yield from (outcome_of_asked(outcome) or outcome for outcome in self._settle(window, fault))
 
     def forget_faults(self) -> None:
         """Start counting faults anew, and ask on where the target was given up."""
@@ -108,15 +116,14 @@ class Session:
 
     def finish(self, *, patience: float = _LAST_PATIENCE) -> int | None:
         """End its input, and it with that: the status it exits with, None when it has to be killed."""
-        while self._aside:
-            self._aside.pop().process.close()
+        self._aside.close()
         process, self._process = self._process, None
         return process.close(kindly=True, patience=patience) if process is not None else None
 
     def abort(self) -> None:
         """End it from another thread: a thread that waits for an answer gets an error at once."""
         self._aborted = True
-        for process in (self._process, *(asked.process for asked in self._aside)):
+        for process in (self._process, *(asked.process for asked in [*self._aside.waited_for])):
             if process is not None:
                 process.kill()
 
@@ -136,6 +143,7 @@ class Session:
         for _ in range(_STARTS):
             if self._aborted:
                 raise CannotStart(f"{self.launch.name}: stopped")
+            self.starts += 1
             try:
                 self._process = self._begun()
             except OSError as error:
@@ -170,6 +178,11 @@ class Session:
             return f"describe: {flood}"
         return ""
 
+    @property
+    def _is_cheap(self) -> bool:
+        """Whether another process costs next to nothing."""
+        return self.warm is not None and self.warm.is_cheap
+
     def _begun(self) -> TargetProcess:
         """A new process. Raises OSError."""
         if self.warm is not None and self._description is not None:
@@ -184,7 +197,7 @@ class Session:
 
     # --- asking -------------------------------------------------------------------------------------
 
-    def _pipeline(self, queue: deque[bytes], window: list[bytes], *, fair: bool = False) -> Iterator[Outcome]:
+    def _pipeline(self, queue: deque[Body], window: list[Body], *, fair: bool = False) -> Iterator[Outcome]:
         """Ask until the queue is empty; `window` always holds what is unanswered.
 
         `fair`: the time that other processes take of an answer does not count, which costs more to find out.
@@ -201,11 +214,24 @@ class Session:
                 if joining:
                     process.send(b"".join(map(protocol.with_id, joined, joining)))
             asked = time.monotonic()
-            patience = self.allowance.timeout
-            line = (Asked(b"", 0, process).line(patience) if fair else None) or process.line(asked + patience)
+            line = self._line(process, fair=fair)
             took = time.monotonic() - asked
             outcome = self._answered(line, numbers.popleft())
             yield self._if_slow(window.pop(0), took) or outcome
+
+    def _line(self, process: TargetProcess, *, fair: bool) -> bytes:
+        """The next line. Raises Breakdown; Late where it is better to ask what keeps the others waiting by itself."""
+        timeout = self.allowance.timeout
+        if fair:
+            return Asked(_DESCRIBE, 0, process).line(timeout) or b""
+        if not self._is_cheap or timeout <= 2 * _HASTE:
+            return process.line(time.monotonic() + timeout)
+        with suppress(Silent):
+            return process.line(time.monotonic() + _HASTE)
+        try:
+            return Asked(_DESCRIBE, 0, process).line(_HASTE) or b""
+        except Silent:
+            raise Late from None
 
     def _answered(self, line: bytes, number: int) -> Outcome:
         """What the line says that is due for a request. Raises ProtocolError."""
@@ -213,7 +239,7 @@ class Session:
         self.faults.mute = False
         return outcome
 
-    def _if_slow(self, request: bytes, took: float) -> Broke | None:
+    def _if_slow(self, request: Body, took: float) -> Broke | None:
         """A fault where an answer took far too long, and again takes too long in another process, warm and idle."""
         allowed = self.allowance.slow + len(request) / _SLOW_BYTES
         if took <= allowed or self._aborted or not self._asks_again or self.faults.left("slow") <= 0:
@@ -229,114 +255,96 @@ class Session:
             return None
         return Broke("slow", f"took {took:.1f} s, and {again:.1f} s when asked again, for {len(request) // 2} bytes")
 
-    def _settle(self, window: list[bytes], fault: Exception) -> Iterator[Outcome]:
+    def _settle(self, window: list[Body], fault: Breakdown) -> Iterator[Outcome | Asked]:
         """The outcomes of a window in which the target broke down."""
         self._end()
         if not window:
             return
-        last: Outcome | None = None
-        before = self._breakdowns
+        each: list[Outcome | Asked] = []
         try:
-            for outcome in self._one_by_one(window):
-                if last is not None:
-                    yield last
-                last = outcome
+            for outcome in map(self._alone, window):
+                yield from each[-1:]
+                each.append(outcome)
         except CannotStart:
             # It does not start again: only the requests in flight when it broke down can be blamed.
-            yield last or self._blame(fault, window[0])
+            yield each[-1] if each else self._blame(fault, window[0])
             raise
-        if self._breakdowns == before:
-            again = self._replay(window)
-            if again or not isinstance(fault, Silent):
-                last = self._blame(fault, window[-1], last=True, again=again)
-            else:
-                self.faults.count("silence")
-        assert last is not None
-        yield last
+        yield each[-1] if self._is_explained(each, fault) else self._replayed(window, fault) or each[-1]
 
-    def _one_by_one(self, window: Sequence[bytes]) -> Iterator[Outcome]:
-        """The outcomes of requests that are asked one at a time. Raises CannotStart."""
-        asked: deque[Outcome | Asked] = deque()
-        cannot_start: CannotStart | None = None
-        for request in window:
-            try:
-                asked.append(self._alone(request))
-            except CannotStart as error:
-                cannot_start = error
-                break
-            while asked and (outcome := _outcome(asked[0])) is not None:
-                yield outcome
-                asked.popleft()
-        while self._aside:
-            self._look_aside(_GLANCE)
-        yield from filter(None, map(_outcome, asked))
-        if cannot_start is not None:
-            raise cannot_start
+    def _is_explained(self, each: Sequence[Outcome | Asked], fault: Breakdown) -> bool:
+        """Whether a request that was asked alone did what the window did."""
+        alone = [outcome for outcome in each if isinstance(outcome, Asked)]
+        if isinstance(fault, Late) and any(asked.was_aside for asked in alone):
+            return True
+        for asked in alone:
+            asked.awaited()
+        return any(asked.is_blamed for asked in alone)
 
-    def _alone(self, request: bytes) -> Outcome | Asked:
+    def _replayed(self, window: list[Body], fault: Breakdown) -> Broke | None:
+        """What the last request of a window is blamed for, of which none brought the target down alone."""
+        if isinstance(fault, Late):
+            silence = self._replay(window)
+            if silence is None:
+                return None
+            fault = silence
+        again = self._replay(window) is not None
+        if again or not isinstance(fault, Silent):
+            return self._blame(fault, window[-1], last=True, again=again)
+        return self.faults.count("silence")
+
+    def _alone(self, request: Body) -> Outcome | Asked:
         """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
 
         Raises CannotStart.
         """
-        while len(self._aside) >= min(_ASIDE, max(self.faults.left("timeout"), 1)):
-            self._look_aside(_GLANCE)  # the silence that wears out the patience is the last one
+        while len(self._aside.waited_for) >= min(MOST, max(self.faults.left("timeout"), 1)):
+            self._aside.look()
         if self.faults.gave_up:
             return Unsupported(self.faults.gave_up)
         process = self._ensure(alive=True)
         self._number += 1
-        asked = Asked(request, self._number, process)
+        asked = Asked(request, self._number, process, self._aside.look)
         process.send(protocol.with_id(self._number, request))
-        if self._broke_down(asked, _PROMPT):
+        if self._broke_down(asked, self.allowance.timeout, _SOON if self._is_cheap else _PROMPT):
             self._end()
         elif asked.outcome is None:
-            self._aside.append(asked)
+            self._aside.add(asked)
             self._process = None
-        self._look_aside(0)
+        self._aside.look(0)
         return asked
 
-    def _broke_down(self, asked: Asked, seconds: float) -> bool:
-        """Wait for the outcome of a request for so long; whether its process broke down."""
+    def _broke_down(self, asked: Asked, timeout: float, seconds: float) -> bool:
+        """Wait for the outcome of a request for so many seconds; whether its process broke down."""
         try:
-            line = asked.line(self.allowance.timeout, seconds)
+            line = asked.line(timeout, seconds)
             if line is None:
                 return False
             took = asked.took()
             outcome = self._answered(line, asked.number)
         except Breakdown as fault:
-            asked.outcome = self._blame(fault, asked.request)
+            asked.is_blamed, asked.outcome = True, self._blame(fault, asked.request)
+            if isinstance(fault, Silent):
+                self._aside.count_silence(asked)
             return True
         asked.outcome = self._if_slow(asked.request, took) or outcome
         return False
 
-    def _look_aside(self, seconds: float) -> None:
-        """Wait so long for each process that was set aside; those that have answered or broken down are ended."""
-        for asked in [*self._aside]:
-            self._broke_down(asked, seconds)
-            if asked.outcome is not None:
-                self._aside.remove(asked)
-                asked.process.close()
-
-    def _replay(self, window: list[bytes]) -> bool:
-        """Whether the window brings a fresh process down again."""
+    def _replay(self, window: list[Body]) -> Breakdown | None:
+        """What brings a fresh process down again over the window, if anything."""
         self._end()
         try:
             for _ in self._pipeline(deque(window), [], fair=True):
                 pass
-        except Breakdown:
+        except Breakdown as fault:
             self._end()
-            return True
-        return False
+            return fault
+        return None
 
-    def _blame(self, fault: Exception, request: bytes, *, last: bool = False, again: bool = True) -> Broke:
+    def _blame(self, fault: Exception, request: Body, *, last: bool = False, again: bool = True) -> Broke:
         broke = outcome_of(fault, request, self.allowance.timeout, self.allowance.memory)
-        self._breakdowns += 1
         self.faults.count(kind_of(fault, broke))
         if not last:
             return broke
         remark = " (no question does this alone: blamed on the last one sent"
         remark += ", and again when all were replayed)" if again else "; it did not happen again)"
         return replace(broke, detail=broke.detail + remark, flaky=not again)
-
-
-def _outcome(asked: Outcome | Asked) -> Outcome | None:
-    return asked.outcome if isinstance(asked, Asked) else asked

@@ -17,6 +17,11 @@ from conformance.targets.session import Allowance
 class Target(Protocol):
     """A target that cases are put to. `close` it, however the work on it ended."""
 
+    @property
+    def starts(self) -> int:
+        """How often a process of it was started."""
+        ...
+
     def describe(self) -> Description:
         """What the target says of itself. Raises CannotStart."""
         ...

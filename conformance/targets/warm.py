@@ -37,6 +37,11 @@ class WarmStart:
         """A process of the target that is as one started anew. Raises OSError or CannotFork."""
         return TargetProcess(self._launch, memory, self._forked)
 
+    @property
+    def is_cheap(self) -> bool:
+        """Whether another process costs milliseconds."""
+        return not self._declined
+
     def decline(self) -> None:
         """Fork no more."""
         self._declined = True

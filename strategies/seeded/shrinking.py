@@ -6,7 +6,6 @@ and checksums are made right again. A candidate is kept if `shows` says that it 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -18,20 +17,33 @@ T = TypeVar("T")
 
 QUESTIONS = 200
 """Questions put to a target for one failure."""
-SECONDS = 5.0
+_LARGE = 4096
+"""Bytes for each of which a question costs as much as another: it takes longer to make and to ask."""
 
 
 class Budget:
-    """How many candidates may still be tried for one failure, and until when."""
+    """How many questions may still be asked; no clock counts, so a failure shrinks to the same everywhere."""
 
-    def __init__(self, questions: int = QUESTIONS, seconds: float = SECONDS) -> None:
-        self._left = questions
-        self._until = time.monotonic() + seconds
+    def __init__(self, questions: int = QUESTIONS, within: Budget | None = None) -> None:
+        self._left, self._within = questions, within
 
-    def spend(self) -> bool:
-        """Take one question; False when no question is left."""
-        self._left -= 1
-        return self._left >= 0 and time.monotonic() < self._until
+    @property
+    def is_spent(self) -> bool:
+        """Whether no question is left."""
+        return self._left <= 0 or (self._within is not None and self._within.is_spent)
+
+    def spend(self, price: int = 1) -> bool:
+        """Take one question, which costs as much as `price` small ones; False when none is left."""
+        if self.is_spent:
+            return False
+        self.charge(price)
+        return True
+
+    def charge(self, price: int) -> None:
+        """Take what a question cost besides."""
+        self._left -= price
+        if self._within is not None:
+            self._within.charge(price)
 
 
 def shrink_bytes(
@@ -83,7 +95,7 @@ def _shrink(
             if key in tried or weight(candidate) >= weight(best):
                 continue
             tried.add(key)
-            if not budget.spend():
+            if not budget.spend(1 + weight(candidate)[0] // _LARGE):
                 return best
             if shows(candidate):
                 best, improved = candidate, True

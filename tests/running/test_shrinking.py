@@ -3,8 +3,9 @@
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -14,11 +15,13 @@ from conformance import codec
 from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import ad_hoc_case, encode_case
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.model import Accepted, Case, CaseKind, Kind, Refused, Refuses, Verdict, WritesAs
+from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Refused, Refuses, Verdict, WritesAs
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.notation import NotationError
 from conformance.judging.judge import judge
+from conformance.reports.grouping import Example
+from conformance.reports.text import stands_for
 from conformance.running import shrinking
 from conformance.running.examiner import Examiner
 from conformance.running.executor import judge_target
@@ -29,7 +32,7 @@ from conformance.safety.files import Outputs
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import generate
-from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
+from conformance.strategies.seeded.shrinking import QUESTIONS, Budget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
 from conformance.targets.liars import LIARS
 
@@ -53,6 +56,8 @@ PLANTED = {
 
 class Lying:
     """A liar, in process."""
+
+    starts = 0
 
     def __init__(self, liar):
         self.liar = liar
@@ -101,14 +106,15 @@ def failing(catalog):
     return results, examiner
 
 
-def test_without_patience_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
+def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_was_found(catalog):
     results, examiner = failing(catalog)
-    found = list(shrinking.shrink(results, examiner, catalog, 0))
+    found = list(shrinking.shrink(results, examiner, catalog, Budget(0)))
     groups = list(shrinking.failures_by_kin(results).values())
     assert [each.count for each in found] == [len(group) for group in groups]
     for each, group in zip(found, groups, strict=True):
         assert each.result in group
         assert each.origin == each.result.case.id
+        assert each.why_not == "other causes took all questions that a run asks for this"
         assert len(each.result.case.data) == min(len(result.case.data) for result in group)
 
 
@@ -118,6 +124,42 @@ def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
     (found,) = shrinking.shrink(results, examiner, catalog)
     assert found.result.case.id.startswith("bytes/")
     assert not found.flaky
+
+
+def test_no_clock_decides_what_a_failure_shrinks_to(catalog, monkeypatch):
+    results, examiner = failing(catalog)
+    usual = [each.result.label.id for each in shrinking.shrink(results, examiner, catalog)]
+    clock = count(step=100)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    assert [each.result.label.id for each in shrinking.shrink(results, examiner, catalog)] == usual
+    assert all(name.startswith("bytes/") for name in usual)
+
+
+def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
+    class Restarted(Lying):
+        def ask(self, cases):
+            for outcome in super().ask(cases):
+                self.starts += 2
+                yield outcome
+
+    spec = SimpleNamespace(name="t", open=lambda: Restarted(LIARS["drops-the-last-record"]))
+    examiner = Examiner(spec, catalog.requirements, FailurePolicy())
+    results = list(examiner.results(list(generated_cases(("RECORD_BATCH",), 30, 0, catalog))))
+    group = next(iter(shrinking.failures_by_kin(results).values()))
+    before = examiner.target.starts
+    shrinking.shrink_one(group[0], len(group), examiner, catalog)
+    # Before shrinking, while there are questions left, and once for the smallest case.
+    assert 4 < examiner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
+
+
+def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
+    results, examiner = failing(catalog)
+    late = Broke("timeout", "no answer within 5 s")
+    silent = [examiner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
+    (found,) = shrinking.shrink([replace(each, level="must") for each in silent], examiner, catalog)
+    assert found.result in silent
+    assert found.why_not == "each question would take seconds"
+    assert stands_for(Example(found.result, found)).endswith(", not shrunk: each question would take seconds")
 
 
 PLANTED_IN_LOGS = {

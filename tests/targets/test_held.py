@@ -6,10 +6,11 @@ import threading
 import pytest
 
 from conformance.cases.model import Accepted, Refused
+from conformance.targets.asked import Waiting
 from conformance.targets.held import LARGE, HeldAnswer, held
 from conformance.targets.launch import Launch
 from conformance.targets.processes import ProcessTarget
-from conformance.targets.protocol import WINDOW_BYTES, Waiting, fitting
+from conformance.targets.protocol import WINDOW_BYTES, fitting
 from conformance.targets.session import Allowance
 
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}

@@ -271,9 +271,9 @@ def test_processes_that_want_one_core_delay_each_other(python_target):
 
 def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):
     running = session(LOGS + "    if number > 2: time.sleep(3600)\n" + ANSWERS, timeout=600)
-    thread = threading.Thread(target=lambda: [*running._one_by_one(questions(6))], daemon=True)
+    thread = threading.Thread(target=lambda: [*map(running._alone, questions(6))], daemon=True)
     thread.start()
-    until(lambda: len(running._aside) == 3)
+    until(lambda: len(running._aside.waited_for) == 3)
     running.abort()
     thread.join(60)
     assert not thread.is_alive()

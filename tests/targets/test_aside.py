@@ -1,0 +1,135 @@
+"""Requests that a target keeps silent about: they are waited for while others are asked, and those alike together."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pytest
+
+from conformance.cases.model import Accepted, Broke
+from conformance.targets import protocol
+from conformance.targets.asked import Asked, in_order
+from conformance.targets.launch import waited_for_a_core
+from conformance.targets.process import TargetProcess
+from conformance.targets.resolve import resolve
+from conformance.targets.session import Allowance, Session
+from conformance.targets.warm import WarmStart
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
+
+MODULE = """
+import time
+
+def describe():
+    return {"name": "m", "version": "1", "language": "python", "supports": {"decode": ["INT8"]}}
+
+def decode(type, data, **parameters):
+    if data[0] % 2:
+        DEED
+    return data[0], 1
+"""
+SPINS = "\n        while True: pass"
+TIMEOUT = "no answer within 3 s"
+BESIDE = "; others had the cores, but another case of this requirement had them all that time, and was not answered"
+
+
+@pytest.fixture
+def session(tmp_path, traces):
+    """A session with a module that does a deed at every odd byte, and is forked when it is needed again."""
+    opened = []
+
+    def start(deed):
+        (tmp_path / "target.py").write_text(MODULE.replace("DEED", deed))
+        spec = resolve(f"module:{tmp_path / 'target.py'}")
+        launch = type(spec)(spec.name, spec.command, traces.env, forks=spec.forks)
+        warm = WarmStart(launch, 30)
+        opened.append((Session(launch, Allowance(timeout=3, startup=30, slow=60), warm), warm))
+        return opened[-1][0]
+
+    yield start
+    for each, warm in opened:
+        each.finish()
+        warm.close()
+
+
+def question(number, kin=""):
+    return protocol.body({"op": "decode", "type": "INT8", "hex": f"{number:02x}"}, kin)
+
+
+def accepted(number):
+    return Accepted({"value": number, "consumed": 1})
+
+
+def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(session):
+    ahead = list(session("time.sleep(3600)").ask_ahead([question(number) for number in (0, 1, 2, 4)]))
+    assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
+    assert isinstance(ahead[1], Asked)
+    assert ahead[1].outcome is None
+    assert ahead[1].awaited() == Broke("timeout", TIMEOUT)
+
+
+def test_of_those_that_are_alike_one_has_its_time_and_the_others_leave_the_cores_to_it(session):
+    running = session(SPINS)
+    ahead = list(running.ask_ahead([question(number, "read a.b") for number in (1, 2, 3, 5)]))
+    leader, *followers = (asked.process for asked in running._aside.waited_for)
+    assert {priority for process in followers for priority in priorities(process)} == {19}
+    assert 19 not in priorities(leader)
+    assert [*in_order(ahead)] == [
+        Broke("timeout", TIMEOUT),
+        accepted(2),
+        *[Broke("timeout", TIMEOUT + BESIDE)] * 2,
+    ]
+
+
+def priorities(process):
+    while not process._family:
+        time.sleep(0.01)
+    return [os.getpriority(os.PRIO_PROCESS, each.pid) for each in process._family]
+
+
+def test_those_that_are_not_alike_have_their_time_each(session):
+    ahead = session(SPINS).ask([question(1, "read a.b"), question(3, "read a.c"), question(5)])
+    assert [*ahead] == [Broke("timeout", TIMEOUT)] * 3
+
+
+def test_where_the_first_answers_after_all_none_that_is_like_it_is_blamed(session):
+    outcomes = session("time.sleep(1.5)").ask([question(number, "read a.b") for number in (1, 3, 5)])
+    assert [*outcomes] == [accepted(1), accepted(3), accepted(5)]
+
+
+def test_an_outcome_that_is_waited_for_holds_up_those_behind_it_and_no_other():
+    asked = Asked(question(1), 1, type("Process", (), {"delay": lambda _: 0.0})())
+
+    def outcomes():
+        yield accepted(0)
+        yield asked
+        yield accepted(2)
+        asked.outcome = accepted(1)
+        yield accepted(3)
+
+    taken = in_order(outcomes())
+    assert next(taken) == accepted(0)
+    assert [*taken] == [accepted(1), accepted(2), accepted(3)]
+
+
+def test_a_process_that_goes_between_two_reads_has_not_waited(monkeypatch):
+    def gone(*_):
+        raise FileNotFoundError(2, "No such file or directory", "/proc/1/task")
+
+    assert waited_for_a_core([os.getpid()]) >= 0
+    monkeypatch.setattr(os, "listdir", gone)
+    monkeypatch.setattr(os, "scandir", gone)
+    assert waited_for_a_core([os.getpid()]) == 0
+
+
+def test_a_process_that_goes_while_it_is_given_another_priority_is_not_an_error(monkeypatch, python_target):
+    target = TargetProcess(resolve("command:" + " ".join(python_target("for request in requests(): pass\n"))), 1 << 30)
+    try:
+        priorities(target)
+        monkeypatch.setattr(os, "listdir", lambda _: [str(2**22 + 1)])
+        target.give_way()
+    finally:
+        monkeypatch.undo()
+        target.close()
