@@ -282,15 +282,14 @@ class Session:
 
     def _replayed(self, window: list[Body], fault: Breakdown) -> Broke | None:
         """What the last request of a window is blamed for, of which none brought the target down alone."""
-        if isinstance(fault, Late):
-            silence = self._replay(window)
-            if silence is None:
-                return None
-            fault = silence
+        seen = self._replay(window) if isinstance(fault, Late) else fault
+        if seen is None:
+            return None
         again = self._replay(window) is not None
-        if again or not isinstance(fault, Silent):
-            return self._blame(fault, window[-1], last=True, again=again)
-        return self.faults.count("silence")
+        if again or not isinstance(seen, Silent):
+            return self._blame(seen, window[-1], last=True, again=again)
+        self.faults.count("silence")
+        return None
 
     def _alone(self, request: Body) -> Outcome | Asked:
         """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
