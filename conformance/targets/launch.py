@@ -151,7 +151,7 @@ def waited_for_a_core(processes: Iterable[int]) -> float:
     longest = 0
     for process in processes:
         with suppress(OSError):  # it may go between two reads
-            longest = max(longest, *(_waited(process, thread) for thread in keeper.threads_of(process)))
+            longest = max([longest, *(_waited(process, thread) for thread in keeper.threads_of(process))])
     return longest / 1e9
 
 

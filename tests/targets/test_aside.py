@@ -122,6 +122,8 @@ def test_a_process_that_goes_between_two_reads_has_not_waited(monkeypatch):
     monkeypatch.setattr(os, "listdir", gone)
     monkeypatch.setattr(os, "scandir", gone)
     assert waited_for_a_core([os.getpid()]) == 0
+    monkeypatch.setattr(os, "listdir", lambda _: [])
+    assert waited_for_a_core([os.getpid()]) == 0
 
 
 def test_a_process_that_goes_while_it_is_given_another_priority_is_not_an_error(monkeypatch, python_target):
