@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import pickle
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar, overload
 
@@ -144,6 +144,10 @@ def _the_same(given: frozenset[T]) -> frozenset[T]:
 # --- many -------------------------------------------------------------------------------------------------
 
 
+kin: Callable[[Case | PackedCase], str] = "{0.op} {0.requirement}".format
+"""What a case has in common with those that a target is likely to be silent about, too."""
+
+
 class LazyCases(Sequence[Case]):
     """Cases in order, each of which is made when somebody asks for it."""
 
@@ -192,11 +196,6 @@ class PackedCases(LazyCases):
 
     def __len__(self) -> int:
         return len(self.packed)
-
-
-def kin(case: Case | PackedCase) -> str:
-    """What a case has in common with those that a target is likely to be silent about, too."""
-    return f"{case.op} {case.requirement}"
 
 
 def chosen(cases: Sequence[Case], indexes: Iterable[int]) -> Sequence[Case]:
