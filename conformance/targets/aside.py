@@ -14,8 +14,8 @@ MOST = 4
 """Processes that are waited for at once, at most."""
 GLANCE, _LONG = 0.05, 1.0
 """Seconds that each of them is waited for in turn; while a long answer comes."""
-_AT_LEAST = 1.0
-"""Seconds on a core, of all that others left of them, that a request which follows another one has at least."""
+_AT_LEAST, _AT_MOST = 1.0, 12
+"""Seconds of its own that a request which follows another one has at least, unless so many times its time passes."""
 
 _BESIDE = "; others had the cores, but another case of this requirement had them all that time, and was not answered"
 
@@ -71,7 +71,8 @@ class Aside:
             self.waited_for.pop().process.close()
 
     def _is_over(self, asked: Asked) -> bool:
-        return asked.passed() >= self.timeout and asked.took() >= min(_AT_LEAST, self.timeout)
+        passed = asked.passed()
+        return passed >= self.timeout and (asked.own() >= _AT_LEAST or passed >= _AT_MOST * self.timeout)
 
     def _is_led(self, request: Body) -> bool:
         return bool(request.kin) and (request.kin in self._silent or self._has_leader(request.kin))

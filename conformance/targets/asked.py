@@ -13,7 +13,7 @@ from conformance.cases.model import Outcome
 from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import Body, Silent
 
-_OWN = 1 / 12
+_OWN = 1 / 4
 """Of the time that passes, so much counts at least: a wait comes to an end on a machine that is never free."""
 _HELD = 128
 """Outcomes that are held up, at most, before the first is waited for."""
@@ -49,9 +49,11 @@ class Asked:
 
     def took(self) -> float:
         """Seconds since then, without those in which other processes kept its own from running."""
-        passed = self.passed()
-        delay = max(self.process.delay() - self._delay, 0)
-        return max(passed - delay, passed * _OWN)
+        return max(self.own(), self.passed() * _OWN)
+
+    def own(self) -> float:
+        """Seconds since then that were its own: it ran, or waited for something other than a core."""
+        return self.passed() - max(self.process.delay() - self._delay, 0)
 
     def passed(self) -> float:
         """Seconds since then."""
