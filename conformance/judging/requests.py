@@ -94,7 +94,8 @@ def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
     written = wire.encode(value)
     if written == data or is_free(_body_of(data)):
         return PASSED
-    at = next(at for at, pair in enumerate(zip(written, data, strict=False)) if pair[0] != pair[1])
+    pairs = enumerate(zip(written, data, strict=False))
+    at = next((at for at, pair in pairs if pair[0] != pair[1]), min(len(written), len(data)))
     return Verdict(Kind.FAIL, f"{_named(data)} is not written as its definition says, from byte {at}", path=f"@{at}")
 
 

@@ -17,7 +17,7 @@ GLANCE, _LONG = 0.05, 1.0
 _AT_LEAST, _AT_MOST = 1.0, 12
 """Seconds of its own that a request which follows another one has at least, unless so many times its time passes."""
 
-_BESIDE = "; others had the cores, but another case of this requirement had them all that time, and was not answered"
+_BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ def decode(type, data, **parameters):
 """
 SPINS = "\n        while True: pass"
 TIMEOUT = "no answer within 3 s"
-BESIDE = "; others had the cores, but another case of this requirement had them all that time, and was not answered"
+BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
 
 
 @pytest.fixture

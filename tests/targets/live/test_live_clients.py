@@ -422,9 +422,11 @@ SHAKY = {"message-set/v1-inner-size-13:read", "message-set/v1-inner-tail-of-one-
 """aiokafka reads behind its buffer here, and what comes of it is chance."""
 
 
-@pytest.mark.parametrize("name", ["kafka-python", "aiokafka"])
-def test_adapter_and_live_client_agree(name, tmp_path, traces):
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "kafka-clients"])
+def test_adapter_and_live_client_agree(name, request, tmp_path, traces):
     """A client is judged alike through its adapter and live; what the live one is not asked is left out."""
+    if name == "kafka-clients":
+        request.getfixturevalue("kafka_clients")
     if missing := lacking(name):
         pytest.skip(f"live:{name} lacks {', '.join(missing)}")
     (tmp_path / "live").mkdir()
