@@ -45,13 +45,14 @@ class Broker:
             if name == "ApiVersions":
                 return Response(response_frame(correlation, name, 0, self._versions(_UNSUPPORTED_VERSION)))
             raise Unanswerable(f"{name} {version}, where {low} to {high} is offered")
-        body, delay = self._answered(request_in(frame))
-        return Response(response_frame(correlation, name, version, body), delay)
+        request = request_in(frame)
+        body = self._answered(request)
+        return Response(response_frame(correlation, name, version, body), consuming.wait_before(request, body))
 
-    def _answered(self, request: Request) -> tuple[Values, float]:
-        """The body of the response, and after how many seconds it is sent."""
+    def _answered(self, request: Request) -> Values:
+        """The body of the response."""
         if request.name == "ApiVersions":
-            return self._versions(), 0.0
+            return self._versions()
         if request.name not in _ANSWERS:
             raise Unanswerable(f"{request.name} {request.version}")
         return _ANSWERS[request.name](self, request)
@@ -64,9 +65,9 @@ class Broker:
         return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"])}
 
 
-_ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = {
+_ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
     **consuming.ANSWERS,
     **groups.ANSWERS,
     **producing.ANSWERS,
 }
-"""The answer to each request: the body of the response, and after how many seconds it is sent."""
+"""The answer to each request: the body of the response."""

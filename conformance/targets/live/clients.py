@@ -124,6 +124,15 @@ class Client:
         """The status with which the process ended; a negative number is a signal."""
         return self._process.returncode
 
+    def mishap(self, heard: Heard) -> str:
+        """What a crash over a topic was; empty where there was none."""
+        if heard.error == "driver":
+            return f"the driver: {heard.message}"
+        if heard.crash or not heard.died:
+            return heard.crash
+        before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
+        return f"died of {_how_it_ended(self.status)}{before}"
+
     async def _read(self) -> None:
         """Hand out what the driver says, until it ends."""
         assert self._process.stdout is not None
@@ -165,7 +174,7 @@ class Client:
         heard.changed.set()
 
 
-def how_it_ended(status: int | None) -> str:
+def _how_it_ended(status: int | None) -> str:
     """The status of a process that ended, in words."""
     if status is not None and status < 0:
         return signal.Signals(-status).name

@@ -16,16 +16,17 @@ NODE = 1
 _CLUSTER = "conformance"
 _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID = 3, 100
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
+_LONGEST_WAIT_MS = 500
 
 
-def _metadata(broker: Broker, request: Request) -> tuple[Values, float]:
+def _metadata(broker: Broker, request: Request) -> Values:
     asked = request.body["Topics"]
     if asked is None:
         topics = [_described(name, topic) for name, topic in broker.topics.items()]
     else:
         topics = [_described_as_asked(broker, request, row) for row in asked]
     node = {"NodeId": NODE, "Host": broker.host, "Port": broker.port}
-    return {"Brokers": [node], "ControllerId": NODE, "ClusterId": _CLUSTER, "Topics": topics}, 0.0
+    return {"Brokers": [node], "ControllerId": NODE, "ClusterId": _CLUSTER, "Topics": topics}
 
 
 def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values:
@@ -46,7 +47,7 @@ def _described(name: str, topic: Topic | None) -> Values:
     return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
 
 
-def _list_offsets(broker: Broker, request: Request) -> tuple[Values, float]:
+def _list_offsets(broker: Broker, request: Request) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
         error, offset = (_UNKNOWN_TOPIC, -1) if topic is None else (0, _offset_at(topic, row["Timestamp"]))
@@ -56,7 +57,7 @@ def _list_offsets(broker: Broker, request: Request) -> tuple[Values, float]:
         {"Name": row["Name"], "Partitions": [one(row["Name"], part) for part in row["Partitions"]]}
         for row in request.body["Topics"]
     ]
-    return {"Topics": rows}, 0.0
+    return {"Topics": rows}
 
 
 def _offset_at(topic: Topic, timestamp: int) -> int:
@@ -68,7 +69,7 @@ def _offset_at(topic: Topic, timestamp: int) -> int:
     return topic.high_watermark
 
 
-def _fetch(broker: Broker, request: Request) -> tuple[Values, float]:
+def _fetch(broker: Broker, request: Request) -> Values:
     """What each partition has; SessionId stays 0, which declines a session."""
     isolation = request.body["IsolationLevel"]
     rows = []
@@ -76,8 +77,14 @@ def _fetch(broker: Broker, request: Request) -> tuple[Values, float]:
         asked, topic = named(broker, row, "Topic")
         unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
         rows.append({**asked, "Partitions": [_fetched(topic, part, isolation, unknown) for part in row["Partitions"]]})
-    is_empty = not any(part["Records"] for row in rows for part in row["Partitions"])
-    return {"Responses": rows}, min(request.body["MaxWaitMs"], 500) / 1000 if is_empty else 0.0
+    return {"Responses": rows}
+
+
+def wait_before(request: Request, body: Values) -> float:
+    """Seconds that a response is held back: that of a fetch that brings nothing, as long as the client lets it wait."""
+    if request.name != "Fetch" or any(part["Records"] for row in body["Responses"] for part in row["Partitions"]):
+        return 0.0
+    return min(int(request.body["MaxWaitMs"]), _LONGEST_WAIT_MS) / 1000
 
 
 def _fetched(topic: Topic | None, row: Values, isolation: int, unknown: int) -> Values:
@@ -104,7 +111,7 @@ def _name_of(broker: Broker, topic_id: bytes) -> str | None:
     return next((name for name, topic in broker.topics.items() if topic.id == topic_id), None)
 
 
-ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = {
+ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
     "Metadata": _metadata,
     "ListOffsets": _list_offsets,
     "Fetch": _fetch,

@@ -96,7 +96,7 @@ def _committed(broker: Broker, asked: Iterable[Values] | None) -> list[Values]:
     return rows
 
 
-_ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
     "FindCoordinator": _find_coordinator,
     "JoinGroup": _join_group,
     "SyncGroup": _sync_group,
@@ -105,11 +105,3 @@ _ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
     "OffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch,
 }
-
-
-def answer(broker: Broker, request: Request) -> tuple[Values, float]:
-    """The body of the response to a request of a group, sent at once. Raises Unanswerable."""
-    return _ANSWERS[request.name](broker, request), 0.0
-
-
-ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = dict.fromkeys(_ANSWERS, answer)

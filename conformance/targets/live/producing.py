@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from conformance.cases.model import Answer, Value
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
+from conformance.codec.notation import HEX
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.targets.live.clients import Client, Heard, how_it_ended
+from conformance.targets.live.clients import Heard
 from conformance.targets.live.consuming import named
 from conformance.targets.live.frames import Request, Unanswerable, Values
 from conformance.targets.live.topics import Topic
@@ -57,23 +58,17 @@ def told_of(batches: Sequence[Value]) -> Answer:
 
 
 def _record(record: Value) -> Answer:
-    headers = [{"key": header["key"], "value": _hexed(header["value"])} for header in record["headers"]]
-    shown = {"timestamp": str(record["timestamp"]), "key": _hexed(record["key"]), "value": _hexed(record["value"])}
+    headers = [{"key": header["key"], "value": HEX.render(header["value"])} for header in record["headers"]]
+    shown = {
+        "timestamp": str(record["timestamp"]),
+        "key": HEX.render(record["key"]),
+        "value": HEX.render(record["value"]),
+    }
     return {**shown, "headers": headers}
 
 
-def _hexed(data: bytes | None) -> str | None:
-    return None if data is None else data.hex()
-
-
-def written(client: Client, topic: Topic, heard: Heard) -> Answer:
-    """The one batch that a client wrote, as an encoder's answer; what became of the client where there is none."""
-    if heard.error == "driver":
-        return {"crash": f"the driver: {heard.message}"}
-    if heard.crash:
-        return {"crash": heard.crash}
-    if heard.died:
-        return {"crash": f"died of {how_it_ended(client.status)}"}
+def written(topic: Topic, heard: Heard) -> Answer:
+    """The one batch that a client wrote, as an encoder's answer; the error that it raised where there is none."""
     if heard.error:
         return {"ok": False, "error": heard.error, "message": heard.message}
     data = b"".join(topic.produced)
@@ -135,17 +130,9 @@ def _end(_: Broker, __: Request) -> Values:
     return {"ErrorCode": 0}
 
 
-_ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
     "Produce": _produce,
     "InitProducerId": _init_producer_id,
     "AddPartitionsToTxn": _add_partitions,
     "EndTxn": _end,
 }
-
-
-def answer(broker: Broker, request: Request) -> tuple[Values, float]:
-    """The body of the response to a producer's request, sent at once. Raises Unanswerable."""
-    return _ANSWERS[request.name](broker, request), 0.0
-
-
-ANSWERS: Mapping[str, Callable[[Broker, Request], tuple[Values, float]]] = dict.fromkeys(_ANSWERS, answer)

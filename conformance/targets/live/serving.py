@@ -21,9 +21,10 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
 from conformance.codec.record_batch import RECORD_BATCH
+from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.clients import Client, DriverError, Heard, how_it_ended
+from conformance.targets.live.clients import Client, DriverError, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.offers import OFFERS, to_producers
 from conformance.targets.live.producing import told_of, why_not, written
@@ -42,7 +43,7 @@ _SHOWN = 300
 """Characters of an answer that an error quotes."""
 
 
-Shown = Callable[[Client, Topic, Heard], Answer]
+Shown = Callable[[Topic, Heard], Answer]
 """The answer about a topic that is over."""
 
 
@@ -124,6 +125,8 @@ class LiveClient:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
         if parts["isolation"] not in self._driver.isolations:
             return {"unsupported": f"{parts['isolation']} is not claimed"}
+        if parts["check"] == "isolated" and len(self._driver.isolations) < len(ISOLATIONS):
+            return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if WRITES.get(parts["conversation"], "") not in ("", *self._driver.produces):
             return {"unsupported": f"{WRITES[parts['conversation']]} is not claimed"}
         return await self._conversations.answer(parts)
@@ -225,7 +228,9 @@ class LiveClient:
                 seen = time.monotonic()
             except TimeoutError:
                 continue
-        return {"unsupported": heard.void} if heard.void else shown(client, topic, heard)
+        if heard.void:
+            return {"unsupported": heard.void}
+        return {"crash": mishap} if (mishap := client.mishap(heard)) else shown(topic, heard)
 
     def _given_up(self, topic: Topic, heard: Heard, *, late: bool) -> Answer | None:
         """The answer about a topic whose end is not awaited any more; None where it is."""
@@ -273,14 +278,8 @@ def _silence(topic: Topic, heard: Heard) -> str:
     return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
 
 
-def _shown(client: Client, topic: Topic, heard: Heard) -> Answer:
+def _shown(topic: Topic, heard: Heard) -> Answer:
     """What an application was handed, and where the next fetch started."""
-    if heard.error == "driver":
-        return {"crash": f"the driver: {heard.message}"}
-    if heard.crash:
-        return {"crash": heard.crash}
-    if heard.died:
-        return {"crash": f"died of {how_it_ended(client.status)}; {len(heard.records)} records were handed out before"}
     if topic.is_healed and not heard.error:
         return _delivered(topic, heard, "other", topic.asked_again)  # it did not take these bytes, and did not say so
     return _delivered(topic, heard, heard.error, heard.message)

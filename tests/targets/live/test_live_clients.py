@@ -187,37 +187,22 @@ for line in told():
     assert "handed out 40000 records and did not stop" in json.dumps(found[THREE])
 
 
-def test_a_client_whose_case_was_given_up_is_ended_before_the_next_one(run, tmp_path):
-    pids = tmp_path / "pids"
-    body = f"""
-with open({str(pids)!r}, "a+") as file:
-    file.seek(0)
-    for pid in file.read().split():
-        if os.path.exists(f"/proc/{{pid}}"): os.abort()
-    file.write(f"{{os.getpid()}} ")
-for line in told():
-    if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f": time.sleep(100)
-    consume(line)
-"""
-    found = run(body, GZIP, THREE, "batch/single-record:read")
-    assert {name: row["verdict"] for name, row in found.items()} == {
-        GZIP: "timeout",
-        THREE: "pass",
-        "batch/single-record:read": "pass",
-    }
-    assert len(pids.read_text().split()) > 1
+OWN = "os.getpid()"
+CHILD = "subprocess.Popen([sys.executable, '-c', 'while True: pass']).pid"
+"""kcat is such a child of its driver, and spins when it is given up."""
 
 
-def test_a_case_that_is_given_up_ends_the_children_of_its_client_too(run, tmp_path):
-    """kcat is such a child, and spins when it is given up."""
+@pytest.mark.parametrize(("pid", "gone"), [(OWN, ""), (CHILD, "Z")], ids=["itself", "its child"])
+def test_a_client_whose_case_was_given_up_is_gone_before_the_next_one(run, tmp_path, pid, gone):
+    """A child that is dead may wait to be collected."""
     pids = tmp_path / "pids"
     body = f"""
 import subprocess
 with open({str(pids)!r}, "a+") as file:
     file.seek(0)
     for pid in file.read().split():
-        if os.path.exists(f"/proc/{{pid}}") and open(f"/proc/{{pid}}/stat").read().split()[2] != "Z": os.abort()
-    file.write(f"{{subprocess.Popen([sys.executable, '-c', 'while True: pass']).pid}} ")
+        if os.path.exists(f"/proc/{{pid}}") and open(f"/proc/{{pid}}/stat").read().split()[2] != {gone!r}: os.abort()
+    file.write(f"{{{pid}}} ")
 for line in told():
     if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f": time.sleep(100)
     consume(line)
@@ -468,6 +453,19 @@ def driver(tmp_path):
         return "live:./driver.yaml"
 
     return write
+
+
+def test_where_an_application_has_no_choice_of_isolation_nobody_is_charged_with_it(driver, tmp_path, traces):
+    target = driver(HONEST)
+    file = tmp_path / "driver.yaml"
+    file.write_text(file.read_text().replace("[read_uncommitted, read_committed]", "[read_uncommitted]"))
+    found = judged(target, tmp_path, traces.env, "request/fetch", "request/isolation-*", op="send")
+    assert {name: row["verdict"] for name, row in found.items()} == {
+        "request/fetch": "pass",
+        "request/isolation-read-committed": "skip",
+        "request/isolation-read-uncommitted": "skip",
+    }
+    assert "no choice" in found["request/isolation-read-uncommitted"]["detail"]
 
 
 def test_doctor_examines_a_live_client_by_its_own_deadlines(driver, tmp_path, traces):

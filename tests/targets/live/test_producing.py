@@ -132,9 +132,9 @@ def test_a_driver_is_told_records_codec_and_kind_of_producer():
 def test_records_that_a_client_spreads_over_batches_are_not_judged():
     topic = Topic(b"", 0, 0)
     topic.produced = [TWO, batch(0)]
-    assert written(None, topic, Heard(ended=True)) == {"unsupported": "the client spread the records over 2 batches"}
+    assert written(topic, Heard(ended=True)) == {"unsupported": "the client spread the records over 2 batches"}
     topic.produced = [TWO]
-    assert written(None, topic, Heard(ended=True)) == {"ok": True, "hex": TWO.hex()}
+    assert written(topic, Heard(ended=True)) == {"ok": True, "hex": TWO.hex()}
 
 
 # --- a producer from end to end -----------------------------------------------------------------------
