@@ -94,8 +94,8 @@ def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
     written = wire.encode(value)
     if written == data or is_free(_body_of(data)):
         return PASSED
-    pairs = enumerate(zip(written, data, strict=False))
-    at = next((at for at, pair in pairs if pair[0] != pair[1]), min(len(written), len(data)))
+    # The size stands first: where one is a part of the other, that differs.
+    at = next(at for at, pair in enumerate(zip(written, data, strict=False)) if pair[0] != pair[1])
     return Verdict(Kind.FAIL, f"{_named(data)} is not written as its definition says, from byte {at}", path=f"@{at}")
 
 
