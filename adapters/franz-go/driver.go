@@ -1,4 +1,4 @@
-// franz-go as an application uses it: NewClient with ConsumePartitions, PollFetches; a client a topic.
+// franz-go as an application uses it: NewClient with ConsumePartitions, PollFetches, or ProduceSync; a client a topic.
 package main
 
 import (
@@ -11,6 +11,10 @@ import (
 
 var levels = map[string]kgo.IsolationLevel{
 	"read_committed": kgo.ReadCommitted(), "read_uncommitted": kgo.ReadUncommitted(),
+}
+var codecs = map[string]kgo.CompressionCodec{
+	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 }
 var types = map[int8]string{-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
@@ -60,4 +64,52 @@ func shown(handed *kgo.Record) record {
 	}
 }
 
-func main() { drive("github.com/twmb/franz-go", consume) }
+// produce writes batches, each by a ProduceSync of its own; the first error that it returns.
+func produce(topic told) error {
+	options := []kgo.Opt{
+		kgo.SeedBrokers(topic.Bootstrap), kgo.ClientID(topic.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(codecs[topic.Produce.Compression]), kgo.ProducerBatchMaxBytes(much),
+		kgo.ProducerLinger(100 * time.Millisecond),
+		kgo.MetadataMinAge(100 * time.Millisecond), // after a refusal it would wait for 5 seconds
+	}
+	if topic.Produce.Transactional {
+		options = append(options, kgo.TransactionalID(topic.Topic))
+	} else if !topic.Produce.Idempotent {
+		options = append(options, kgo.DisableIdempotentWrite())
+	}
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if topic.Produce.Transactional {
+		if err := client.BeginTransaction(); err != nil {
+			return err
+		}
+	}
+	for _, batch := range topic.Produce.Batches {
+		if err := client.ProduceSync(context.Background(), taken(topic, batch)...).FirstErr(); err != nil {
+			return err
+		}
+	}
+	if topic.Produce.Transactional {
+		return client.EndTransaction(context.Background(), kgo.TryCommit)
+	}
+	return nil
+}
+
+func taken(topic told, batch []record) (records []*kgo.Record) {
+	for _, row := range batch {
+		written := &kgo.Record{
+			Topic: topic.Topic, Partition: int32(topic.Partition), Timestamp: moment(row),
+			Key: octets(row.Key), Value: octets(row.Value),
+		}
+		for _, one := range row.Headers {
+			written.Headers = append(written.Headers, kgo.RecordHeader{Key: one.Key, Value: octets(one.Value)})
+		}
+		records = append(records, written)
+	}
+	return records
+}
+
+func main() { drive("github.com/twmb/franz-go", consume, produce) }

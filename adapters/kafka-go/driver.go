@@ -1,4 +1,4 @@
-// segmentio's kafka-go as an application uses it: NewReader, SetOffset, ReadMessage.
+// segmentio's kafka-go as an application uses it: NewReader, SetOffset, ReadMessage; a Writer.
 package main
 
 import (
@@ -11,6 +11,10 @@ import (
 
 var levels = map[string]kafka.IsolationLevel{
 	"read_committed": kafka.ReadCommitted, "read_uncommitted": kafka.ReadUncommitted,
+}
+
+var codecs = map[string]kafka.Compression{
+	"gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd,
 }
 
 // consume yields the messages that ReadMessage returns, and its first error.
@@ -54,4 +58,35 @@ func shown(message kafka.Message) record {
 	return handed
 }
 
-func main() { drive("github.com/segmentio/kafka-go", consume) }
+// produce writes batches, each by a WriteMessages of its own; the first error that it returns.
+func produce(topic told) error {
+	transport := &kafka.Transport{ClientID: topic.Topic, MetadataTopics: []string{topic.Topic}}
+	defer transport.CloseIdleConnections()
+	for _, batch := range topic.Produce.Batches {
+		writer := &kafka.Writer{
+			Addr: kafka.TCP(topic.Bootstrap), Topic: topic.Topic, Transport: transport, RequiredAcks: kafka.RequireAll,
+			Balancer:    kafka.BalancerFunc(func(kafka.Message, ...int) int { return topic.Partition }),
+			Compression: codecs[topic.Produce.Compression], BatchSize: len(batch), BatchBytes: much,
+		}
+		if err := writer.WriteMessages(context.Background(), taken(batch)...); err != nil {
+			return err
+		}
+		if err := writer.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func taken(batch []record) (messages []kafka.Message) {
+	for _, row := range batch {
+		written := kafka.Message{Key: octets(row.Key), Value: octets(row.Value), Time: moment(row)}
+		for _, one := range row.Headers {
+			written.Headers = append(written.Headers, kafka.Header{Key: one.Key, Value: octets(one.Value)})
+		}
+		messages = append(messages, written)
+	}
+	return messages
+}
+
+func main() { drive("github.com/segmentio/kafka-go", consume, produce) }

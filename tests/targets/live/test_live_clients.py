@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -324,14 +325,26 @@ def test_a_bundled_client_is_judged_live(name, tmp_path, traces):
     assert traces.left() == []
 
 
+WRITTEN = {
+    "idempotence": ("producer/id-max:encode", "request/produce-retried", "request/produce-sequences"),
+    "transactions": ("producer/transactional:encode", "request/transaction-sequences", "request/end-txn"),
+}
+"""What a client writes as it is due, by what its driver claims."""
+LARGE = "batch/records-value-of-200-kilobytes:encode"
 BUILT = ["kafkajs", "platformatic", "franz-go", "sarama", "kafka-go", "rskafka", "rdkafka"]
 
 
 @pytest.mark.parametrize("name", BUILT)
 def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, live_client, tmp_path, traces):
-    found = judged(live_client(name), tmp_path, traces.env, "batch/*-records:read", "offset/*:read")
+    select = ("batch/*-records:read", "offset/*:read", "request/*", LARGE, *chain(*WRITTEN.values()))
+    found = judged(live_client(name), tmp_path, traces.env, *select, op="")
+    reads = [row["verdict"] for row in found.values() if row["op"] == "read"]
     assert found[THREE]["verdict"] == "pass"
-    assert sum(row["verdict"] in ("pass", "either") for row in found.values()) > len(found) // 2
+    assert sum(verdict in ("pass", "either") for verdict in reads) > len(reads) // 2
+    claims = drivers()[name].live.get("produces", ())
+    due = {"request/size"}.union(*(WRITTEN[claim] for claim in claims if claim in WRITTEN))
+    assert {case: found[case]["verdict"] for case in due} == dict.fromkeys(due, "pass")
+    assert found[LARGE]["verdict"] in (("pass", "fail") if "timestamps" in claims else ("skip",))
     assert traces.left() == []
 
 
