@@ -1,19 +1,19 @@
 //! rdkafka as an application uses it: a BaseConsumer, assigned at an offset and polled; a consumer a topic.
 
 mod driving;
+mod writer;
 
-use driving::{drive, hexed, pinned, Hand, Told};
+use driving::{drive, hexed, pinned, Done, Hand, Told};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp};
 use rdkafka::util::get_rdkafka_version;
 use rdkafka::{Offset, TopicPartitionList};
 use serde_json::{json, Value};
-use std::error::Error;
 use std::time::Duration;
 
 /// Hands over the messages that poll returns, until the last one. An error of it ends that.
-fn consume(told: &Told, hand: &mut Hand) -> Result<(), Box<dyn Error>> {
+fn consume(told: &Told, hand: &mut Hand) -> Done {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", &told.bootstrap)
         .set("group.id", &told.topic) // it asks for one, and never joins it
@@ -55,5 +55,6 @@ fn shown(message: &BorrowedMessage) -> Value {
 fn main() {
     let version = pinned(include_str!("../Cargo.toml"), "rdkafka");
     let librdkafka = get_rdkafka_version().1;
-    drive(&format!("{version} (librdkafka {librdkafka})"), consume);
+    let version = format!("{version} (librdkafka {librdkafka})");
+    drive(&version, consume, writer::produce);
 }

@@ -1,19 +1,19 @@
 //! rskafka as an application uses it: a partition client, and fetch_records from where the last ones ended.
 
 mod driving;
+mod writer;
 
-use driving::{drive, hexed, pinned, Hand, Told};
+use driving::{drive, hexed, pinned, Done, Hand, Told};
 use rskafka::client::{partition::UnknownTopicHandling, ClientBuilder};
 use rskafka::record::RecordAndOffset;
 use serde_json::{json, Value};
-use std::error::Error;
 use std::sync::LazyLock;
 use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
 
 /// Hands over the records that fetch_records returns, until the last one. An error of it ends that.
-async fn fetch(told: &Told, hand: &mut Hand<'_>) -> Result<(), Box<dyn Error>> {
+async fn fetch(told: &Told, hand: &mut Hand<'_>) -> Done {
     let client = ClientBuilder::new(vec![told.bootstrap.clone()])
         .build()
         .await?;
@@ -44,5 +44,9 @@ fn shown(handed: &RecordAndOffset) -> Value {
 
 fn main() {
     let version = pinned(include_str!("../Cargo.toml"), "rskafka");
-    drive(version, |told, hand| RUNTIME.block_on(fetch(told, hand)));
+    drive(
+        version,
+        |told, hand| RUNTIME.block_on(fetch(told, hand)),
+        |told, asked| RUNTIME.block_on(writer::produce(told, asked)),
+    );
 }

@@ -1,55 +1,106 @@
 //! What the drivers in Rust share: topics come in on standard input, what an application is handed goes out.
 
+#![allow(dead_code)] // not every client needs all of it
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{json, Value};
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{stdin, stdout, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::str::FromStr;
 use std::thread;
 
 const END: &[u8] = b"conformance.end"; // the key of the record that ends a topic
 
 /// A line of the suite.
+#[derive(Deserialize)]
 pub struct Told {
     pub topic: String,
     pub partition: i32,
-    pub offset: i64,
-    #[allow(dead_code)] // not every client has more than one
-    pub isolation: String,
     pub bootstrap: String,
+    #[serde(default, deserialize_with = "number")]
+    pub offset: i64,
+    #[serde(default)]
+    pub isolation: String,
+    pub produce: Option<Produce>,
+}
+
+/// What to write to a topic: batches, one after the other.
+#[derive(Deserialize)]
+pub struct Produce {
+    pub batches: Vec<Vec<Row>>,
+    pub compression: String,
+    pub idempotent: bool,
+    pub transactional: bool,
+}
+
+#[derive(Deserialize)]
+pub struct Row {
+    #[serde(deserialize_with = "number")]
+    pub timestamp: i64,
+    #[serde(deserialize_with = "octets")]
+    pub key: Option<Vec<u8>>,
+    #[serde(deserialize_with = "octets")]
+    pub value: Option<Vec<u8>>,
+    pub headers: Vec<HeaderRow>,
+}
+
+#[derive(Deserialize)]
+pub struct HeaderRow {
+    pub key: String,
+    #[serde(deserialize_with = "octets")]
+    pub value: Option<Vec<u8>>,
 }
 
 /// Takes a record in the notation of `read`, and tells whether it was the last one of the topic.
 pub type Hand<'a> = dyn FnMut(Option<&[u8]>, Value) -> bool + 'a;
 
-type Consumed = Result<(), Box<dyn Error>>;
+pub type Done = Result<(), Box<dyn Error>>;
 
-/// Consumes each topic that the suite names, each in a thread of its own, until the suite ends the input.
-pub fn drive(version: &str, consume: fn(&Told, &mut Hand) -> Consumed) {
-    say(json!({"version": version}));
-    for line in stdin().lines() {
-        let line: Value = serde_json::from_str(&line.expect("a line")).expect("an object");
-        let text = |key: &str| line[key].as_str().expect("a text").to_string();
-        let told = Told {
-            topic: text("topic"),
-            partition: line["partition"].as_i64().expect("a number") as i32,
-            offset: text("offset").parse().expect("a number"),
-            isolation: text("isolation"),
-            bootstrap: text("bootstrap"),
-        };
-        thread::spawn(move || one(&told, consume));
+/// A record that the client's interface has no way to name, and what of it.
+#[derive(Debug)]
+pub struct CannotBeTold(pub &'static str);
+
+impl Display for CannotBeTold {
+    fn fmt(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
+        to.write_str(self.0)
     }
 }
 
-/// Consumes a topic to its end. A panic is a crash; an error is what an application is to handle.
-fn one(told: &Told, consume: fn(&Told, &mut Hand) -> Consumed) {
+impl Error for CannotBeTold {}
+
+/// Consumes each topic that the suite names, or writes to it, each in a thread of its own, until the input ends.
+pub fn drive(
+    version: &str,
+    consume: fn(&Told, &mut Hand) -> Done,
+    produce: fn(&Told, &Produce) -> Done,
+) {
+    say(json!({"version": version}));
+    for line in stdin().lines() {
+        let told: Told = serde_json::from_str(&line.expect("a line")).expect("what to do");
+        thread::spawn(move || one(&told, consume, produce));
+    }
+}
+
+/// Comes to the end of a topic. A panic is a crash; an error is what an application is to handle.
+fn one(told: &Told, consume: fn(&Told, &mut Hand) -> Done, produce: fn(&Told, &Produce) -> Done) {
     let topic = &told.topic;
     let mut hand = |key: Option<&[u8]>, mut record: Value| {
         record["key"] = hexed(key);
         say(json!({"topic": topic, "record": record}));
         key == Some(END)
     };
-    match catch_unwind(AssertUnwindSafe(|| consume(told, &mut hand))) {
+    let work = || match &told.produce {
+        Some(asked) => produce(told, asked),
+        None => consume(told, &mut hand),
+    };
+    match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => say(json!({"topic": topic, "end": true})),
+        Ok(Err(error)) if error.is::<CannotBeTold>() => {
+            say(json!({"topic": topic, "unsupported": error.to_string()}))
+        }
         Ok(Err(error)) => {
             say(json!({"topic": topic, "error": "other", "message": error.to_string()}))
         }
@@ -71,6 +122,22 @@ pub fn hexed(bytes: Option<&[u8]>) -> Value {
                 .collect::<String>()
         })
         .into()
+}
+
+/// Hex digits as bytes; None where there are none.
+fn octets<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
+    let digits = Option::<String>::deserialize(from)?;
+    let octet = |digits: &[u8]| {
+        let digits = std::str::from_utf8(digits).map_err(D::Error::custom)?;
+        u8::from_str_radix(digits, 16).map_err(D::Error::custom)
+    };
+    let octets = digits.map(|digits| digits.as_bytes().chunks(2).map(octet).collect());
+    octets.transpose()
+}
+
+/// A number that stands in a text.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    i64::from_str(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
 /// The version at which a manifest pins a crate.
