@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,8 @@ from conformance.cases.catalog import VECTORS, read_catalog, vector_files
 from conformance.cases.compiled import Cases
 from conformance.cases.vector_files import read_vectors
 from conformance.definitions.shipped import shipped_types
-from conformance.targets.resolve import adapters, drivers
+from conformance.targets.brokers.bundled import Running, read_broker
+from conformance.targets.resolve import BROKER, adapters, brokers, drivers
 
 AXE = "axe-core@4.11.0"
 
@@ -46,12 +49,12 @@ def vectors():
 
 
 def built(name: str, folder: Path) -> str:
-    """The name of an adapter or a live client, set up where the tools for that are found; else the test is skipped."""
-    live = name.startswith("live:")
-    adapter = drivers()[name.removeprefix("live:")] if live else adapters()[name]
-    for tool in adapter.tools:
-        if not shutil.which(tool):
-            pytest.skip(f"{name} lacks {tool} on the PATH")
+    """The name of what comes with the suite, set up where what it needs for that is found; else the test is skipped."""
+    adapter = next(
+        one for one in (*adapters().values(), *drivers().values(), *brokers().values()) if one.target == name
+    )
+    if lacking := [need for need in adapter.missing() if not need.startswith("its set-up")]:
+        pytest.skip(f"{name} lacks {', '.join(lacking)}")
     if adapter.missing():
         command = [sys.executable, "-m", "conformance", "targets", "--setup", name]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
@@ -73,6 +76,19 @@ def kafka_clients_3(tmp_path_factory):
 def live_client(tmp_path_factory):
     """Sets a live client up that is built from a manifest; its name as a target."""
     return lambda name: built(f"live:{name}", tmp_path_factory.mktemp("setup"))
+
+
+@pytest.fixture(scope="session")
+def bundled_broker(tmp_path_factory):
+    """Starts a bundled broker, once in a session, and ends it with that; it is set up first."""
+    with ExitStack() as stack:
+
+        @cache
+        def started(name):
+            built(f"broker:{name}", tmp_path_factory.mktemp("setup"))
+            return stack.enter_context(Running(read_broker(brokers()[name].folder / BROKER)))
+
+        yield started
 
 
 @pytest.fixture(scope="session")

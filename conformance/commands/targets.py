@@ -9,7 +9,7 @@ from rich.table import Table
 
 from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console
-from conformance.targets.resolve import UnknownTarget, adapters, drivers, set_up
+from conformance.targets.resolve import Adapter, UnknownTarget, adapters, brokers, drivers, set_up
 
 
 @click.command("targets")
@@ -20,7 +20,7 @@ def command(setup: str | None) -> ExitStatus:
         return _set_up(setup)
     table = Table("target", "language", "state", "judges", box=None, header_style="dim")
     table.add_row("reference", "python", "ready", "the suite's own codec")
-    for adapter in (*adapters().values(), *drivers().values()):
+    for adapter in _bundled():
         lacking = adapter.missing()
         state = f"lacks {', '.join(lacking)}" if lacking else "ready"
         table.add_row(adapter.target, adapter.language, state, adapter.about)
@@ -28,9 +28,14 @@ def command(setup: str | None) -> ExitStatus:
     return ExitStatus.OK
 
 
+def _bundled() -> list[Adapter]:
+    """What comes with the suite: adapters, drivers of live clients, brokers."""
+    return [*adapters().values(), *drivers().values(), *brokers().values()]
+
+
 def _set_up(name: str) -> ExitStatus:
     """Set an adapter up, and say each step. Raises UnknownTarget."""
-    known = {adapter.target: adapter for adapter in (*adapters().values(), *drivers().values())}
+    known = {adapter.target: adapter for adapter in _bundled()}
     if name not in known:
         raise UnknownTarget(f"there is no adapter {name!r}: there are {', '.join(known)}")
     try:

@@ -31,6 +31,9 @@ ADAPTERS = Path(__file__).parent.parent / "adapters"
 DRIVER = "driver.yaml"
 """The file that describes the driver of a live client."""
 
+BROKER = "broker.yaml"
+"""The file that describes a broker."""
+
 LIVE_TIMEOUT = 180.0
 """Seconds that the broker may take for an answer about a live client: two starts of it, and two topics to their end."""
 
@@ -63,11 +66,14 @@ class Adapter:
     """Another folder, of an adapter or of what several share; the build takes the files that its own does not have."""
     live: dict[str, Any] = field(default_factory=dict)
     """What a driver of an unmodified client says besides (targets/live/drivers.py)."""
+    broker: dict[str, Any] = field(default_factory=dict)
+    """What a broker says besides (targets/brokers/bundled.py)."""
 
     @property
     def target(self) -> str:
         """What it is called on the command line."""
-        return f"live:{self.name}" if self.live else self.name
+        kind = "live:" if self.live else "broker:" if self.broker else ""
+        return f"{kind}{self.name}"
 
     @property
     def driver(self) -> Path:
@@ -142,26 +148,31 @@ _SHAPE: dict[str, type] = {
 }
 
 
-_LIVE: dict[str, type] = {
-    **{"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int},
+_Shape = dict[str, type]
+_LIVE: _Shape = {"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
+_BROKER: _Shape = {"version": str, "startup": int}
+_BESIDES: dict[str, tuple[str, _Shape, _Shape]] = {
+    DRIVER: ("driver", _LIVE, {"offers": str, "produces": list, "writer": str}),
+    BROKER: ("broker", _BROKER, {"prepare": list, "files": list, "log": str}),
 }
-"""What the driver of a live client says besides."""
-_LIVE_OPTIONAL: dict[str, type] = {"offers": str, "produces": list, "writer": str}
+"""What a file of this name describes, what it says besides in any case, and what it may say."""
+_WORDS = ("command", "requires", "tools", "gaps", "files")
+_COMMANDS = ("setup", "prepare")
 
 
 def adapter_in(path: Path) -> Adapter:
-    """The adapter or driver that a file describes. Raises FileError with the line."""
+    """The adapter, driver or broker that a file describes. Raises FileError with the line."""
     from conformance.cases.yaml_files import load
 
     row: Any = load(path)
     if not isinstance(row, dict):
         raise FileError(path, "a mapping is expected")
-    shape = {**_SHAPE, **_LIVE, **_LIVE_OPTIONAL} if path.name == DRIVER else _SHAPE
+    what, needed, optional = _BESIDES.get(path.name, ("adapter", {}, {}))
     for key, given in row.items():
-        if not isinstance(given, shape.get(key, object)) or key not in shape:
+        if not _has_shape(key, given, {**_SHAPE, **needed, **optional}):
             raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
-    if path.name == DRIVER and not all(key in row for key in _LIVE):
-        raise FileError(path, f"a driver has {', '.join(_LIVE)}")
+    if not all(key in row for key in needed):
+        raise FileError(path, f"a {what} has {', '.join(needed)}")
     if row.get("offers", "bare") not in OFFERS:
         raise FileError(path, f"offers is one of {', '.join(OFFERS)}, not {row['offers']!r}")
     if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
@@ -169,6 +180,7 @@ def adapter_in(path: Path) -> Adapter:
     base = path.parent.parent / row["base"] if "base" in row else None
     if base and not ("setup" in row and base.is_dir()):
         raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
+    besides = {key: row[key] for key in (*needed, *optional) if key in row}
     return Adapter(
         row["name"],
         row.get("about", ""),
@@ -182,8 +194,22 @@ def adapter_in(path: Path) -> Adapter:
         tuple(tuple(step) for step in row.get("setup", ())),
         tuple(row.get("gaps", ())),
         base,
-        {key: row[key] for key in (*_LIVE, *_LIVE_OPTIONAL) if key in row},
+        besides if path.name == DRIVER else {},
+        besides if path.name == BROKER else {},
     )
+
+
+def _has_shape(key: str, given: object, shape: _Shape) -> bool:
+    """Whether a key is known, and what it is given is of its shape."""
+    if key not in shape or not isinstance(given, shape[key]):
+        return False
+    if isinstance(given, list) and key in _COMMANDS:
+        return all(_are_words(step) for step in given)
+    return key not in _WORDS or _are_words(given)
+
+
+def _are_words(given: object) -> bool:
+    return isinstance(given, list) and all(isinstance(word, str) for word in given)
 
 
 def set_up(adapter: Adapter) -> Iterator[str]:
@@ -287,6 +313,11 @@ def _check_module(target: str, name: str) -> None:
 def drivers() -> dict[str, Adapter]:
     """The bundled drivers of live clients by name. Raises FileError for a driver.yaml that cannot be used."""
     return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{DRIVER}"))}
+
+
+def brokers() -> dict[str, Adapter]:
+    """The bundled brokers by name. Raises FileError for a broker.yaml that cannot be used."""
+    return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{BROKER}"))}
 
 
 def _driver(target: str, rest: str) -> Adapter:

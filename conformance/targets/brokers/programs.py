@@ -1,0 +1,124 @@
+"""A program that serves until it is told to end: kept apart by a keeper, its output drained, ended whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from conformance.targets.launch import Launch, end_in_words, start
+
+_CHUNK = 4096
+_KEPT = 1 << 16
+"""Bytes of its output that are kept, the last ones."""
+_BEGINNING = 4096
+"""Bytes of standard output that are kept from its beginning."""
+_LAST_LINES, _LONGEST_LINE = 6, 300
+"""Lines of its output in an error, and characters of each."""
+_ENDING = 60.0
+"""Seconds its keeper has to end it with all that came of it."""
+
+
+class Program:
+    """A program that runs. `close` it, however the work ended; its keeper ends it too when this process is gone."""
+
+    def __init__(self, name: str, command: tuple[str, ...], env: Mapping[str, str], folder: Path) -> None:
+        """Start it in a folder. Raises OSError where its keeper cannot be started."""
+        self.beginning = b""
+        """What standard output began with."""
+        self._said = bytearray()
+        self._saying = threading.Lock()
+        self._told = b""
+        self._report, reporting = os.pipe()
+        try:
+            self._keeper = start(Launch(name, command, env, str(folder)), name, reporting)
+        except BaseException:
+            os.close(self._report)
+            raise
+        finally:
+            os.close(reporting)
+        assert self._keeper.stdin and self._keeper.stdout and self._keeper.stderr  # noqa: PT018 - for the type checker
+        self._keeper.stdin.close()
+        pipes = (self._keeper.stdout, self._keeper.stderr)
+        self._readers = [threading.Thread(target=self._drain, args=(pipe,), daemon=True) for pipe in pipes]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._keeper.poll() is None
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that it is; empty once it has ended."""
+        with suppress(psutil.Error):
+            return [process.pid for process in psutil.Process(self._keeper.pid).children()]
+        return []
+
+    @property
+    def last_words(self) -> str:
+        """The last lines that it wrote, standard output and standard error alike, on one line; stacks are left out."""
+        lines = self._said.decode("utf-8", "replace").splitlines()
+        told = [line.strip() for line in lines if line.strip() and not line[0].isspace()]
+        return " | ".join(line[:_LONGEST_LINE] for line in told[-_LAST_LINES:])
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; whether it came in time."""
+        try:
+            self._keeper.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        for reader in self._readers:
+            reader.join(_ENDING)
+        return True
+
+    def ask_to_end(self) -> None:
+        """Send it SIGTERM: it shuts down as it does for its operator."""
+        for pid in self.pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    @property
+    def status(self) -> int | None:
+        """The status with which it ended, once it has; a negative number is a signal, None that nobody saw it end."""
+        word, status = self._report_of_its_end()
+        return int(status) if word == "ended" and status != "None" else None
+
+    def how_it_ended(self) -> str:
+        """What became of it, in words, once it has ended."""
+        word, status = self._report_of_its_end()
+        return f"could not be started: {os.strerror(int(status))}" if word == "failed" else end_in_words(self.status)
+
+    def _report_of_its_end(self) -> tuple[str, str]:
+        """The last line that its keeper wrote: a word, and a status or the number of an error."""
+        while chunk := os.read(self._report, _CHUNK):
+            self._told += chunk
+        word, _, status = self._told.decode().strip().rpartition("\n")[2].partition(" ")
+        return word, status
+
+    def close(self) -> None:
+        """Kill it with all that came of it."""
+        with suppress(ProcessLookupError):
+            self._keeper.send_signal(signal.SIGTERM)
+        if not self.wait(_ENDING):
+            self._keeper.kill()
+            self.wait(_ENDING)
+        os.close(self._report)
+
+    def _drain(self, pipe: IO[bytes]) -> None:
+        """Read a pipe to its end, so that whatever is written to it is not waited for."""
+        with pipe:
+            while chunk := os.read(pipe.fileno(), _CHUNK):
+                with self._saying:
+                    self._said += chunk
+                    del self._said[:-_KEPT]
+                if pipe is self._keeper.stdout:
+                    self.beginning += chunk[: _BEGINNING - len(self.beginning)]

@@ -1,0 +1,295 @@
+"""Brokers that come with the suite: they start on free ports, answer, and leave nothing, whatever they do."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+
+import pytest
+
+from conformance import codec
+from conformance.codec.message_definition import type_name
+from conformance.definitions.shipped import shipped_types
+from conformance.errors import FileError
+from conformance.targets.brokers import bundled
+from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
+from conformance.targets.resolve import ADAPTERS, BROKER, brokers
+
+SERVE = """
+import os, socket, struct, sys, time
+def serve(port):
+    # Refuses any version of ApiVersions, in the form of version 0.
+    server = socket.create_server(("127.0.0.1", port))
+    while True:
+        connection, _ = server.accept()
+        request = connection.recv(1000)
+        body = request[8:12] + struct.pack(">hi", 35, 0)
+        connection.sendall(struct.pack(">i", len(body)) + body)
+"""
+FAKE = """
+name: fake
+version: "1"
+module: broker.py
+startup: 20
+files: [port]
+"""
+GOOD = "name: fake\nversion: '1'\ncommand: [cat]\nstartup: 20\n"
+WRONG = {
+    "no version": ("name: fake\ncommand: [cat]\nstartup: 20\n", "a broker has version, startup"),
+    "another name": (GOOD.replace("fake", "other"), "name is the folder's"),
+    "an unknown key": (GOOD + "doors: x\n", "'doors' is unknown or of the wrong shape"),
+    "a time in words": (GOOD.replace("20", "soon"), "'startup' is unknown or of the wrong shape"),
+    "no time": (GOOD.replace("20", "0"), "startup is a number of seconds, not 0"),
+    "a number in a command": (GOOD.replace("[cat]", "[cat, 1]"), "'command' is unknown or of the wrong shape"),
+    "a command in place of commands": (GOOD + "prepare: [cat]\n", "'prepare' is unknown or of the wrong shape"),
+    "an unknown place": (GOOD.replace("[cat]", "[cat, '{prot}']"), r"broker.yaml: {prot} is not one of {dir}, {run}"),
+    "an unknown place in a file": (GOOD + "files: [wrong]\n", r"wrong: {node} is not one of {dir}, {run}"),
+    "a file that is not there": (GOOD + "files: [nowhere]\n", "there is no file 'nowhere' beside it"),
+    "a file elsewhere": (GOOD + "files: [../fake/wrong]\n", "there is no file '../fake/wrong' beside it"),
+    "not YAML": ("name: [", "broker.yaml"),
+}
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Where brokers have their folders."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return lambda: list(tmp_path.glob("conformance-broker-*"))
+
+
+@pytest.fixture
+def fake(tmp_path, traces, folders):
+    """Describes a broker that is a Python program, given `serve` and the port it is to listen on."""
+    assert folders() == []
+
+    def describe(body, manifest=FAKE):
+        folder = tmp_path / "fake"
+        folder.mkdir(exist_ok=True)
+        (folder / "port").write_text("{port}")
+        (folder / "broker.py").write_text(SERVE + "port = int(open('port').read())\n" + body)
+        (folder / BROKER).write_text(manifest)
+        return replace(read_broker(folder / BROKER), env=traces.env)
+
+    return describe
+
+
+@pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)
+def test_a_manifest_that_cannot_be_used_is_one_clear_error(tmp_path, text, problem):
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    (folder / "wrong").write_text("node: {node}")
+    (folder / BROKER).write_text(text)
+    with pytest.raises(FileError) as told:
+        read_broker(folder / BROKER)
+    assert problem in str(told.value)
+    assert str(told.value).startswith(str(folder / BROKER))
+    assert "\n" not in str(told.value)
+
+
+def test_another_file_does_not_describe_a_broker():
+    with pytest.raises(FileError, match=r"a broker is described by a file with the name broker\.yaml"):
+        read_broker(ADAPTERS / "kcat" / "driver.yaml")
+
+
+def test_a_broker_starts_answers_and_leaves_nothing(fake, folders):
+    with Running(fake("serve(port)")) as broker:
+        assert broker.is_alive
+        assert broker.log_dir is None
+        assert len(broker.pids) == len(folders()) == 1
+        socket.create_connection((broker.host, broker.port)).close()
+    assert not broker.is_alive
+    assert folders() == []
+
+
+def test_a_broker_that_chooses_its_port_says_where_it_listens(fake):
+    manifest = FAKE.replace("files: [port]\n", "")
+    chosen = 'print("hello", "listens on 127.0.0.1:%d" % free, sep="\\n", flush=True); serve(free)'
+    body = f's = socket.create_server(("127.0.0.1", 0)); free = s.getsockname()[1]; s.close()\n{chosen}'
+    described = fake(body, manifest)
+    (described.home / "broker.py").write_text(SERVE + body)
+    with Running(described) as broker:
+        socket.create_connection((broker.host, broker.port)).close()
+
+
+def test_a_broker_that_floods_its_output_is_not_held_up(fake):
+    flood = (
+        "for pipe in (sys.stdout, sys.stderr):\n    for _ in range(100): pipe.write('x' * 99_999 + '\\n')\nserve(port)"
+    )
+    with Running(fake(flood)) as broker:
+        assert broker.is_alive
+        assert len(broker.last_words) < 5000
+
+
+NEVER = {
+    "dies at once": (
+        "print('no room', file=sys.stderr); print('  at frame 3', file=sys.stderr); sys.exit(3)",
+        "broker:fake did not start: it exited with status 3; it wrote last: no room",
+    ),
+    "dies of a signal": ("os.kill(os.getpid(), 9)", "did not start: it died of SIGKILL; it wrote nothing"),
+    "listens and never answers": (
+        "socket.create_server(('127.0.0.1', port)); time.sleep(100)",
+        "did not answer within",
+    ),
+    "answers with something else": (
+        SERVE.replace("request[8:12]", "b'HTTP'") + "serve(port)",
+        "did not answer within 1 seconds",
+    ),
+    "leaves a child": ("os.fork() or os.setsid(); time.sleep(100)", "did not answer within 1 seconds"),
+}
+
+
+@pytest.mark.parametrize(("body", "problem"), NEVER.values(), ids=NEVER)
+def test_a_broker_that_does_not_come_up_is_one_clear_error_and_nothing_is_left(
+    fake, folders, monkeypatch, body, problem
+):
+    monkeypatch.setattr("conformance.targets.brokers.readiness._PATIENCE", 1)
+    manifest = FAKE if "did not start" in problem else FAKE.replace("20", "1")
+    with pytest.raises(BrokerError) as told:
+        Running(fake(body, manifest))
+    assert problem in str(told.value)
+    assert "\n" not in str(told.value)
+    assert folders() == []
+
+
+def test_what_a_broker_that_never_listens_wrote_last_is_told(fake, folders):
+    thinks = GOOD.replace("cat", "sh, -c, 'echo still thinking; exec sleep 100'").replace("20", "2")
+    with pytest.raises(BrokerError, match="did not answer within 2 seconds; it wrote last: still thinking"):
+        Running(fake("", thinks))
+    assert folders() == []
+
+
+def test_a_program_that_is_not_there_is_told(fake):
+    with pytest.raises(BrokerError, match="did not start: it could not be started: No such file or directory"):
+        Running(fake("", GOOD.replace("cat", "/nowhere/broker")))
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"), [("[sh, -c, 'echo full; exit 4']", "exited with status 4; it wrote last: full"),
+                          ("[sleep, '100']", "did not end within 1 seconds; it wrote nothing")]
+)  # fmt: skip
+def test_a_broker_that_cannot_be_prepared_is_not_started(fake, folders, step, problem):
+    with pytest.raises(BrokerError) as told:
+        Running(fake("serve(port)", f"{FAKE.replace('20', '1')}prepare: [{step}]\n"))
+    assert problem in str(told.value)
+    assert folders() == []
+
+
+def test_a_broker_that_is_not_set_up_says_how(fake):
+    manifest = f"{FAKE}tools: [no-such-tool]\nsetup: [['true']]\n"
+    with pytest.raises(BrokerError) as told:
+        Running(fake("", manifest))
+    assert (
+        "cannot run here, it lacks no-such-tool on the PATH, its set-up (conformance targets --setup broker:fake)"
+        in (str(told.value))
+    )
+
+
+def test_a_restart_keeps_the_port_and_the_data_and_shuts_down_in_order(fake):
+    body = """
+import signal
+data = os.environ["DATA"] if "DATA" in os.environ else "data"
+open(os.path.join(data, "starts"), "a").write("start ")
+def end(*_):
+    open(os.path.join(data, "starts"), "a").write("end ")
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+serve(port)
+"""
+    with Running(fake(body, f'{FAKE}log: "{{data}}"\n')) as broker:
+        port = broker.port
+        broker.restart()
+        assert broker.port == port
+        assert (broker.log_dir / "starts").read_text() == "start end start "
+
+
+def test_a_broker_that_does_not_shut_down_is_told_and_ended(fake, folders, monkeypatch):
+    monkeypatch.setattr(bundled, "_SHUTDOWN", 0.5)
+    deaf = fake("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); serve(port)")
+    with Running(deaf) as broker, pytest.raises(BrokerError, match=r"did not shut down within 0\.5 seconds"):
+        broker.restart()
+    assert folders() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_when_the_suite_is_interrupted_or_killed(fake, folders, traces, tmp_path, number):
+    """The folder of a suite that was killed goes when the next broker starts; no test may find it while it is used."""
+    manifest = fake("serve(port)")
+    suite = (
+        "import sys, time, tempfile\nfrom pathlib import Path\n"
+        "from conformance.targets.brokers.bundled import Running, read_broker\n"
+        "with Running(read_broker(Path(sys.argv[1]))) as broker:\n    print(broker.pids, flush=True); time.sleep(100)"
+    )
+    command = [sys.executable, "-c", suite, str(manifest.home / BROKER)]
+    env = {**traces.env, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout.readline() != b""
+    with Running(manifest):
+        assert len(folders()) == 2
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert traces.left() == []
+    if number != signal.SIGINT:
+        assert len(folders()) == 1
+        Running(manifest).close()
+    assert folders() == []
+
+
+# --- the bundled ones -------------------------------------------------------------------------------------
+
+
+def ask(broker, key, version, body):
+    """The body of the answer to a request, all of it as bytes, in versions before the flexible ones."""
+    frame = struct.pack(">hhih", key, version, 7, -1) + body
+    with socket.create_connection((broker.host, broker.port), 30) as connection, connection.makefile("rb") as answer:
+        connection.sendall(struct.pack(">i", len(frame)) + frame)
+        said = answer.read(struct.unpack(">i", answer.read(4))[0])
+    assert said[:4] == struct.pack(">i", 7)
+    return said[4:]
+
+
+def topics(broker):
+    """The names of the topics that a broker has, once it has come up so far that it leads them all."""
+    wire = shipped_types().wire(type_name("MetadataResponse", 4))
+    until = time.monotonic() + 60
+    while True:
+        rows = codec.decode(wire, ask(broker, 3, 4, struct.pack(">ib", -1, 0))).value["Topics"]
+        if time.monotonic() > until or not any(row["ErrorCode"] for row in rows):
+            return {row["Name"] for row in rows}
+        time.sleep(0.1)
+
+
+def create(broker, name):
+    """Create a topic with one partition."""
+    body = struct.pack(f">ih{len(name)}sihiiib", 1, len(name), name.encode(), 1, 1, 0, 0, 30_000, 0)
+    answer = ask(broker, 19, 2, body)
+    (error,) = struct.unpack_from(">h", answer, 4 + 4 + 2 + len(name))
+    assert error == 0, answer
+
+
+@pytest.mark.parametrize("name", ["kafka", "kafka-3"])
+def test_apache_kafka_keeps_its_topics_and_its_logs_over_a_restart(name, bundled_broker):
+    broker = bundled_broker(name)
+    create(broker, "kept")
+    assert "kept" in topics(broker)
+    segment = broker.log_dir / "kept-0" / "00000000000000000000.log"
+    until = time.monotonic() + 60
+    while not segment.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    before = segment.stat().st_ino
+    broker.restart()
+    assert "kept" in topics(broker)
+    assert segment.stat().st_ino == before
+
+
+def test_every_bundled_broker_is_described():
+    assert {"kafka", "kafka-3"} <= set(brokers())
+    for name, adapter in brokers().items():
+        manifest = read_broker(adapter.folder / BROKER)
+        assert manifest.version in adapter.about
+        assert adapter.target == f"broker:{name}"
