@@ -43,6 +43,10 @@ LIVE_MEMORY = 1 << 30
 SHIM = Path(__file__).with_name("shim.py")
 
 
+Besides = dict[str, Any]
+"""What a file of one kind says that others do not."""
+
+
 class UnknownTarget(UserError):
     """A target's name that is not known; the message lists the known ones."""
 
@@ -64,9 +68,9 @@ class Adapter:
     gaps: tuple[str, ...] = ()
     base: Path | None = None
     """Another folder, of an adapter or of what several share; the build takes the files that its own does not have."""
-    live: dict[str, Any] = field(default_factory=dict)
+    live: Besides = field(default_factory=dict)
     """What a driver of an unmodified client says besides (targets/live/drivers.py)."""
-    broker: dict[str, Any] = field(default_factory=dict)
+    broker: Besides = field(default_factory=dict)
     """What a broker says besides (targets/brokers/bundled.py)."""
 
     @property
