@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import kafkajs from "kafkajs";
 import LZ4Codec from "kafkajs-lz4";
 import SnappyCodec from "kafkajs-snappy";
+import { CannotBeTold, produce } from "./writer.mjs";
 
 const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = kafkajs;
 CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
@@ -13,6 +14,18 @@ CompressionCodecs[CompressionTypes.LZ4] = new LZ4Codec().codec;
 const END = "conformance.end";
 const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
 const hexed = (data) => (data == null ? null : data.toString("hex"));
+
+/** Says what comes of a topic. */
+async function answer(told) {
+  const { topic } = told;
+  try {
+    await ("produce" in told ? produce(told) : consume(told));
+    say({ topic, end: true });
+  } catch (error) {
+    if (error instanceof CannotBeTold) return say({ topic, unsupported: error.message });
+    say({ topic, error: "other", message: `${error.name}: ${error.message}` });
+  }
+}
 
 /** Says the messages of a topic until its last one; the consumer is stopped by then. */
 async function consume({ topic, isolation, bootstrap }) {
@@ -28,9 +41,6 @@ async function consume({ topic, isolation, bootstrap }) {
       };
       start(consumer, topic, eachMessage).catch(reject);
     });
-    say({ topic, end: true });
-  } catch (error) {
-    say({ topic, error: "other", message: `${error.name}: ${error.message}` });
   } finally {
     consumer.disconnect().catch(() => {});
   }
@@ -52,5 +62,5 @@ function shown({ offset, timestamp, key, value, headers = {} }) {
 
 say({ version: createRequire(import.meta.url)("kafkajs/package.json").version });
 createInterface({ input: process.stdin })
-  .on("line", (line) => consume(JSON.parse(line)))
+  .on("line", (line) => answer(JSON.parse(line)))
   .on("close", () => process.exit());

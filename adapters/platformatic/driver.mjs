@@ -3,11 +3,24 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Consumer, FetchIsolationLevels, MessagesStreamModes } from "@platformatic/kafka";
+import { produce } from "./writer.mjs";
 
 const END = "conformance.end";
 const PACKAGE = new URL("node_modules/@platformatic/kafka/package.json", import.meta.url);
 const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
 const hexed = (data) => (data == null ? null : data.toString("hex"));
+
+/** Says what comes of a topic. */
+async function answer(told) {
+  const { topic } = told;
+  try {
+    await ("produce" in told ? produce(told) : consume(told));
+    say({ topic, end: true });
+  } catch (error) {
+    const last = error.errors?.at(-1) ?? error; // one for each attempt
+    say({ topic, error: "other", message: `${last.name}: ${last.message}` });
+  }
+}
 
 /** Says the messages of a topic until its last one; the consumer is closed by then. */
 async function consume({ topic, isolation, bootstrap }) {
@@ -25,10 +38,6 @@ async function consume({ topic, isolation, bootstrap }) {
       say({ topic, record: shown(message) });
       if (message.key?.toString() === END) break;
     }
-    say({ topic, end: true });
-  } catch (error) {
-    const last = error.errors?.at(-1) ?? error; // one for each attempt
-    say({ topic, error: "other", message: `${last.name}: ${last.message}` });
   } finally {
     consumer.close(true).catch(() => {});
   }
@@ -43,5 +52,5 @@ function shown({ offset, timestamp, key, value, headers }) {
 
 say({ version: JSON.parse(readFileSync(PACKAGE)).version });
 createInterface({ input: process.stdin })
-  .on("line", (line) => consume(JSON.parse(line)))
+  .on("line", (line) => answer(JSON.parse(line)))
   .on("close", () => process.exit());

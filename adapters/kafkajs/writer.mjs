@@ -1,0 +1,39 @@
+// The producer of kafkajs as an application uses it: connect, send, in a transaction or not.
+
+import kafkajs from "kafkajs";
+
+const { CompressionTypes, Kafka, Partitioners, logLevel } = kafkajs;
+const CODECS = { gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, lz4: CompressionTypes.LZ4 };
+const octets = (digits) => (digits === null ? null : Buffer.from(digits, "hex"));
+
+/** A record that the client's interface has no way to name; the message says what of it. */
+export class CannotBeTold extends Error {}
+
+/** Writes batches, each by a send of its own. */
+export async function produce({ topic, partition, bootstrap, produce: asked }) {
+  const batches = asked.batches.map((rows) => rows.map((row) => message(row, partition)));
+  const { idempotent, transactional } = asked;
+  const retry = { initialRetryTime: 10 };
+  const kafka = new Kafka({ clientId: topic, brokers: [bootstrap], logLevel: logLevel.NOTHING, retry });
+  const settings = { idempotent, maxInFlightRequests: 1, createPartitioner: Partitioners.DefaultPartitioner };
+  const producer = kafka.producer({ ...settings, ...(transactional && { transactionalId: topic }) });
+  await producer.connect();
+  try {
+    const writer = transactional ? await producer.transaction() : producer;
+    for (const messages of batches) await writer.send({ topic, messages, compression: CODECS[asked.compression] });
+    if (transactional) await writer.commit();
+  } finally {
+    await producer.disconnect();
+  }
+}
+
+function message({ timestamp, key, value, headers }, partition) {
+  const named = {};
+  for (const row of headers) {
+    if (row.value === null) throw new CannotBeTold("a header without a value");
+    named[row.key] = [...(named[row.key] ?? []), octets(row.value)];
+  }
+  const told = Object.entries(named).flatMap(([name, values]) => values.map(() => name));
+  if (told.some((name, at) => name !== headers[at].key)) throw new CannotBeTold("headers in such an order");
+  return { partition, timestamp, key: octets(key), value: octets(value), headers: named };
+}

@@ -1,0 +1,33 @@
+// The Producer of @platformatic/kafka as an application uses it: send, in a transaction or not.
+
+import { ProduceAcks, Producer } from "@platformatic/kafka";
+
+const octets = (digits) => (digits === null ? null : Buffer.from(digits, "hex"));
+
+/** Writes batches, each by a send of its own. */
+export async function produce({ topic, partition, bootstrap, produce: asked }) {
+  const { compression, idempotent, transactional } = asked;
+  const producer = new Producer({
+    clientId: topic,
+    bootstrapBrokers: [bootstrap],
+    retryDelay: 10,
+    acks: ProduceAcks.ALL,
+    compression,
+    idempotent,
+    ...(transactional && { transactionalId: topic }),
+  });
+  try {
+    const writer = transactional ? await producer.beginTransaction() : producer;
+    for (const rows of asked.batches) {
+      await writer.send({ messages: rows.map((row) => message(row, topic, partition)), acks: ProduceAcks.ALL });
+    }
+    if (transactional) await writer.commit();
+  } finally {
+    await producer.close(true);
+  }
+}
+
+function message({ timestamp, key, value, headers }, topic, partition) {
+  const rows = new Map(headers.map((row) => [Buffer.from(row.key), octets(row.value)]));
+  return { topic, partition, timestamp: BigInt(timestamp), key: octets(key), value: octets(value), headers: rows };
+}
