@@ -108,6 +108,8 @@ class Running:
     port: int
     log_dir: Path | None
     """Where its segments lie, a folder a partition; None for a broker that has none."""
+    keeps_data: bool
+    """Whether what it holds, and its port, are the same after a restart."""
 
     def __init__(self, manifest: Manifest) -> None:
         """Start it, and wait until it answers. Raises BrokerError or OSError; nothing is left running then."""
@@ -147,7 +149,7 @@ class Running:
         return self._program.last_words if self._program else ""
 
     def restart(self) -> None:
-        """Shut it down as its operator would, and start it on the same data and port. Raises BrokerError or OSError."""
+        """Shut it down as its operator would, and start it again, with what it keeps. Raises BrokerError or OSError."""
         if self._program is not None:
             self._program.ask_to_end()
             if not self._program.wait(_SHUTDOWN):
@@ -176,7 +178,8 @@ class Running:
         }
         self.log_dir = Path(self._filled(manifest.log)) if manifest.log else None
         texts = {name: (manifest.home / name).read_text(encoding="utf-8") for name in manifest.files}
-        self._is_told_its_port = any("{port}" in text for text in (*manifest.command, *texts.values()))
+        told = "".join((*manifest.command, *texts.values()))
+        self._is_told_its_port, self.keeps_data = "{port}" in told, "{data}" in told
         for name, text in texts.items():
             (folder / name).write_text(self._filled(text), encoding="utf-8")
         for step in manifest.prepare:

@@ -272,11 +272,31 @@ def create(broker, name):
     assert error == 0, answer
 
 
+def test_librdkafkas_mock_answers_and_keeps_nothing_over_a_restart(bundled_broker):
+    broker = bundled_broker("librdkafka-mock")
+    assert topics(broker) == set()
+    assert not broker.keeps_data
+    broker.restart()
+    assert topics(broker) == set()
+
+
+def test_kfake_keeps_its_topics_over_a_restart(bundled_broker):
+    broker = bundled_broker("kfake")
+    create(broker, "kept")
+    assert "kept" in topics(broker)
+    assert broker.keeps_data
+    port = broker.port
+    broker.restart()
+    assert broker.port == port
+    assert "kept" in topics(broker)
+
+
 @pytest.mark.parametrize("name", ["kafka", "kafka-3"])
 def test_apache_kafka_keeps_its_topics_and_its_logs_over_a_restart(name, bundled_broker):
     broker = bundled_broker(name)
     create(broker, "kept")
     assert "kept" in topics(broker)
+    assert broker.keeps_data
     segment = broker.log_dir / "kept-0" / "00000000000000000000.log"
     until = time.monotonic() + 60
     while not segment.exists() and time.monotonic() < until:
@@ -288,7 +308,7 @@ def test_apache_kafka_keeps_its_topics_and_its_logs_over_a_restart(name, bundled
 
 
 def test_every_bundled_broker_is_described():
-    assert {"kafka", "kafka-3"} <= set(brokers())
+    assert {"kafka", "kafka-3", "kfake", "librdkafka-mock"} <= set(brokers())
     for name, adapter in brokers().items():
         manifest = read_broker(adapter.folder / BROKER)
         assert manifest.version in adapter.about

@@ -1,0 +1,33 @@
+// kfake, franz-go's broker for tests: listens on the port given, keeps its data in the folder given, ends in order.
+package main
+
+import (
+	"log"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+func main() {
+	port, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	cluster, err := kfake.NewCluster(
+		kfake.NumBrokers(1),
+		kfake.Ports(port),
+		kfake.DataDir(os.Args[2]),
+		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "100"}),
+		kfake.WithLogger(kfake.BasicLogger(os.Stderr, kfake.LogLevelWarn)),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	<-told
+	cluster.Close()
+}
