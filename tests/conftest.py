@@ -24,7 +24,8 @@ from conformance.cases.compiled import Cases
 from conformance.cases.vector_files import read_vectors
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.brokers.bundled import Running, read_broker
-from conformance.targets.resolve import BROKER, adapters, brokers, drivers
+from conformance.targets.manifests import BROKER
+from conformance.targets.resolve import adapters, brokers, drivers
 
 AXE = "axe-core@4.11.0"
 

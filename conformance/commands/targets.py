@@ -9,7 +9,8 @@ from rich.table import Table
 
 from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console
-from conformance.targets.resolve import Adapter, UnknownTarget, adapters, brokers, drivers, set_up
+from conformance.targets.manifests import Adapter, set_up
+from conformance.targets.resolve import UnknownTarget, adapters, brokers, drivers
 
 
 @click.command("targets")

@@ -17,7 +17,7 @@ from conformance.definitions.files import read_definitions
 from conformance.errors import FileError
 from conformance.reports.screen import LINES
 from conformance.strategies.seeded.cases import case_of
-from conformance.targets import resolve
+from conformance.targets import manifests, resolve
 from conformance.targets.resolve import adapters
 from conformance.targets.session import Allowance, Session
 
@@ -184,7 +184,7 @@ def two_adapters(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("two_adapters")
 def test_an_adapter_with_a_base_is_built_from_its_files_and_its_own_files_replace_them():
     old = adapters()["old"]
-    list(resolve.set_up(old))
+    list(manifests.set_up(old))
     assert old.missing() == []
     assert (old.home / "shared").read_text() == "of both"
     assert (old.home / "source/version").read_text() == "old"
@@ -193,7 +193,7 @@ def test_an_adapter_with_a_base_is_built_from_its_files_and_its_own_files_replac
 
 def test_an_adapter_is_set_up_again_when_a_file_of_its_base_changes(two_adapters):
     old = adapters()["old"]
-    list(resolve.set_up(old))
+    list(manifests.set_up(old))
     (two_adapters / "new/shared").write_text("changed")
     assert old.missing() == ["its set-up (conformance targets --setup old)"]
 
@@ -203,7 +203,7 @@ def test_an_adapter_that_two_set_up_at_once_is_built_once(two_adapters):
     (two_adapters / "new/target.yaml").write_text(f"name: new\ncommand: [cat]\n{built}\n")
     new = adapters()["new"]
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(lambda _: list(resolve.set_up(new)), range(2)))
+        said = list(pool.map(lambda _: list(manifests.set_up(new)), range(2)))
     assert (new.home.parent / "log").read_text() == "built\n"
     assert sorted(steps[0].startswith("new was set up meanwhile") for steps in said) == [False, True]
     assert new.missing() == []

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets.resolve import SHIM, resolve
+from conformance.targets.manifests import SHIM
+from conformance.targets.resolve import resolve
 from conformance.targets.session import Session
 
 MODULE = """

@@ -17,7 +17,7 @@ from conformance.errors import FileError, TargetError
 from conformance.targets.brokers.folders import Folder
 from conformance.targets.brokers.programs import Program
 from conformance.targets.brokers.readiness import answers
-from conformance.targets.resolve import BROKER, Adapter, adapter_in
+from conformance.targets.manifests import BROKER, Adapter, adapter_in
 
 HOST = "127.0.0.1"
 _PORTS = range(20_000, 32_000)

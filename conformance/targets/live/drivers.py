@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.targets.resolve import adapter_in
+from conformance.targets.manifests import adapter_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
 from conformance.targets.brokers import bundled
 from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
-from conformance.targets.resolve import ADAPTERS, BROKER, brokers
+from conformance.targets.manifests import BROKER
+from conformance.targets.resolve import ADAPTERS, brokers
 
 SERVE = """
 import os, socket, struct, sys, time

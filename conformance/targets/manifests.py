@@ -1,0 +1,227 @@
+"""The manifests of what comes with the suite, or stands beside it: of adapters, live clients and brokers.
+
+target.yaml, driver.yaml or broker.yaml says how something is built, once, into the user's cache folder, and started.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from conformance import __version__
+from conformance.errors import FileError
+from conformance.targets.launch import Launch
+from conformance.targets.live.offers import OFFERS
+
+DRIVER = "driver.yaml"
+"""The file that describes the driver of a live client."""
+
+BROKER = "broker.yaml"
+"""The file that describes a broker."""
+
+SHIM = Path(__file__).with_name("shim.py")
+
+
+Besides = dict[str, Any]
+"""What a file of one kind says that others do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A bundled adapter, from its target.yaml."""
+
+    name: str
+    about: str
+    language: str
+    folder: Path
+    module: str = ""
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    setup: tuple[tuple[str, ...], ...] = ()
+    gaps: tuple[str, ...] = ()
+    base: Path | None = None
+    """Another folder, of an adapter or of what several share; the build takes the files that its own does not have."""
+    live: Besides = field(default_factory=dict)
+    """What a driver of an unmodified client says besides (targets/live/drivers.py)."""
+    broker: Besides = field(default_factory=dict)
+    """What a broker says besides (targets/brokers/bundled.py)."""
+
+    @property
+    def target(self) -> str:
+        """What it is called on the command line."""
+        kind = "live:" if self.live else "broker:" if self.broker else ""
+        return f"{kind}{self.name}"
+
+    @property
+    def driver(self) -> Path:
+        """The file of a driver of a live client."""
+        return self.folder / DRIVER
+
+    @property
+    def home(self) -> Path:
+        """Where it runs: its own folder, or the built copy of one that needs setting up."""
+        if not self.setup:
+            return self.folder
+        return user_cache_path("kafka-conformance", version=__version__) / self.name
+
+    def missing(self, python: str | None = None) -> list[str]:
+        """What it lacks to run here, a phrase each; the packages of another interpreter are not checked."""
+        lacking = [f"{tool} on the PATH" for tool in self.tools if not shutil.which(tool)]
+        if python is None:
+            lacking += [requirement for requirement in self.requires if not _installed(requirement)]
+        if self.setup and not self._is_set_up():
+            lacking.append(f"its set-up (conformance targets --setup {self.target})")
+        return lacking
+
+    def _is_set_up(self) -> bool:
+        """Whether what was built was built from these very files."""
+        stamp = self.home / _STAMP
+        return stamp.exists() and stamp.read_text() == self.digest()
+
+    def digest(self) -> str:
+        """Changes whenever a file of the adapter, or of the one it is based on, does."""
+        folders = [self.base, self.folder] if self.base else [self.folder]
+        files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+    def launch(self, python: str) -> Launch:
+        """How it is started."""
+        if self.live:
+            serving = (sys.executable, "-m", "conformance.targets.live", str(self.driver), python)
+            return Launch(self.target, serving)
+        if self.module:
+            return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
+        command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)
+        return Launch(self.name, command, self.env)
+
+
+_STAMP = ".set-up"
+
+
+def _installed(requirement: str) -> bool:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    name, _, version = requirement.partition("==")
+    try:
+        return installed(name) == version
+    except PackageNotFoundError:
+        return False
+
+
+_SHAPE: dict[str, type] = {
+    **{"name": str, "about": str, "language": str, "module": str, "command": list, "env": dict},
+    **{"base": str, "requires": list, "tools": list, "setup": list, "gaps": list},
+}
+
+
+_Shape = dict[str, type]
+_LIVE: _Shape = {"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
+_BROKER: _Shape = {"version": str, "startup": int}
+_BESIDES: dict[str, tuple[str, _Shape, _Shape]] = {
+    DRIVER: ("driver", _LIVE, {"offers": str, "produces": list, "writer": str}),
+    BROKER: ("broker", _BROKER, {"prepare": list, "files": list, "log": str}),
+}
+"""What a file of this name describes, what it says besides in any case, and what it may say."""
+_WORDS = ("command", "requires", "tools", "gaps", "files")
+_COMMANDS = ("setup", "prepare")
+
+
+def adapter_in(path: Path) -> Adapter:
+    """The adapter, driver or broker that a file describes. Raises FileError with the line."""
+    from conformance.cases.yaml_files import load
+
+    row: Any = load(path)
+    if not isinstance(row, dict):
+        raise FileError(path, "a mapping is expected")
+    what, needed, optional = _BESIDES.get(path.name, ("adapter", {}, {}))
+    for key, given in row.items():
+        if not _has_shape(key, given, {**_SHAPE, **needed, **optional}):
+            raise FileError(path, f"{key!r} is unknown or of the wrong shape", row.line)  # type: ignore[attr-defined]
+    if not all(key in row for key in needed):
+        raise FileError(path, f"a {what} has {', '.join(needed)}")
+    if row.get("offers", "bare") not in OFFERS:
+        raise FileError(path, f"offers is one of {', '.join(OFFERS)}, not {row['offers']!r}")
+    if row.get("name") != path.parent.name or ("module" in row) == ("command" in row):
+        raise FileError(path, "name is the folder's, and there is either module or command")
+    base = path.parent.parent / row["base"] if "base" in row else None
+    if base and not ("setup" in row and base.is_dir()):
+        raise FileError(path, "base names a folder beside this one, and what is built from it has setup")
+    besides = {key: row[key] for key in (*needed, *optional) if key in row}
+    return Adapter(
+        row["name"],
+        row.get("about", ""),
+        row.get("language", ""),
+        path.parent,
+        row.get("module", ""),
+        tuple(row.get("command", ())),
+        dict(row.get("env", {})),
+        tuple(row.get("requires", ())),
+        tuple(row.get("tools", ())),
+        tuple(tuple(step) for step in row.get("setup", ())),
+        tuple(row.get("gaps", ())),
+        base,
+        besides if path.name == DRIVER else {},
+        besides if path.name == BROKER else {},
+    )
+
+
+def _has_shape(key: str, given: object, shape: _Shape) -> bool:
+    """Whether a key is known, and what it is given is of its shape."""
+    if key not in shape or not isinstance(given, shape[key]):
+        return False
+    if isinstance(given, list) and key in _COMMANDS:
+        return all(_are_words(step) for step in given)
+    return key not in _WORDS or _are_words(given)
+
+
+def _are_words(given: object) -> bool:
+    return isinstance(given, list) and all(isinstance(word, str) for word in given)
+
+
+def set_up(adapter: Adapter) -> Iterator[str]:
+    """Build an adapter in its cache folder, step by step; yields what is done. Raises subprocess.CalledProcessError."""
+    if not adapter.setup:
+        lacking = adapter.missing()
+        yield "nothing to build" + (f"; install {' '.join(map(shlex.quote, lacking))}" if lacking else "")
+        return
+    home = adapter.home
+    with _alone(home) as waited:
+        if waited and not adapter.missing():
+            yield f"{adapter.name} was set up meanwhile, by another process"
+            return
+        shutil.rmtree(home, ignore_errors=True)
+        for folder in filter(None, (adapter.base, adapter.folder)):
+            shutil.copytree(folder, home, dirs_exist_ok=True)
+        for step in adapter.setup:
+            command = [part.replace("{dir}", str(home)) for part in step]
+            yield f"{shlex.join(command)} (in {home})"
+            subprocess.run(command, cwd=home, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - the adapter's own
+        (home / _STAMP).write_text(adapter.digest())
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[bool]:
+    """Keep other processes from setting the same adapter up meanwhile; yields whether one had to be waited for."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_name(f".{home.name}.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield True
+        else:
+            yield False
