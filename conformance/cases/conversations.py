@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from conformance import codec
 from conformance.cases.model import Answer, Question, Request, Sends, Value
@@ -18,8 +18,8 @@ from conformance.semantics.visibility import ISOLATIONS
 
 CONVERSATIONS = ("consume", "reset", "produce", "transact")
 """What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `reset` its
-offset, because the first fetch is told that there is no such offset; `produce` batches as an idempotent producer, the
-first of them refused once because the leader has moved; `transact` them, none refused."""
+offset, because the first fetch is told that there is no such offset; `produce` batches, as an idempotent producer where
+it can be one, the first of them refused once because the leader has moved; `transact` them, none refused."""
 
 CHECKS = ("framed", "well-formed", "offered", "distinct", "isolated", "repeated", "in-sequence")
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
@@ -80,13 +80,14 @@ PRODUCER = (4711, 3)
 _COUNTS = (2, 1, 3)
 
 
-def written(*, transactional: bool = False) -> tuple[Value, ...]:
+def written(*, transactional: bool = False, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write, each with the sequence that is due; of the last, what follows it."""
+    producer, epoch = PRODUCER if idempotent else (-1, -1)
     shared = {
         **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},
-        **{"isTransactional": transactional, "producerId": PRODUCER[0], "producerEpoch": PRODUCER[1]},
+        **{"isTransactional": transactional, "producerId": producer, "producerEpoch": epoch},
     }
-    starts = accumulate(_COUNTS, initial=0)
+    starts = accumulate(_COUNTS, initial=0) if idempotent else repeat(-1)
     return tuple(
         {**shared, "baseSequence": start, "records": tuple(map(_record, range(count)))}
         for start, count in zip(starts, _COUNTS, strict=False)

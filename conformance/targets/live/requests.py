@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from conformance.cases.conversations import SENT, api_of, written
 from conformance.cases.log_questions import fetch_question
@@ -23,8 +23,19 @@ _FLAWED = 4
 _REFUSALS = {"consume": (6,), "reset": (1,), "produce": (6,)}
 """The errors with which the first fetches or writes of a conversation are answered: 6 is NOT_LEADER_OR_FOLLOWER, 1 is
 OFFSET_OUT_OF_RANGE."""
-WRITES = {"produce": "idempotence", "transact": "transactions"}
+_WRITES = {"produce": "idempotence", "transact": "transactions"}
 """What the producer of a client must be able to do for a conversation."""
+
+
+def lacking_for(parts: Request, produces: Collection[str]) -> str:
+    """What a producer with these claims lacks for a `send` request; empty where it lacks nothing.
+
+    What it writes without idempotence has a definition too; neither sequences nor what is sent again are judged then.
+    """
+    need = _WRITES.get(parts["conversation"], "")
+    if need == "idempotence" and parts["check"] == "well-formed" and produces:
+        return ""
+    return "" if need in ("", *produces) else need
 
 
 class Witness:
@@ -59,13 +70,14 @@ Work = Callable[..., Awaitable[Answer]]
 class Conversations:
     """Holds each conversation with a client once, and answers from what it sent in that and in the whole run."""
 
-    def __init__(self, witness: Witness, alone: Work, consume: Work, write: Work) -> None:
-        """`alone` does some work while the client has no other.
+    def __init__(self, witness: Witness, alone: Work, consume: Work, write: Work, *, idempotent: bool) -> None:
+        """`alone` does some work while the client has no other; its producer can be `idempotent`, or cannot.
 
         `consume` lets it consume a `read` request, `write` lets it write batches; their first requests are refused with
         these `refusals`.
         """
         self._witness, self._alone, self._consume, self._write = witness, alone, consume, write
+        self._idempotent = idempotent
         self._held: dict[tuple[str, str], tuple[list[Value], Answer]] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -87,7 +99,8 @@ class Conversations:
         return said
 
     async def _brought_to(self, conversation: str, isolation: str, refusals: Sequence[int]) -> Answer:
-        if conversation in WRITES:
-            return await self._write(written(transactional=conversation == "transact"), refusals=refusals)
+        if conversation in _WRITES:
+            batches = written(transactional=conversation == "transact", idempotent=self._idempotent)
+            return await self._write(batches, refusals=refusals)
         asked = fetch_question({"hex": plain_log(2), "isolation": isolation}).parts
         return await self._consume(OPERATIONS["read"].parse(asked, LOG), refusals=refusals)

@@ -28,7 +28,7 @@ from conformance.targets.live.clients import Client, DriverError, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.offers import OFFERS, to_producers
 from conformance.targets.live.producing import told_of, why_not, written
-from conformance.targets.live.requests import WRITES, Conversations
+from conformance.targets.live.requests import Conversations, lacking_for
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import LAST_OFFSET, Topic, is_served_by_entry, topic_of
 from conformance.targets.protocol import PROTOCOL
@@ -55,7 +55,9 @@ class LiveClient:
         self._driver = driver
         self._server = Server(self._void, OFFERS[driver.offers])
         self._producers = Server(self._void, to_producers(OFFERS[driver.offers]), self._server.witness)
-        self._conversations = Conversations(self._server.witness, self._alone, self._put, self._write)
+        self._conversations = Conversations(
+            self._server.witness, self._alone, self._put, self._write, idempotent="idempotence" in driver.produces
+        )
         self._slots = asyncio.Semaphore(driver.concurrency)
         self._one_at_a_time = asyncio.Lock()
         self._starting = asyncio.Lock()
@@ -127,8 +129,8 @@ class LiveClient:
             return {"unsupported": f"{parts['isolation']} is not claimed"}
         if parts["check"] == "isolated" and len(self._driver.isolations) < len(ISOLATIONS):
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
-        if WRITES.get(parts["conversation"], "") not in ("", *self._driver.produces):
-            return {"unsupported": f"{WRITES[parts['conversation']]} is not claimed"}
+        if lacking := lacking_for(parts, self._driver.produces):
+            return {"unsupported": f"{lacking} is not claimed"}
         return await self._conversations.answer(parts)
 
     async def _pass_baseline(self) -> None:

@@ -176,9 +176,9 @@ SERVE = "for line in told():\n    write(line, {change}) if 'produce' in line els
 def wrote(tmp_path, traces):
     """Runs a producer that changes the batches that it writes; the results by case."""
 
-    def start(change, *select, status):
+    def start(change, *select, status, produces="none, gzip, timestamps, idempotence"):
         (tmp_path / "driver.py").write_text(PRODUCER + SERVE.format(change=change))
-        (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name))
+        (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, produces=produces))
         patterns = [part for pattern in select for part in ("--select", pattern)]
         command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", *patterns, "--generated", "0"]
         done = subprocess.run(
@@ -205,7 +205,7 @@ door: tiny.consume
 codecs: [none, gzip, snappy, lz4, zstd]
 magics: [2]
 isolations: [read_uncommitted, read_committed]
-produces: [none, gzip, timestamps, idempotence]
+produces: [{produces}]
 concurrency: 2
 """
 HONEST = "lambda data, number: data"
@@ -219,6 +219,15 @@ def test_an_honest_producer_conforms(wrote):
         assert found[f"request/{name}"]["verdict"] == "pass", found[f"request/{name}"]
     assert "lz4: not claimed" in found["lz4/over-1-kilobyte:encode"]["detail"]
     assert "transactions is not claimed" in found["request/produce-in-transaction"]["detail"]
+
+
+def test_what_a_producer_without_idempotence_sends_is_judged_too(wrote):
+    found = wrote(HONEST, "request/produce*", "request/init*", status=0, produces="none, timestamps")
+    assert found["request/produce"]["verdict"] == "pass", found["request/produce"]
+    skipped = {name: row["detail"] for name, row in found.items() if row["verdict"] == "skip"}
+    assert "idempotence is not claimed" in skipped["request/produce-retried"]
+    assert "idempotence is not claimed" in skipped["request/produce-sequences"]
+    assert "no InitProducerId request was sent" in skipped["request/init-producer-id"]
 
 
 @pytest.mark.parametrize(
