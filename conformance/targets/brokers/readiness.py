@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 
 from conformance import codec
 from conformance.codec.message_definition import type_name
@@ -11,7 +12,8 @@ from conformance.definitions.shipped import shipped_types
 
 _API_VERSIONS, _CORRELATION = 18, 1
 _PATIENCE = 5.0
-"""Seconds for a connection, and for each part of an answer."""
+"""Seconds for a connection, and for the whole of an answer."""
+_LEAST = 0.001
 _LONGEST = 1 << 20
 """Bytes of an answer, at most."""
 _SIZE = struct.Struct(">i")
@@ -24,10 +26,10 @@ def answers(host: str, port: int) -> bool:
     """
     try:
         with socket.create_connection((host, port), _PATIENCE) as connection:
-            request = _request()
+            request, until = _request(), time.monotonic() + _PATIENCE
             connection.sendall(_SIZE.pack(len(request)) + request)
-            (size,) = _SIZE.unpack(_received(connection, _SIZE.size))
-            return 0 < size <= _LONGEST and _is_response(_received(connection, size))
+            (size,) = _SIZE.unpack(_received(connection, _SIZE.size, until))
+            return 0 < size <= _LONGEST and _is_response(_received(connection, size, until))
     except OSError:
         return False
 
@@ -44,10 +46,11 @@ def _is_response(frame: bytes) -> bool:
     return codec.decode(_wire("ApiVersionsResponse", 0), frame[header.consumed :]).ok
 
 
-def _received(connection: socket.socket, size: int) -> bytes:
-    """So many bytes. Raises OSError where the connection ends first."""
+def _received(connection: socket.socket, size: int, until: float) -> bytes:
+    """So many bytes. Raises OSError where the connection, or the time, ends first."""
     parts = b""
     while len(parts) < size:
+        connection.settimeout(max(until - time.monotonic(), _LEAST))
         part = connection.recv(size - len(parts))
         if not part:
             raise ConnectionError("it closed the connection")

@@ -31,7 +31,15 @@ def serve(port):
         connection, _ = server.accept()
         request = connection.recv(1000)
         body = request[8:12] + struct.pack(">hi", 35, 0)
-        connection.sendall(struct.pack(">i", len(body)) + body)
+        answer = struct.pack(">i", len(body)) + body
+        connection.sendall(answer)
+def drip(connection, answer):
+    try:
+        for byte in answer:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.4)
+    except OSError:
+        pass
 """
 FAKE = """
 name: fake
@@ -139,6 +147,10 @@ NEVER = {
     ),
     "answers with something else": (
         SERVE.replace("request[8:12]", "b'HTTP'") + "serve(port)",
+        "did not answer within 1 seconds",
+    ),
+    "answers drop by drop": (
+        SERVE.replace("connection.sendall(answer)", "drip(connection, answer)") + "serve(port)",
         "did not answer within 1 seconds",
     ),
     "leaves a child": ("os.fork() or os.setsid(); time.sleep(100)", "did not answer within 1 seconds"),
