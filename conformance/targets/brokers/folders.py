@@ -28,8 +28,10 @@ class Folder:
 
     def remove(self) -> None:
         """Remove it with what is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        try:
+            _remove(self.path)
+        finally:
+            os.close(self._lock)
 
 
 def _remove_if_left(folder: Path) -> None:
@@ -40,6 +42,17 @@ def _remove_if_left(folder: Path) -> None:
         lock = os.open(folder / _LOCK, os.O_RDWR)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
         finally:
             os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, its lock last: where this is interrupted, the next that starts goes on."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != _LOCK:
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
