@@ -16,10 +16,11 @@ from conformance.codec.structure import Field, Layout, wire_of
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
 
-CONVERSATIONS = ("consume", "reset", "produce", "transact")
-"""What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `reset` its
-offset, because the first fetch is told that there is no such offset; `produce` batches, as an idempotent producer where
-it can be one, the first of them refused once because the leader has moved; `transact` them, none refused."""
+CONVERSATIONS = ("consume", "bare", "reset", "produce", "transact")
+"""What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `bare`,
+consume one of a broker that offers the least, none refused; `reset` its offset, because the first fetch is told that
+there is no such offset; `produce` batches, as an idempotent producer where it can be one, the first of them refused
+once because the leader has moved; `transact` them, none refused."""
 
 CHECKS = ("framed", "well-formed", "offered", "distinct", "isolated", "repeated", "in-sequence")
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -55,9 +56,10 @@ class LiveClient:
         self._driver = driver
         self._server = Server(self._void, OFFERS[driver.offers])
         self._producers = Server(self._void, to_producers(OFFERS[driver.offers]), self._server.witness)
-        self._conversations = Conversations(
-            self._server.witness, self._alone, self._put, self._write, idempotent="idempotence" in driver.produces
-        )
+        self._bare = Server(self._void, OFFERS["bare"])
+        held = partial(Conversations, alone=self._alone, write=self._write, idempotent="idempotence" in driver.produces)
+        self._conversations = held(self._server.witness, consume=self._put)
+        self._at_least = held(self._bare.witness, consume=self._put_bare)
         self._slots = asyncio.Semaphore(driver.concurrency)
         self._one_at_a_time = asyncio.Lock()
         self._starting = asyncio.Lock()
@@ -68,6 +70,7 @@ class LiveClient:
         """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineError."""
         self._broker: Broker = await self._server.start()
         self._written_to: Broker = await self._producers.start()
+        self._least: Broker = await self._bare.start()
         await self._ready()
         await self._pass_baseline()
 
@@ -75,32 +78,25 @@ class LiveClient:
         """End the client, then the broker."""
         if self._client is not None:
             await self._client.close(kindly=True)
-        await self._server.close()
-        await self._producers.close()
+        for server in (self._server, self._producers, self._bare):
+            await server.close()
 
     async def describe(self) -> Answer:
         """What the driver's file says, and the version that the client itself tells."""
-        client = await self._ready()
-        described: Answer = {
+        client, driver = await self._ready(), self._driver
+        encodes = ["RECORD_BATCH"] * ("timestamps" in driver.produces)
+        writer = {"encode RECORD_BATCH": f"public: {driver.writer}"} if driver.writer else {}
+        return {
             "ok": True,
             "protocol": PROTOCOL,
-            "name": self._driver.name,
+            "name": driver.name,
             "version": client.version,
-            "language": self._driver.language,
-            "supports": {
-                "read": True,
-                "send": True,
-                "encode": ["RECORD_BATCH"] * ("timestamps" in self._driver.produces),
-            },
-            "via": {"read": f"public: {self._driver.door}", **self._writer()},
-            "codecs": list(self._driver.codecs),
-            "magics": list(self._driver.magics),
+            "language": driver.language,
+            "supports": {"read": True, "send": True, "encode": encodes},
+            "via": {"read": f"public: {driver.door}", **writer},
+            "codecs": list(driver.codecs),
+            "magics": list(driver.magics),
         }
-        return described
-
-    def _writer(self) -> Mapping[str, str]:
-        """The call of the client's producer, if its driver names one."""
-        return {"encode RECORD_BATCH": f"public: {self._driver.writer}"} if self._driver.writer else {}
 
     async def read(self, request: Mapping[str, object]) -> Answer:
         """The answer to a `read` request. What is not as due is asked once more, alone, before it counts."""
@@ -131,7 +127,8 @@ class LiveClient:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
-        return await self._conversations.answer(parts)
+        conversations = self._at_least if parts["conversation"] == "bare" else self._conversations
+        return await conversations.answer(parts)
 
     async def _pass_baseline(self) -> None:
         """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client."""
@@ -197,6 +194,13 @@ class LiveClient:
         topic.refusals = [*refusals]
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
         return await self._hold(self._broker, topic, told, _shown, name)
+
+    async def _put_bare(self, parts: Request, refusals: Sequence[int]) -> Answer:
+        """Let the client consume a topic of the broker that offers the least."""
+        topic = topic_of(parts)
+        topic.refusals = [*refusals]
+        told = {"offset": str(topic.start), "isolation": parts["isolation"]}
+        return await self._hold(self._least, topic, told, _shown)
 
     async def _hold(
         self, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"

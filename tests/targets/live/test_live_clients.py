@@ -36,11 +36,12 @@ GZIP = "gzip/text-flag:read"
 def run(tmp_path, traces):
     """Runs a driver of the test's own; the rows of its report by case."""
 
-    def start(body, *select, concurrency=1, status=None, options=(), op="read"):
+    def start(body, *select, concurrency=1, status=None, options=(), op="read", offers="bare"):
         folder = tmp_path / "tiny"
         folder.mkdir(exist_ok=True)
         (folder / "driver.py").write_text(START + body)
-        (folder / "driver.yaml").write_text(DRIVER.format(name="tiny", module="driver.py", concurrency=concurrency))
+        text = DRIVER.format(name="tiny", module="driver.py", concurrency=concurrency)
+        (folder / "driver.yaml").write_text(f"{text}offers: {offers}\n")
         return judged(
             f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *select, status=status, options=options, op=op
         )
@@ -547,6 +548,7 @@ def test_an_honest_client_sends_what_it_should(sent):
     passed = {name for name, row in found.items() if row["verdict"] == "pass"}
     assert {"request/size", "request/fetch", "request/version-offered", "request/correlation-ids"} <= passed
     assert {"request/isolation-read-committed", "request/isolation-read-uncommitted"} <= passed
+    assert "request/only-version-offered" in passed
     assert {row["verdict"] for row in found.values()} == {"pass", "skip"}
     assert found["request/join-group"]["detail"] == "unobserved: no JoinGroup request was sent"
 
@@ -573,6 +575,30 @@ def test_what_a_client_should_not_send_is_found(sent, case, deed, detail):
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == {case}
     assert detail in found[case]["detail"]
     assert found[case]["actual"]["value"]
+
+
+LOOKS_AT_THE_HIGHEST = """
+for line in told():
+    connection = Connection(line["bootstrap"])
+    highest = {row["ApiKey"]: row["MaxVersion"] for row in connection.ask("ApiVersions", 0, {})["ApiKeys"]}
+    if highest[1] < 5: connection.socket.sendall(frame("Fetch", 2, {}))
+    consume(line)
+"""
+
+
+def test_a_version_below_the_only_one_that_is_offered_is_found_whatever_the_driver_names(run):
+    found = run(LOOKS_AT_THE_HIGHEST, "request/*", status=1, op="send", offers="low")
+    assert {name for name, row in found.items() if row["verdict"] == "fail"} == {"request/only-version-offered"}
+    assert found["request/only-version-offered"]["detail"] == "Fetch 2, where 4 to 4 is offered"
+
+
+def test_a_client_that_does_not_fetch_from_a_broker_that_offers_the_least_is_not_charged(run):
+    body = LOOKS_AT_THE_HIGHEST.replace(
+        'connection.socket.sendall(frame("Fetch", 2, {}))',
+        'say(topic=line["topic"], error="other", message="too old"); continue',
+    )
+    found = run(body, "request/*", status=0, op="send", offers="low")
+    assert found["request/only-version-offered"]["detail"] == "unobserved: no Fetch request was sent"
 
 
 def test_a_request_that_breaks_is_shown_byte_by_byte(tmp_path, run):
