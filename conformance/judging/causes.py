@@ -305,6 +305,8 @@ def _delivered(case: Case, expect: Delivers, answer: dict[str, Value], verdict: 
     shown = VIEW.parse(answer.get("value"))
     records = shown.get("records", ())
     count = 0 if records is UNSHOWN else len(records)
+    if path == "beside":
+        return Cause("beside the case", normalised(verdict.detail))
     if path == "nextOffset":
         return Cause(normalised(verdict.detail.partition(" ")[2].partition(" ")[2]), "nextOffset")
     if view.damage is not None and (path in ("", "error") or count > len(view.records)):

@@ -39,6 +39,12 @@ def judge_read(expected: Delivers, given: object) -> Verdict:
     error = answered.get("error")
     if error is not None and error not in ERRORS:
         raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
+    verdict = _judged(expected, answered, error)
+    touched = answered.get("beside")
+    return _failed(touched, "beside") if touched and verdict.kind is not Kind.FAIL else verdict
+
+
+def _judged(expected: Delivers, answered: Value, error: str | None) -> Verdict:
     verdict = _read(expected.view, answered, error)
     if expected.open and verdict.kind is Kind.PASS:
         return Verdict(Kind.EITHER, "delivered")

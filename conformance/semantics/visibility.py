@@ -48,8 +48,8 @@ SEEN = n.Fields(
 )
 """A record as an application sees it; magic 0 has no timestamp, which is -1 of no type."""
 
-VIEW = n.Fields({"records": n.ListOf(SEEN, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT})
-"""The answer to `read`."""
+VIEW = n.Fields({"records": n.ListOf(SEEN, nullable=False), "nextOffset": n.DECIMAL, "error": n.TEXT, "beside": n.TEXT})
+"""The answer to `read`; `beside` says what a live client made of the records that its broker put beside the log."""
 
 
 @dataclass(frozen=True, slots=True)

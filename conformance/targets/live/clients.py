@@ -19,12 +19,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.cases.model import ERRORS
-from conformance.targets.live.topics import END_KEY
+from conformance.cases.model import ERRORS, Answer
+from conformance.targets.live.topics import BEFORE_KEY, END_KEY
 
 _LONGEST_LINE = 32 << 20
 _MOST_RECORDS = 40_000
 """Records of a topic that are listened to; no case is due more."""
+_BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
+"""The keys of records that are not those of a case."""
 _FAREWELL = 2.0
 """Seconds a driver has to exit after the end of its input."""
 
@@ -35,9 +37,10 @@ class DriverError(Exception):
 
 @dataclass(slots=True)
 class Heard:
-    """What an application was handed of one topic so far."""
+    """What an application was handed of one topic so far: the records of the case, and those beside it."""
 
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: list[Answer] = field(default_factory=list)
+    beside: list[Answer] = field(default_factory=list)
     error: str = ""
     message: str = ""
     crash: str = ""
@@ -157,9 +160,11 @@ class Client:
             record = said["record"]
             if not isinstance(record, dict):
                 raise DriverError(f"a record is an object, not {str(record)[:60]}")
-            heard.flooded = len(heard.records) >= _MOST_RECORDS
-            if record.get("key") != END_KEY.hex() and not heard.flooded:
-                heard.records.append(record)
+            heard.flooded = len(heard.records) + len(heard.beside) >= _MOST_RECORDS
+            if not heard.flooded:
+                (heard.beside if record.get("key") in _BESIDE else heard.records).append(record)
+            elif heard.beside:
+                heard.records, heard.beside = heard.beside + heard.records, []
         elif "error" in said:
             known = said["error"] in ERRORS
             heard.error, heard.message = said["error"] if known else "other", str(said.get("message", ""))

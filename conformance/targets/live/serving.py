@@ -27,7 +27,9 @@ from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, 
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Client, DriverError, Heard
 from conformance.targets.live.drivers import Driver
+from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, to_producers
+from conformance.targets.live.outcomes import consumed, delivered, silence
 from conformance.targets.live.producing import told_of, why_not, written
 from conformance.targets.live.requests import Conversations, lacking_for
 from conformance.targets.live.server import Server
@@ -44,6 +46,8 @@ _SHOWN = 300
 """Characters of an answer that an error quotes."""
 
 
+Put = Callable[[], Awaitable[Answer]]
+"""Lets the client consume a topic, or write to it."""
 Shown = Callable[[Topic, Heard], Answer]
 """The answer about a topic that is over."""
 
@@ -107,10 +111,12 @@ class LiveClient:
         if reason := self._cannot(parts):
             return {"unsupported": reason}
         expected = fetch_question(parts).expect
-        answer = await self._confirmed(parts, expected)
-        if not is_as_due(expected, answer) or not is_served_by_entry(parts, expected):
+        sides = between(parts, expected)
+        answer = await self._confirmed(expected, lambda: self._put(parts, sides))
+        again = is_served_by_entry(parts, expected, stood_between=sides is not None)
+        if not again or not is_as_due(expected, answer):
             return answer
-        by_entry = await self._confirmed(parts, expected, by_entry=True)
+        by_entry = await self._confirmed(expected, lambda: self._put(parts, by_entry=True))
         if is_as_due(expected, by_entry):
             return answer
         return {**by_entry, "message": f"served one entry a fetch; {by_entry.get('message', '')}".rstrip("; ")}
@@ -141,11 +147,11 @@ class LiveClient:
             failed = failed or str(answer)[:_SHOWN]
         raise BaselineError(f"the client is not judged: no plain batch came through to it, but {failed}")
 
-    async def _confirmed(self, parts: Request, expected: Expectation, *, by_entry: bool = False) -> Answer:
+    async def _confirmed(self, expected: Expectation, put: Put) -> Answer:
         """What comes of a case; what is not as due is asked once more, alone, before it counts."""
         async with self._slots:
-            answer = await self._put(parts, by_entry=by_entry)
-        return answer if is_as_due(expected, answer) else await self._alone(lambda: self._put(parts, by_entry=by_entry))
+            answer = await put()
+        return answer if is_as_due(expected, answer) else await self._alone(put)
 
     async def encode(self, request: Mapping[str, object]) -> Answer:
         """The answer to an `encode` request: the batch that the client writes for such records."""
@@ -165,7 +171,7 @@ class LiveClient:
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
         return await self._hold(self._written_to, topic, {"produce": told_of(batches)}, written)
 
-    async def _alone(self, put: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def _alone(self, put: Put) -> Answer:
         """What comes of a case while the client has no other; one that died or fell silent is started anew for it."""
         async with self._one_at_a_time:
             for _ in range(self._driver.concurrency):
@@ -187,20 +193,26 @@ class LiveClient:
         return ""
 
     async def _put(
-        self, parts: Request, *, by_entry: bool = False, name: str = "case", refusals: Sequence[int] = ()
+        self,
+        parts: Request,
+        sides: Between | None = None,
+        *,
+        by_entry: bool = False,
+        name: str = "case",
+        refusals: Sequence[int] = (),
     ) -> Answer:
-        """Let the client consume a topic with these bytes: what came of it."""
-        topic = topic_of(parts, by_entry=by_entry)
+        """Let the client consume a topic with these bytes, with records beside them or without: what came of it."""
+        topic = topic_of(sides.parts if sides else parts, by_entry=by_entry)
         topic.refusals = [*refusals]
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
-        return await self._hold(self._broker, topic, told, _shown, name)
+        return await self._hold(self._broker, topic, told, partial(consumed, sides=sides), name)
 
     async def _put_bare(self, parts: Request, refusals: Sequence[int]) -> Answer:
         """Let the client consume a topic of the broker that offers the least."""
         topic = topic_of(parts)
         topic.refusals = [*refusals]
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
-        return await self._hold(self._least, topic, told, _shown)
+        return await self._hold(self._least, topic, told, consumed)
 
     async def _hold(
         self, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
@@ -245,8 +257,8 @@ class LiveClient:
         if topic.is_endless:
             return {"unsupported": ENDLESS}
         if heard.flooded:
-            return _delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
-        return {"timeout": _silence(topic, heard)} if late else None
+            return delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
+        return {"timeout": silence(topic, heard, _STARTUP)} if late else None
 
     async def _ready(self) -> Client:
         """The client, started anew where it is gone. Raises OSError, TimeoutError or DriverError."""
@@ -272,33 +284,6 @@ class LiveClient:
     def _void(self, problem: str) -> None:
         if self._client is not None:
             self._client.void(problem)
-
-
-def _silence(topic: Topic, heard: Heard) -> str:
-    """What is told of a client that neither came to the end of a topic nor said why."""
-    if topic.first_fetch is None:
-        return f"did not fetch the topic, or write to it, within {_STARTUP:g} s"
-    seconds = time.monotonic() - topic.first_fetch
-    again = f"; it {topic.asked_again} in {seconds:.0f} s" if topic.asked_again else ""
-    end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
-    return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
-
-
-def _shown(topic: Topic, heard: Heard) -> Answer:
-    """What an application was handed, and where the next fetch started."""
-    if topic.is_healed and not heard.error:
-        return _delivered(topic, heard, "other", topic.asked_again)  # it did not take these bytes, and did not say so
-    return _delivered(topic, heard, heard.error, heard.message)
-
-
-def _delivered(topic: Topic, heard: Heard, error: str = "", message: str = "") -> Answer:
-    """The records that were handed out, or the error where there are none."""
-    told = {"message": message} if message else {}
-    if error and not heard.records:
-        return {"ok": False, "error": error, **told}
-    after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
-    value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
-    return {"ok": True, "value": value, **told}
 
 
 async def serve(driver: Driver) -> None:

@@ -6,16 +6,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from uuid import uuid4
 
-from conformance import codec
 from conformance.cases.model import Delivers, Expectation, Request
+from conformance.codec.batch_building import encode_built
 from conformance.codec.log import extents
+from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
-from conformance.semantics.visibility import abort_markers
+from conformance.semantics.visibility import View, abort_markers
 
 END_KEY = b"conformance.end"
 """The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
+BEFORE_KEY = b"conformance.before"
+"""The key of the record that stands before a case."""
 LAST_OFFSET = (1 << 63) - 2
 """The last offset at which that record can stand."""
 _PATIENCE = 4
@@ -79,11 +83,11 @@ class Topic:
             self.is_endless = offset > LAST_OFFSET
             self.end = min(offset, LAST_OFFSET)
             self.high_watermark = self.end + 1
-        return _ending(self.end) if offset <= self.end else b""
+        return plain_entry(END_KEY, self.end) if offset <= self.end else b""
 
     def _all(self) -> bytes:
         """The log; none of it where all of it lies whole before the offset at which the client begins."""
-        behind = (0 <= _last_offset(self.log, at) < self.start for at, _ in extents(self.log) if self._is_whole(at))
+        behind = (0 <= last_offset(self.log, at) < self.start for at, _ in extents(self.log) if self._is_whole(at))
         whole = all(self._is_whole(at) for at, _ in extents(self.log))
         return b"" if whole and all(behind) else self.log
 
@@ -92,7 +96,7 @@ class Topic:
         for at, end in extents(self.log):
             if self._is_cut_at(at):
                 break  # a broker serves it behind others, and never alone
-            if _last_offset(self.log, at) >= offset:
+            if last_offset(self.log, at) >= offset:
                 return self.log[at:end] if self.by_entry else self.log[at:]
         return b""
 
@@ -130,30 +134,37 @@ def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = Fa
     return topic
 
 
-def is_served_by_entry(parts: Request, expected: Expectation) -> bool:
-    """Whether a fetch of one entry after the other must come to the same as one of the whole log.
+def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
+    """Whether a fetch of one entry after the other must come to the same as one of the whole log, and shows more.
 
     It need not where anything is open, and where a transaction is aborted in a log that is damaged: its end is not
-    known then. What is cut off is served behind other entries alone.
+    known then. What is cut off is served behind other entries alone. One entry alone shows where the next fetch begins,
+    which another record in the same response hides; where its records leave no gap, that follows from them.
     """
     if not isinstance(expected, Delivers) or expected.open or expected.view.partial:
         return False
-    return len(list(extents(parts["hex"]))) > 1 and (expected.view.damage is None or not parts["aborted"])
+    if len(list(extents(parts["hex"]))) > 1:
+        return expected.view.damage is None or not parts["aborted"]
+    return stood_between and expected.view.damage is None and not _is_without_gap(expected.view)
 
 
-def _last_offset(log: bytes, at: int) -> int:
+def _is_without_gap(seen: View) -> bool:
+    """Whether the records that are due take every offset of a log from the fetch on."""
+    offsets = [record["offset"] for record in seen.records]
+    return all(found == due for found, due in zip_longest(offsets, range(seen.fetch_offset, seen.next_offset)))
+
+
+def last_offset(log: bytes, at: int) -> int:
     """The last offset of the entry that begins at a byte, by its header alone."""
     first = stored_offset(log, at)
     return first + BATCH_LAYOUT.peek("lastOffsetDelta", log, at) if stored_magic(log, at) == _BATCHES else first
 
 
-def _ending(offset: int) -> bytes:
-    """A plain batch with the one record that ends a topic."""
-    record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": END_KEY, "value": b"", "headers": ()}
-    batch = {
-        **{"baseOffset": offset, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0},
-        **{"isTransactional": False, "isControlBatch": False},
-        **{"producerId": -1, "producerEpoch": -1, "baseSequence": -1},
-        "records": ({**record, "offset": offset, "timestamp": 0},),
-    }
-    return codec.encode("RECORD_BATCH", batch)
+def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
+    """A plain batch with one record, or a message of another magic."""
+    record = {"offset": offset, "timestamp": 0, "key": key, "value": b"", "headers": ()}
+    if magic != _BATCHES:
+        return encode_set((record,), magic, 0)
+    kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
+    nobody = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
+    return encode_built({"baseOffset": offset, "partitionLeaderEpoch": 0, **kind, **nobody, "records": (record,)})

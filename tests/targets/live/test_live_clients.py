@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from itertools import chain
@@ -68,7 +69,7 @@ def test_a_client_that_asks_for_valid_bytes_again_and_again_has_refused_them(run
     body = """
 for line in told():
     connection = Connection(line["bootstrap"])
-    while not b"conformance.end" in connection.fetch(line, int(line["offset"]))["Records"]: pass
+    while not b"conformance.end" in connection.fetch(line, int(line["offset"]))["Records"][:90]: pass
     say(topic=line["topic"], record={"offset": "9", "key": END})
     say(topic=line["topic"], end=True)
 """
@@ -175,6 +176,102 @@ from conformance import codec
     assert found[THREE]["verdict"] == "pass"
     wrong = [row for row in found.values() if row["verdict"] == "timeout"]
     assert wrong
+
+
+OWN_READER = """
+from conformance.codec.record_batch import BATCH_LAYOUT
+FIELDS = ("baseOffset", "batchLength", "lastOffsetDelta", "baseTimestamp", "recordCount")
+
+def record(data, at, header):
+    def number():
+        nonlocal at
+        read = codec.decode("VARLONG", data[at:])
+        at += read.consumed
+        return read.value + 0  # None where there is no number
+    def octets():
+        nonlocal at
+        size = number()
+        at += max(0, size)
+        if at > len(data): raise IndexError("the bytes end inside a record")
+        return None if size < 0 else data[at - size : at].hex()
+    number(), number()  # its length; its attributes, which are 0
+    timestamp, offset = (header[name] + number() for name in ("baseTimestamp", "baseOffset"))
+    key, value = octets(), octets()
+    headers = [{"key": bytes.fromhex(octets()).decode(), "value": octets()} for _ in range(number())]
+    shown = {"offset": str(offset), "timestamp": str(timestamp), "timestampType": "CreateTime"}
+    return at, {**shown, "key": key, "value": value, "headers": headers}
+
+def read(line):
+    connection, offset = Connection(line["bootstrap"]), int(line["offset"])
+    while True:
+        data, at = connection.fetch(line, offset)["Records"], 0
+        while at < len(data):
+            try:
+                header = {name: BATCH_LAYOUT.peek(name, data, at) for name in FIELDS}
+                stop, at = at + 12 + header["batchLength"], at + 61
+                for _ in range(header["recordCount"]):
+                    at, one = record(data[:@END@], at, header)
+                    say(topic=line["topic"], record=one)
+                    if one["key"] == END: return say(topic=line["topic"], end=True)
+                if at < stop: raise IndexError("bytes are left over")
+            except (TypeError, IndexError, struct.error) as error:
+                return say(topic=line["topic"], error="other", message=str(error))
+            at, offset = @NEXT@, header["baseOffset"] + header["lastOffsetDelta"] + 1
+
+for line in told(): read(line)
+"""
+TOO_MANY = "batch/record-count-one-too-many:read"
+
+
+@pytest.mark.parametrize(
+    ("end", "following", "failed"),
+    [("stop", "stop", set()), ("len(data)", "stop", {TOO_MANY}), ("stop", "stop + 1", {THREE})],
+    ids=["honest", "by a record", "by a byte"],
+)
+def test_a_client_that_reads_on_behind_a_batch_is_caught(run, end, following, failed):
+    """With the batch alone in its response the bytes would end there, and nobody would see that it reads on."""
+    body = OWN_READER.replace("@END@", end).replace("@NEXT@", following)
+    found = run(body, THREE, TOO_MANY)
+    assert {name for name, row in found.items() if row["verdict"] != "pass"} == failed
+    assert {row["verdict"] for name, row in found.items() if name in failed} <= {"fail"}
+
+
+LOSES = """
+import tiny_client
+from conformance.codec.log import extents
+class Hasty(Connection):
+    end = 0
+    def fetch(self, told, offset):
+        part = super().fetch(told, max(offset, self.end))
+        data, at = part["Records"], [at for at, _ in extents(part["Records"])]
+        {deed}
+        return {{**part, "Records": data}}
+tiny_client.Connection = Hasty
+"""
+AT_ONE = "message-set/v1-null-key-with-value:read"
+
+
+@pytest.mark.parametrize(
+    ("deed", "lost"),
+    [
+        (
+            "if len(at) > 1: data, self.end = data[: at[-1]], part['HighWatermark']",
+            {THREE: "the record behind the bytes of the case, at offset 3, was not handed out",
+             AT_ONE: "the record behind the bytes of the case, at offset 2, was not handed out"},
+        ),
+        (
+            "data = data[at[1] :] if len(at) > 2 else data",
+            {AT_ONE: "the record before the bytes of the case, at offset 0, was not handed out"},
+        ),
+    ],
+    ids=["behind", "before"],
+)  # fmt: skip
+def test_a_client_that_loses_what_stands_beside_a_case_is_told_so(run, deed, lost):
+    found = run(LOSES.format(deed=deed) + HONEST, THREE, AT_ONE, status=1)
+    assert {name: row["detail"] for name, row in found.items() if row["verdict"] == "fail"} == lost
+    assert {row["cause"] for name, row in found.items() if name in lost} == {
+        re.sub(r"\d", "#", f"beside the case: {next(iter(lost.values()))}")
+    }
 
 
 def test_a_client_that_hands_out_records_for_ever_is_ended(run):

@@ -1,0 +1,113 @@
+"""What stands beside a case in one response, and what is told of a client that does not leave it as it is."""
+
+import pytest
+from log_bytes import ABORT, batch, marker, message, part, record, wrapper
+
+from conformance import codec
+from conformance.cases.log_questions import fetch_question, read_question
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.log import LOG
+from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.semantics.visibility import SEEN
+from conformance.targets.live.neighbours import between
+from conformance.targets.live.topics import BEFORE_KEY, END_KEY, LAST_OFFSET, is_served_by_entry
+
+THREE = batch(5, range(5, 8))
+BROKEN = THREE[:-1] + b"?"
+GONE = sealed(BATCH_LAYOUT.put("lastOffsetDelta", THREE, 9))
+NEXT_TOO_LOW = BATCH_LAYOUT.put("baseOffset", BROKEN, 0)
+TOO_MANY = sealed(BATCH_LAYOUT.put("recordCount", THREE, 4))
+
+
+def asked(data, **options):
+    """A parsed `read` request, and what is due."""
+    parts = OPERATIONS["read"].parse(read_question(data, **options).parts, LOG)
+    return parts, fetch_question(parts).expect
+
+
+def beside(data, **options):
+    """The offsets and magics of the entries that stand before and behind the bytes, which are as they were."""
+    sides = between(*asked(data, **options))
+    if sides is None:
+        return None
+    before, behind = sides.parts["hex"].split(data)
+    shown = [entry for side in (before, behind) for entry in codec.decode("LOG", side).value["batches"]]
+    return [(entry.get("baseOffset", entry.get("offset")), entry["magic"]) for entry in shown]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "entries"),
+    [
+        (THREE, {}, [(4, 2), (8, 2)]),
+        (batch(0), {}, [(1, 2)]),
+        (THREE, {"fetch_offset": 3}, [(2, 2), (8, 2)]),
+        (THREE, {"fetch_offset": 6}, [(8, 2)]),
+        (GONE, {}, [(4, 2), (15, 2)]),
+        (part(5) + marker(7, ABORT), {"isolation": "read_committed", "aborted": [{"producerId": 7, "firstOffset": 5}]},
+         [(4, 2), (8, 2)]),
+        (message(5, 0), {}, [(4, 0), (6, 0)]),
+        (wrapper(5, 6) + batch(7), {"fetch_offset": 5}, [(4, 1), (8, 2)]),
+        (BROKEN, {}, [(8, 2)]),
+        (THREE + BATCH_LAYOUT.put("baseOffset", BROKEN, 8), {}, [(11, 2)]),
+        (TOO_MANY, {}, [(8, 2)]),
+        (NEXT_TOO_LOW, {"fetch_offset": 5}, [(6, 2)]),
+    ],
+    ids=["room", "no-room", "gap-below", "begin-inside", "gap-above", "transaction", "magic-0", "mixed", "damage",
+         "damage-second", "count", "damage-below"],
+)  # fmt: skip
+def test_a_case_stands_between_two_records_of_its_magic(data, options, entries):
+    assert beside(data, **options) == entries
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        THREE[:-1],
+        THREE + THREE[:30],
+        BATCH_LAYOUT.put("batchLength", THREE, len(THREE) - 11),
+        BATCH_LAYOUT.put("batchLength", THREE, len(THREE) - 13),
+        BATCH_LAYOUT.put("batchLength", THREE, -1),
+        BATCH_LAYOUT.put("batchLength", THREE[:60], 48),
+        BATCH_LAYOUT.put("magic", THREE, 3),
+        batch(LAST_OFFSET),
+        batch(0, [record(3), record(1)]),
+        b"",
+    ],
+    ids=["cut", "cut-second", "longer", "shorter", "negative", "header-cut", "magic", "no-room", "open", "nothing"],
+)
+def test_where_the_next_record_begins_is_not_known_a_case_stands_alone(data):
+    assert beside(data) is None
+
+
+def test_the_reference_sees_the_case_as_before_and_the_two_records():
+    sides = between(*asked(THREE))
+    seen = fetch_question(sides.parts).expect.view.records
+    assert [row["key"] for row in seen] == [BEFORE_KEY, b"k", b"k", b"k", END_KEY]
+    assert sides.parts["highWatermark"] == 9
+
+
+def given(sides, **changed):
+    return [SEEN.render({**row, **changed}) for row in (sides.before, sides.after)]
+
+
+def test_what_becomes_of_the_records_beside_is_told():
+    sides = between(*asked(THREE))
+    before, after = given(sides)
+    assert sides.touched([before, after]) == ""
+    assert sides.touched([after]) == "the record before the bytes of the case, at offset 4, was not handed out"
+    assert sides.touched([before]) == "the record behind the bytes of the case, at offset 8, was not handed out"
+    assert sides.touched([before, before, after]).endswith("at offset 4, was handed out 2 times")
+    assert sides.touched([before, {**after, "offset": "9"}]).endswith("at offset 8, was not handed out")
+    assert sides.touched(given(sides, timestamp=7)).endswith("at offset 4, was handed out with another timestamp")
+    assert sides.touched([{"key": row["key"]} for row in (before, after)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "by_entry"),
+    [(THREE, False), (GONE, True), (part(0) + marker(2, ABORT), True), (marker(0, ABORT), True), (BROKEN, False)],
+    ids=["without-gap", "gap", "several", "hidden", "damage"],
+)
+def test_one_entry_is_served_alone_too_where_its_records_do_not_tell_where_it_ends(data, by_entry):
+    assert is_served_by_entry(*asked(data), stood_between=True) == by_entry
+    several = data.startswith(part(0))
+    assert is_served_by_entry(*asked(data), stood_between=False) == several
