@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from conformance import codec
 from conformance.cases.model import LEVELS, Case, Delivers, Refuses
+from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
 
 WRITING_OPS = ("encode", "size")
@@ -80,7 +81,7 @@ def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requiremen
     return nearest if level == nearest.level else replace(nearest, level=level)
 
 
-def basis_of(row: Requirement, case: Case) -> str:
+def basis_of(row: Requirement, case: Case | PackedCase) -> str:
     """The basis on which a case is judged by a row.
 
     A document that states the layout does not state that bytes or values which break it are refused: where a refusal
@@ -91,7 +92,7 @@ def basis_of(row: Requirement, case: Case) -> str:
     return "implied" if is_only_implied else row.basis
 
 
-def _refused_by(case: Case) -> tuple[str, ...]:
+def _refused_by(case: Case | PackedCase) -> tuple[str, ...]:
     """The requirements by which a refusal is due in a case, if one is."""
     match case.expect:
         case Refuses():

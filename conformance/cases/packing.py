@@ -62,6 +62,11 @@ class PackedCase(NamedTuple):
         """What is sent, but for the id: unpacked without the expectation, which may be large."""
         return _asked(self._stream())[0]
 
+    @property
+    def expect(self) -> Expectation:
+        """What is expected, unpacked."""
+        return self.unpacked().expect
+
     def _stream(self) -> io.BytesIO:
         return io.BytesIO(lz4.block.decompress(self.content))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -26,7 +25,7 @@ from conformance.reports.github import step_of_job
 from conformance.reports.progress import progress_bar
 from conformance.reports.screen import target_text
 from conformance.reports.text import target_summary
-from conformance.running.at_once import do_at_once
+from conformance.running.at_once import do_at_once, seldom_collecting
 from conformance.running.executor import judge_and_shrink
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
@@ -272,8 +271,7 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: M
     Raises UsageError or UnknownType before anything runs.
     """
     cases = _cases(options, catalog)
-    gc.freeze()  # what lives as long as the run is not looked through again and again
-    with progress_bar(open_console(err=True)) as progress:
+    with seldom_collecting(), progress_bar(open_console(err=True)) as progress:
         works = []
         for target in options.targets:
             shown = partial(progress.update, progress.add_task(target.name, total=len(cases)))

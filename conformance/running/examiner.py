@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
-from conformance.cases.model import Case, Outcome, Verdict
+from conformance.cases.model import Case, Outcome, Unsupported, Verdict
 from conformance.cases.vector_files import Requirement
 from conformance.judging.judge import judge
 from conformance.running.at_once import Stop
@@ -62,13 +62,17 @@ class Examiner:
             if self._stop.is_told:
                 raise CannotStart("stopped")
             self.waited[answer.label.type] += time.monotonic() - since
-            label, held = answer.label, answer.outcome
-            case = label if isinstance(label, Case) else label.unpacked()
-            with held.whole() if isinstance(held, HeldAnswer) else nullcontext(held) as outcome:
-                result = self._result(case, outcome, judge(case, outcome), answer, name)
-            del answer, held, case, outcome  # they may be large, and would be held until the next answer came
-            yield result
+            yield self._judged(answer, name)
+            del answer  # it may be large, and would be held until the next one came
             since = time.monotonic()
+
+    def _judged(self, answer: Answer, name: str) -> Result:
+        label, held = answer.label, answer.outcome
+        if isinstance(held, Unsupported) and not held.is_asked:
+            return self._policy.skipped(self._name, label, held.reason, self._requirements, name)
+        case = answer.case
+        with held.whole() if isinstance(held, HeldAnswer) else nullcontext(held) as outcome:
+            return self._result(case, outcome, judge(case, outcome), answer, name)
 
     def _result(self, case: Case, outcome: Outcome, verdict: Verdict, answer: Answer, name: str) -> Result:
         result = self._policy.result(

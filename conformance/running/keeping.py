@@ -42,7 +42,7 @@ class Packed:
 def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | Packed:
     """What a result keeps of an outcome, of an answer `most` bytes; a quarter of that of the field that differs."""
     if verdict.kind in (Kind.PASS, Kind.SKIP):
-        return _NOTHING
+        return NOTHING
     if not isinstance(outcome, Accepted):
         return outcome
     whole = _encode(outcome.answer)
@@ -68,15 +68,15 @@ def kept_again(answer: Answer) -> Packed:
 def cause_in(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
     """The cause of a failure; where there is none, or an answer was cut and does not tell, verdict and requirement."""
     if verdict.kind not in FAILURES:
-        return _plain(str(verdict.kind), verdict.requirement or case.requirement)
+        return plain_cause(str(verdict.kind), verdict.requirement or case.requirement)
     try:
         return _same(cause_of(case, outcome, verdict))
     except (ValueError, KeyError, TypeError):
-        return _plain(str(verdict.kind), verdict.requirement or case.requirement)
+        return plain_cause(str(verdict.kind), verdict.requirement or case.requirement)
 
 
 @lru_cache(maxsize=1 << 14)
-def _plain(kind: str, requirement: str) -> Cause:
+def plain_cause(kind: str, requirement: str) -> Cause:
     """What results have in common of which there is no more to say than this."""
     return Cause(kind, requirement)
 
@@ -87,7 +87,7 @@ def _same(cause: Cause) -> Cause:
     return cause
 
 
-_NOTHING = Accepted({})
+NOTHING = Accepted({})
 """What is kept where no report shows what the target did."""
 
 

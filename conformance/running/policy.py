@@ -9,7 +9,7 @@ from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
 from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
-from conformance.running.keeping import MOST, cause_in, kept, kept_verdict
+from conformance.running.keeping import MOST, NOTHING, cause_in, kept, kept_verdict, plain_cause
 from conformance.running.known_failures import Known
 from conformance.running.results import Result
 
@@ -33,6 +33,15 @@ class FailurePolicy:
         if self.bases and basis not in self.bases:
             return False
         return level in _COUNTED_LEVELS[self.fail_on] and (self.strict or not disputed)
+
+    def skipped(
+        self, target: str, label: Case | PackedCase, reason: str, requirements: Mapping[str, Requirement], name: str
+    ) -> Result:
+        """The result of a case that is not put to a target; it is not unpacked for that."""
+        row = requirements.get(label.requirement)
+        basis = basis_of(row, label) if row is not None else ""
+        cause = plain_cause(Kind.SKIP, label.requirement)
+        return Result(target, label, NOTHING, Verdict(Kind.SKIP, reason), label.level, basis, cause=cause, name=name)
 
     def result(
         self,
