@@ -25,7 +25,8 @@ class Aside:
     """What a session waits for.
 
     The first request of a kin leads: it has its time on the cores. Those that follow it leave the cores to others, and
-    when it was waited for in vain they have had their time by the clock on the wall, and some of it on a core.
+    when it was waited for in vain they have had their time by the clock on the wall, and some of it on a core. More of
+    that they get only when the first one answers: until it is known they stand still.
     """
 
     timeout: float
@@ -59,8 +60,7 @@ class Aside:
                 broke = self.blame(Silent(), asked.request)
                 asked.is_blamed, asked.outcome = True, replace(broke, detail=f"{broke.detail}{_BESIDE}")
             else:
-                is_led = asked.request.kin in self._silent or self._has_leader(asked.request.kin)
-                self.finish(asked, math.inf if is_led else self.timeout, wait)
+                self._follow(asked, wait)
             if asked.outcome is not None:
                 self.waited_for.remove(asked)
                 asked.process.close()
@@ -69,6 +69,15 @@ class Aside:
         """End the processes."""
         while self.waited_for:
             self.waited_for.pop().process.close()
+
+    def _follow(self, asked: Asked, seconds: float) -> None:
+        """Wait for a request of whose kin another is waited for, or was in vain."""
+        is_led = self._is_led(asked.request)
+        if not is_led:
+            asked.thaw()
+        self.finish(asked, math.inf if is_led else self.timeout, seconds)
+        if is_led and asked.outcome is None and asked.own() >= _AT_LEAST and not asked.process.is_answering:
+            asked.freeze()
 
     def _is_over(self, asked: Asked) -> bool:
         passed = asked.passed()

@@ -38,6 +38,8 @@ class Asked:
     """Whether it was waited for while others were asked."""
     follows: bool = False
     """Whether it is waited for beside a request of its kin, which has more of the cores."""
+    _frozen: float | None = None
+    """Since when its process stands still; None while it runs."""
     _since: float = field(init=False)
     _delay: float = field(init=False)
     _left: float = field(init=False)
@@ -58,6 +60,19 @@ class Asked:
     def passed(self) -> float:
         """Seconds since then."""
         return time.monotonic() - self._since
+
+    def freeze(self) -> None:
+        """Let its process stand still."""
+        if self._frozen is None:
+            self._frozen = time.monotonic()
+            self.process.freeze()
+
+    def thaw(self) -> None:
+        """Let its process go on; the time in which it stood still is not its own, and has not passed for it."""
+        if self._frozen is not None:
+            self._since += time.monotonic() - self._frozen
+            self._frozen = None
+            self.process.freeze(thaw=True)
 
     def awaited(self) -> Outcome:
         """The outcome, which is waited for; only once its session has nothing else to do."""

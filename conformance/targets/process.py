@@ -276,6 +276,12 @@ class TargetProcess:
                 # Linux may give each session its share of the cores; priorities hold within it.
                 Path(f"/proc/{process.pid}/autogroup").write_text(str(_LAST))
 
+    def freeze(self, *, thaw: bool = False) -> None:
+        """Let it stand still, or go on."""
+        for process in self._family:
+            with contextlib.suppress(psutil.Error):
+                process.resume() if thaw else process.suspend()
+
     # --- the end ------------------------------------------------------------------------------------
 
     def kill(self) -> None:
