@@ -46,7 +46,7 @@ from conformance.running.status import status_of
 from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
-from conformance.targets.target import TargetSpec
+from conformance.targets.target import TargetSpec, loaded_once
 
 if TYPE_CHECKING:
     from conformance.reports.json_file import RowFile
@@ -180,6 +180,8 @@ def run_targets(options: RunOptions) -> ExitStatus:
     interrupt_on_signals()
     catalog = read_catalog(options.vectors, options.selection.messages)
     with ExitStack() as stack:
+        targets = tuple(stack.enter_context(loaded_once(target)) for target in options.targets)
+        options = replace(options, targets=targets)
         return _judge_and_report(options, catalog, _row_files(options, stack))
 
 

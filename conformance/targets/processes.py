@@ -45,10 +45,10 @@ class _Share:
 class ProcessTarget:
     """A target that is started by a command. The first process also describes it."""
 
-    def __init__(self, launch: Launch, allowance: Allowance, jobs: int) -> None:
-        """Nothing is started yet; `jobs` is the most processes at once."""
+    def __init__(self, launch: Launch, allowance: Allowance, jobs: int, warm: WarmStart | None = None) -> None:
+        """Nothing is started yet; `jobs` is the most processes at once. Who gives `warm` closes it."""
         self._launch, self._allowance, self._jobs = launch, allowance, jobs
-        self._warm = WarmStart(launch, allowance.startup)
+        self._warm, self._shares_warm = warm or WarmStart(launch, allowance.startup), warm is not None
         self._first = Session(launch, allowance, self._warm)
         self._sessions = [self._first]
         self._threads: list[threading.Thread] = []
@@ -146,9 +146,12 @@ class ProcessTarget:
     def stop(self) -> None:
         """End every process, from any thread: whoever waits for an answer gets CannotStart."""
         self._let_go()
+        self._abort()
+        self._warm.close()
+
+    def _abort(self) -> None:
         for session in [*self._sessions]:
             session.abort()
-        self._warm.close()
 
     def _let_go(self) -> None:
         self._stop.set()
@@ -159,8 +162,9 @@ class ProcessTarget:
         """End every process, and the threads that talk to them."""
         self._let_go()
         if self._threads:
-            self.stop()
-        self._warm.close()
+            self._abort()
+        if not self._shares_warm:
+            self._warm.close()
         for thread in self._threads:
             with suppress(RuntimeError):  # an interrupt kept it from starting
                 thread.join()

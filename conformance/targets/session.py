@@ -153,6 +153,8 @@ class Session:
                 self._process.kill()
             problem = self._introduce()
             if not problem:
+                if self.warm is not None:
+                    self.warm.is_due = True
                 return
             self._end()
             if self.warm is not None:
@@ -185,7 +187,7 @@ class Session:
 
     def _begun(self) -> TargetProcess:
         """A new process. Raises OSError."""
-        if self.warm is not None and self._description is not None:
+        if self.warm is not None and self.warm.is_due:
             with suppress(CannotFork):
                 return self.warm.process(self.allowance.memory)
         return TargetProcess(self.launch, self.allowance.memory)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.cases.model import Case, Outcome
@@ -12,6 +13,7 @@ from conformance.targets.processes import ProcessTarget
 from conformance.targets.protocol import Description
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.session import Allowance
+from conformance.targets.warm import WarmStart
 
 
 class Target(Protocol):
@@ -53,7 +55,21 @@ class TargetSpec:
     allowance: Allowance = field(default_factory=Allowance)
     jobs: int = 1
     """How many processes of it may run at once."""
+    warm: WarmStart | None = field(default=None, compare=False)
+    """What those who open it share; None: each loads it for himself."""
 
     def open(self) -> Target:
         """The target, ready to be asked; its processes start when they are needed."""
-        return ReferenceTarget() if self.launch is None else ProcessTarget(self.launch, self.allowance, self.jobs)
+        if self.launch is None:
+            return ReferenceTarget()
+        return ProcessTarget(self.launch, self.allowance, self.jobs, self.warm)
+
+
+@contextmanager
+def loaded_once(spec: TargetSpec) -> Iterator[TargetSpec]:
+    """The target for those who open it one after another: its processes are forked from one that has it loaded."""
+    if spec.launch is None:
+        yield spec
+        return
+    with closing(WarmStart(spec.launch, spec.allowance.startup)) as warm:
+        yield replace(spec, warm=warm)

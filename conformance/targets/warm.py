@@ -23,7 +23,10 @@ class CannotFork(TargetError):
 
 
 class WarmStart:
-    """Starts processes of one target by forking a parent, which is started when the first is asked for."""
+    """Starts processes of one target by forking a parent, which is started when the first is asked for.
+
+    All who ask the target in a run may share it, so that the target is loaded twice: as a program, and as the parent.
+    """
 
     def __init__(self, launch: Launch, startup: float) -> None:
         """`startup` is the seconds that the parent has to load the target."""
@@ -32,6 +35,8 @@ class WarmStart:
         self._parent: TargetProcess | None = None
         self._channel: socket.socket | None = None
         self._declined = not launch.forks
+        self.is_due = False
+        """Whether the target was started as a program, and described itself: from then on it is forked."""
 
     def process(self, memory: int) -> TargetProcess:
         """A process of the target that is as one started anew. Raises OSError or CannotFork."""

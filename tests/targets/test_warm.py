@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -11,6 +12,7 @@ from conformance.targets import protocol
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
+from conformance.targets.target import TargetSpec, loaded_once
 from conformance.targets.warm import WarmStart
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
@@ -86,7 +88,21 @@ def test_processes_of_one_target_are_forked_from_one_parent(launch, tmp_path):
             session.finish()
     finally:
         target.close()
-    assert loaded(tmp_path) == len(sessions) + 1
+    assert loaded(tmp_path) == 2
+
+
+def test_who_opens_a_target_again_does_not_load_it_again(launch, tmp_path):
+    way = launch("os._exit(5)")
+    with loaded_once(TargetSpec("m", way, Allowance(timeout=20), 2)) as spec:
+        for _ in range(3):
+            with closing(spec.open()) as target:
+                assert target.describe().name == "m"
+        assert loaded(tmp_path) == 2
+        with closing(spec.open()) as target:
+            target.stop()
+    with closing(TargetSpec("m", way).open()) as target:
+        target.describe()
+    assert loaded(tmp_path) == 3
 
 
 DEEDS = {
