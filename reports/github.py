@@ -26,13 +26,18 @@ MOST = 10
 """Annotations of a step that GitHub shows."""
 
 
+def is_in_job() -> bool:
+    """Whether this runs in a job on GitHub."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
 @contextmanager
 def step_of_job(report: Report, console: Console, written: Container[Path]) -> Iterator[None]:
     """Around all that is printed: in a job on GitHub, annotations follow it, and the step gets its summary.
 
     Elsewhere nothing is added. `written` holds the files that the user has asked for: the summary may be one.
     """
-    if os.environ.get("GITHUB_ACTIONS") != "true":
+    if not is_in_job():
         yield
         return
     token = secrets.token_hex(16)

@@ -23,6 +23,7 @@ from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import met, verdict_on
 from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, title
 from conformance.running.results import TargetRun
+from conformance.running.shrinking import Kin
 
 LINES = 60
 """Lines that a target takes at most."""
@@ -67,6 +68,13 @@ def target_text(run: TargetRun, requirements: Mapping[str, Requirement], verbosi
     if verbosity:
         return target_report(run, requirements, every_case=verbosity > 1)
     return TargetScreen(run, requirements)
+
+
+def kin_in_full(run: TargetRun) -> frozenset[Kin]:
+    """What those failures have in common that one screen shows with an example in full, at most."""
+    return frozenset(
+        Kin(group.cause, group.section is Section.DISPUTED) for group, _ in _causes(run)[:_IN_FULL] if group.cause
+    )
 
 
 def _causes(run: TargetRun) -> list[tuple[FailureGroup, Example]]:

@@ -21,9 +21,9 @@ from conformance.exit_status import ExitStatus
 from conformance.reports.annotated import printable
 from conformance.reports.console import open_console
 from conformance.reports.formats import Report, write_files
-from conformance.reports.github import step_of_job
+from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.progress import progress_bar
-from conformance.reports.screen import target_text
+from conformance.reports.screen import kin_in_full, target_text
 from conformance.reports.text import target_summary
 from conformance.running.at_once import do_at_once, seldom_collecting
 from conformance.running.executor import judge_and_shrink
@@ -279,13 +279,20 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: M
             shown = partial(progress.update, progress.add_task(target.name, total=len(cases)))
             row_file = rows.get(target.name)
             runs.append(TargetRun(target.name, told=row_file.add if row_file else None))
-            works.append(partial(judge_and_shrink, target, runs[-1], cases, catalog, options.policy, shown))
+            work = partial(judge_and_shrink, target, runs[-1], cases, catalog, options.policy)
+            works.append(partial(work, None if _shows_all(options) else kin_in_full, shown))
         try:
             do_at_once(works)
         except KeyboardInterrupt:
             runs[:] = [run for run in runs if run.description is not None or run.problem] or runs[:1]
             return True
     return False
+
+
+def _shows_all(options: RunOptions) -> bool:
+    """Whether something shows a small case of every cause; one screen does of a few."""
+    asked = options.files or options.save_failures or options.verbosity or options.update_known_failures
+    return bool(asked) or is_in_job()
 
 
 def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> Update | None:

@@ -11,7 +11,7 @@ from conformance.running.at_once import Stop
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
-from conformance.running.shrinking import shrink_all
+from conformance.running.shrinking import Wanted, shrink_all
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
@@ -59,14 +59,15 @@ def judge_and_shrink(
     cases: Sequence[Case],
     catalog: Catalog,
     policy: FailurePolicy,
+    wanted: Wanted | None,
     progress: Callable[..., object],
     stop: Stop,
 ) -> None:
-    """Judge a target and shrink its failures, into the run; a defect of the suite is noted there, and raised."""
+    """Judge a target and shrink the wanted failures, into the run; a defect of the suite is noted there, and raised."""
     try:
         judge_target(spec, run, cases, catalog.requirements, policy, stop=stop, progress=progress)
         progress(description=f"{spec.name}: shrinking", completed=len(cases))
-        run.shrunk += shrink_all(spec, run, catalog, policy, stop)
+        run.shrunk += shrink_all(spec, run, catalog, policy, stop, wanted)
     except Exception as error:
         run.problem = f"stopped by a defect of the suite: {type(error).__name__}"
         raise

@@ -105,17 +105,24 @@ class Tally:
         return sum(self.known[level, kind] for kind in Kind)
 
 
+def _remark(verdict: Verdict) -> str:
+    """Why a case was skipped; of one that passed, what the target did not show."""
+    if verdict.kind is Kind.SKIP:
+        return verdict.detail
+    return "unobserved" if verdict.kind is Kind.PASS and verdict.unobserved else ""
+
+
 def tally(results: Iterable[Result]) -> Tally:
     """Count results."""
     numbers = Tally()
-    for result in results:
-        kind = result.verdict.kind
-        numbers.verdicts[result.level, kind] += 1
-        numbers.known[result.level, kind] += result.known
-        numbers.disputed[result.level] += result.disputed
+    alike = Counter((one.level, one.verdict.kind, one.known, one.disputed, _remark(one.verdict)) for one in results)
+    for (level, kind, known, disputed, remark), count in alike.items():
+        numbers.verdicts[level, kind] += count
+        numbers.known[level, kind] += count * known
+        numbers.disputed[level] += count * disputed
         if kind is Kind.SKIP:
-            numbers.skipped[result.verdict.detail] += 1
-        numbers.unobserved += kind is Kind.PASS and bool(result.verdict.unobserved)
+            numbers.skipped[remark] += count
+        numbers.unobserved += count * (kind is Kind.PASS and bool(remark))
     return numbers
 
 
@@ -157,4 +164,10 @@ class TargetRun:
     @property
     def judged(self) -> bool:
         """Whether any case was judged."""
-        return any(kind not in (Kind.SKIP, Kind.PROTOCOL) for _, kind in self.numbers.verdicts)
+        if self.counted is not None:
+            return any(_is_judged(kind) for _, kind in self.counted.verdicts)
+        return any(_is_judged(result.verdict.kind) for result in self.results)
+
+
+def _is_judged(kind: Kind) -> bool:
+    return kind not in (Kind.SKIP, Kind.PROTOCOL)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
@@ -37,6 +38,10 @@ class Kin:
     disputed: bool
 
 
+Wanted: TypeAlias = Callable[[TargetRun], Container[Kin]]
+"""Which failures of a run are shown so that it matters whether they are small."""
+
+
 def kin(result: Result) -> Kin:
     """What a failure has in common with others."""
     return Kin(result.cause, result.disputed)
@@ -52,15 +57,24 @@ def failures_by_kin(results: Sequence[Result]) -> dict[Kin, list[Result]]:
 
 
 def shrink_all(
-    spec: TargetSpec, record: TargetRun, catalog: Catalog, policy: FailurePolicy, stop: Stop | None = None
+    spec: TargetSpec,
+    record: TargetRun,
+    catalog: Catalog,
+    policy: FailurePolicy,
+    stop: Stop | None = None,
+    wanted: Wanted | None = None,
 ) -> Iterator[Shrunk]:
-    """Shrink the failures of a run; the target is started anew. The record notes a target that cannot start."""
+    """Shrink the failures of a run [all]; the target is started anew. The record notes a target that cannot start."""
     stop = stop or Stop()
-    if record.problem or stop.is_told or not failures_by_kin(record.results):
+    if record.problem or stop.is_told:
+        return
+    chosen = None if wanted is None else wanted(record)
+    results = [result for result in record.results if chosen is None or (result.failed and kin(result) in chosen)]
+    if not failures_by_kin(results):
         return
     examiner = Examiner(spec, catalog.requirements, policy, stop)
     try:
-        yield from shrink(record.results, examiner, catalog)
+        yield from shrink(results, examiner, catalog)
     except CannotStart as error:
         record.problem = "" if stop.is_told else str(error)
     finally:

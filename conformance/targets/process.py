@@ -252,7 +252,7 @@ class TargetProcess:
         while not self._ended.wait(_SAMPLE if used > self._memory_limit / _FAR or not self._family else _SELDOM):
             if not self._family or time.monotonic() - looked > _FAMILY:
                 with contextlib.suppress(psutil.Error):
-                    family = descendants(kept_by)
+                    family = descendants(kept_by, self._family)
                     # A keeper that was killed has no children any more: those seen before are the ones to end.
                     if kept_by.status() != psutil.STATUS_ZOMBIE:
                         self._family = family

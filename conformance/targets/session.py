@@ -38,7 +38,8 @@ _LAST_PATIENCE = 15.0
 _PROMPT, _SOON = 0.5, 0.25
 """Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing."""
 _HASTE = 0.5
-"""Seconds, and as many on a core, after which answers are late where another process costs next to nothing."""
+"""Seconds, and as many on a core, after which answers are late where another process costs next to nothing; a large
+request has more of them, as its answer is made twice then."""
 
 
 class CannotStart(TargetError):
@@ -216,22 +217,23 @@ class Session:
                 if joining:
                     process.send(b"".join(map(protocol.with_id, joined, joining)))
             asked = time.monotonic()
-            line = self._line(process, fair=fair)
+            line = self._line(process, window[0], fair=fair)
             took = time.monotonic() - asked
             outcome = self._answered(line, numbers.popleft())
             yield self._if_slow(window.pop(0), took) or outcome
 
-    def _line(self, process: TargetProcess, *, fair: bool) -> bytes:
+    def _line(self, process: TargetProcess, request: Body, *, fair: bool) -> bytes:
         """The next line. Raises Breakdown; Late where it is better to ask what keeps the others waiting by itself."""
         timeout = self.allowance.timeout
         if fair:
             return Asked(_DESCRIBE, 0, process).line(timeout) or b""
-        if not self._is_cheap or timeout <= 2 * _HASTE:
+        haste = _HASTE + len(request) / _SLOW_BYTES
+        if not self._is_cheap or timeout <= 2 * haste:
             return process.line(time.monotonic() + timeout)
         with suppress(Silent):
-            return process.line(time.monotonic() + _HASTE)
+            return process.line(time.monotonic() + haste)
         try:
-            return Asked(_DESCRIBE, 0, process).line(_HASTE) or b""
+            return Asked(_DESCRIBE, 0, process).line(haste) or b""
         except Silent:
             raise Late from None
 

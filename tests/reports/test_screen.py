@@ -11,7 +11,8 @@ from rich.console import Console
 
 from conformance.cases.model import PASSED, Kind
 from conformance.cli import main
-from conformance.reports.screen import LINES, TargetScreen
+from conformance.reports.grouping import Section, grouped
+from conformance.reports.screen import LINES, TargetScreen, kin_in_full
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
@@ -84,6 +85,13 @@ def test_the_cause_of_most_cases_stands_first_and_every_cause_counts_its_cases(w
     ]
     assert counts == sorted(counts, reverse=True)
     assert len(counts) >= 5
+
+
+def test_what_is_to_be_shrunk_is_what_is_shown_in_full(wrong):
+    failures = [group for group in grouped(wrong) if group.section in (Section.FAILURES, Section.DISPUTED)]
+    chosen = kin_in_full(wrong)
+    assert 0 < len(chosen) <= 5 < len(failures)
+    assert {one.cause for one in chosen} == {group.cause for group in failures[: len(chosen)]}
 
 
 def test_what_is_not_shown_is_counted_and_where_to_see_it_is_said(wrong, catalog):

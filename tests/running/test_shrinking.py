@@ -118,6 +118,22 @@ def test_without_a_question_left_the_smallest_failure_of_each_kind_stands_as_it_
         assert len(each.result.case.data) == min(len(result.case.data) for result in group)
 
 
+def test_only_failures_that_are_wanted_are_shrunk_and_without_them_nobody_is_asked(catalog):
+    spec = SimpleNamespace(name="t", open=lambda: Lying(LIARS["varint-without-limit"]))
+    results, _ = failing(catalog)
+    record = TargetRun("t", results=results)
+    first, second, *_ = shrinking.failures_by_kin(results)
+    (found,) = shrinking.shrink_all(spec, record, catalog, FailurePolicy(), wanted=lambda run: {second} & kins(run))
+    assert (shrinking.kin(found.result), found.result.case.kind) == (second, CaseKind.SHRUNK)
+    nobody = SimpleNamespace(name="t")
+    assert [*shrinking.shrink_all(nobody, record, catalog, FailurePolicy(), wanted=lambda _: frozenset())] == []
+    assert first != second
+
+
+def kins(run):
+    return set(shrinking.failures_by_kin(run.results))
+
+
 def test_so_many_kinds_of_failure_are_shrunk_and_no_more(catalog, monkeypatch):
     results, examiner = failing(catalog)
     monkeypatch.setattr(shrinking, "MOST", 1)
