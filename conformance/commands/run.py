@@ -25,7 +25,7 @@ from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.progress import progress_bar
 from conformance.reports.screen import kin_in_full, target_text
 from conformance.reports.text import target_summary
-from conformance.running.at_once import do_at_once, seldom_collecting
+from conformance.running.at_once import Work, do_at_once, seldom_collecting
 from conformance.running.executor import judge_and_shrink
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
@@ -38,9 +38,10 @@ from conformance.running.known_failures import (
     update_lines,
     updated,
 )
+from conformance.running.making import FurtherCases
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
-from conformance.running.selection import Selection, selected_cases
+from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
 from conformance.running.shrinking import failures_by_kin, kin
 from conformance.running.status import status_of
 from conformance.safety.files import Outputs, check_folder, check_writable
@@ -255,16 +256,23 @@ def _report(
     return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs, stale_entries=bool(old))
 
 
-def _cases(options: RunOptions, catalog: Catalog) -> Sequence[Case]:
-    """The cases that are asked for, at least one. Raises UsageError or UnknownType."""
+def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], FurtherCases | None]:
+    """The cases that are asked for, at least one, and those that are made while these are judged.
+
+    Raises UsageError or UnknownType.
+    """
+    chosen, targets = options.selection, options.targets
+    of_basis = partial(of_bases, bases=options.policy.bases, requirements=catalog.requirements)
     if options.own_case is not None:
-        cases: Sequence[Case] = [own_case(options.own_case, catalog)]
+        cases: Sequence[Case] = of_basis([own_case(options.own_case, catalog)])
+    elif makes_many(chosen) and (cases := of_basis(first_cases(chosen, catalog))):
+        made = partial(further_cases, chosen, catalog, targets)
+        return cases, FurtherCases(lambda: (case for each in made() for case in of_basis([each])))
     else:
-        cases = selected_cases(options.selection, catalog, options.targets)
-    cases = of_bases(cases, options.policy.bases, catalog.requirements)
+        cases = of_basis(selected_cases(chosen, catalog, targets))
     if not cases:
         raise UserError("the selection matches no case (see `conformance list`)")
-    return cases
+    return cases, None
 
 
 def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile]) -> bool:
@@ -272,14 +280,14 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: M
 
     Raises UsageError or UnknownType before anything runs.
     """
-    cases = _cases(options, catalog)
+    cases, further = _cases(options, catalog)
     with seldom_collecting(), progress_bar(open_console(err=True)) as progress:
-        works = []
+        works: list[Work] = [further.make] if further else []
         for target in options.targets:
-            shown = partial(progress.update, progress.add_task(target.name, total=len(cases)))
+            shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))
             row_file = rows.get(target.name)
             runs.append(TargetRun(target.name, told=row_file.add if row_file else None))
-            work = partial(judge_and_shrink, target, runs[-1], cases, catalog, options.policy)
+            work = partial(judge_and_shrink, target, runs[-1], cases, further or tuple, catalog, options.policy)
             works.append(partial(work, None if _shows_all(options) else kin_in_full, shown))
         try:
             do_at_once(works)

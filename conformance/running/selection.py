@@ -15,12 +15,15 @@ from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
 from conformance.running.patterns import check_patterns
 from conformance.strategies.seeded.cases import case_of, generated_cases, message_types, types_for
+from conformance.targets.probes import labels
 from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
 _FEW = 64
 """So few cases are held as they are."""
+_MANY = 1000
+"""Making so many takes a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +42,57 @@ class Selection:
 
 
 def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> Sequence[Case]:
-    """The cases of a selection, in order: vectors, then generated ones. Raises UsageError or UnknownType.
+    """The cases of a selection, in order: vectors, then generated ones. Raises UsageError or UnknownType."""
+    first = first_cases(selection, catalog)
+    cases = PackedCases(labels(first))
+    for case in further_cases(selection, catalog, targets):
+        cases.add(case)
+    return cases if len(cases) > _FEW else [*cases]
 
-    Cases are generated of the messages and versions that one of the targets, at least, says it has.
-    """
-    generated = 0 if selection.as_of is not None else selection.generated
-    check_patterns(selection.patterns, catalog, generated, selection.seed)
-    labels: Sequence[Case | PackedCase] = list(catalog.cases.labels.values())
+
+def first_cases(selection: Selection, catalog: Catalog) -> PackedCases:
+    """The vectors of a selection. Raises UsageError or UnknownType."""
+    check_patterns(selection.patterns, catalog, _generated(selection), selection.seed)
+    vectors: Sequence[Case | PackedCase] = list(catalog.cases.labels.values())
     if selection.as_of is not None:
         try:
-            labels = as_of(labels, selection.as_of)
+            vectors = as_of(vectors, selection.as_of)
         except ValueError:
             problem = f"{selection.as_of!r} is not a version of the suite, such as 0.1.0"
             raise UsageError("--as-of", problem) from None
-    named = [case for pattern in selection.patterns for case in case_of(pattern, catalog)]
-    if len(named) == len(selection.patterns) > 0:
-        return named
-    cases = PackedCases(select(labels, selection.patterns))
-    if generated:
+    if len(_named(selection, catalog)) == len(selection.patterns) > 0:
+        return PackedCases()
+    return PackedCases(select(vectors, selection.patterns))
+
+
+def further_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> Iterator[Case]:
+    """The generated cases of a selection, in order, those that it names by their ids last.
+
+    Cases are generated of the messages and versions that one of the targets, at least, says it has.
+    """
+    named = _named(selection, catalog)
+    count, ids = _generated(selection), set()
+    if count and not len(named) == len(selection.patterns) > 0:
         names = types_for(selection.patterns)
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
-        made = generated_cases(names, generated, selection.seed, catalog)
-        for case in selected(made, selection.patterns):
-            cases.add(case)
-    ids = {case.id for case in cases.packed}
-    for case in named:
-        if case.id not in ids:
-            cases.add(case)
-    return cases if len(cases) > _FEW else [*cases]
+        for case in selected(generated_cases(names, count, selection.seed, catalog), selection.patterns):
+            ids.add(case.id)
+            yield case
+    yield from (case for case in named if case.id not in ids)
+
+
+def makes_many(selection: Selection) -> bool:
+    """Whether so many cases are generated that the vectors are judged meanwhile."""
+    return _generated(selection) * len(types_for(selection.patterns)) >= _MANY
+
+
+def _generated(selection: Selection) -> int:
+    return 0 if selection.as_of is not None else selection.generated
+
+
+def _named(selection: Selection, catalog: Catalog) -> list[Case]:
+    """The generated cases that the selection names by their ids."""
+    return [case for pattern in selection.patterns for case in case_of(pattern, catalog)]
 
 
 def claimed_messages(

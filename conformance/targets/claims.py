@@ -38,6 +38,7 @@ class ClaimedTarget:
         self._description: Description | None = None
         self.disproved: set[Claim] = set()
         """Claims that do not hold; no case that rests on one is put to the target."""
+        self._probed: set[Claim] = set()
         self._lacking: dict[Claim, str] = {}
         self._via: dict[Claim, str] = {}
         self.has_answered = False
@@ -55,8 +56,11 @@ class ClaimedTarget:
         return self._description
 
     def disprove(self, cases: Sequence[Case]) -> list[tuple[Answer, Verdict]]:
-        """Probe the claims that cases rest on: what came of each probe that disproves one. Raises CannotStart."""
-        probes = [self.as_put(probe) for probe in probes_for(self.describe(), cases)]
+        """Probe the claims that cases rest on, each once: what came of those that disprove one. Raises CannotStart."""
+        probes = [
+            self.as_put(probe) for probe in probes_for(self.describe(), cases) if claim_of(probe) not in self._probed
+        ]
+        self._probed |= {claim_of(probe) for probe in probes}
         false = []
         for probe, outcome in zip(probes, self._target.ask(probes), strict=True):
             answer, verdict = self._answer(probe, outcome), claim_verdict(probe, outcome)

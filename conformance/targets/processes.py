@@ -82,8 +82,10 @@ class ProcessTarget:
             todo.put(number)
         answers: list[_Answers] = [queue.SimpleQueue() for _ in shares]
         share_one_heap()
-        self._sessions += [Session(self._launch, self._allowance, self._warm) for _ in range(workers - 1)]
-        for session in self._sessions:
+        while len(self._sessions) < workers:
+            self._sessions.append(Session(self._launch, self._allowance, self._warm))
+        self._due = 0
+        for session in self._sessions[:workers]:
             thread = threading.Thread(target=self._work, args=(session, todo, shares, answers), daemon=True)
             # In this order: an interrupt may come in between, and `close` must know of it.
             self._threads.append(thread)
@@ -96,6 +98,9 @@ class ProcessTarget:
                 if isinstance(answer, Exception):
                     raise answer
                 yield answer
+        while self._threads:  # their sessions are asked again
+            self._threads[-1].join()
+            self._threads.pop()
 
     def _awaited(self, answers: _Answers) -> Outcome | Exception:
         """The next answer; wakes up now and then, as a signal just before an endless wait would not be seen."""

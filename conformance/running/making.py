@@ -1,0 +1,39 @@
+"""Generated cases are made while the vectors are judged: a target has something to do from the first moment on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+
+from conformance.cases.model import Case
+from conformance.cases.packing import PackedCases
+from conformance.running.at_once import Stop
+from conformance.targets.session import CannotStart
+
+
+class FurtherCases:
+    """Cases that one thread makes, and that others wait for."""
+
+    def __init__(self, make: Callable[[], Iterable[Case]]) -> None:
+        self._make = make
+        self._made: Future[Sequence[Case]] = Future()
+
+    def __call__(self) -> Sequence[Case]:
+        """The cases, which are waited for. Raises what making them raised, and CannotStart where it was stopped."""
+        return self._made.result()
+
+    def make(self, stop: Stop) -> None:
+        """Make them, until the word to stop comes. Raises what that raises."""
+        try:
+            self._made.set_result(PackedCases(_until(stop, self._make())))
+        except BaseException as error:
+            self._made.set_exception(error)
+            raise
+
+
+def _until(stop: Stop, cases: Iterable[Case]) -> Iterator[Case]:
+    """The cases. Raises CannotStart where the word to stop comes before they are made."""
+    for case in cases:
+        if stop.is_told:
+            raise CannotStart("stopped")
+        yield case

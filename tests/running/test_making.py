@@ -1,0 +1,163 @@
+"""Generated cases are made while the vectors are judged: nothing waits for them that need not, and nothing is lost."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from threading import Event
+
+import pytest
+
+from conformance.cases.model import Kind, Unsupported
+from conformance.cases.packing import PackedCases
+from conformance.running.at_once import Stop, do_at_once
+from conformance.running.executor import judge_target
+from conformance.running.making import FurtherCases
+from conformance.running.policy import FailurePolicy
+from conformance.running.results import TargetRun
+from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
+from conformance.strategies.seeded.cases import generated_cases
+from conformance.strategies.seeded.generator import VERSION
+from conformance.targets import protocol, reference
+from conformance.targets.resolve import target_spec
+from conformance.targets.session import Allowance, CannotStart
+
+NAMED = f"gen/{VERSION}/INT8/0/3"
+LONG = 60
+"""Seconds after which a test fails that waits in vain."""
+
+
+class Asked:
+    """The reference, which remembers what it was asked, and does not have one type that it claims."""
+
+    starts = 0
+
+    def __init__(self, without=""):
+        self.without, self.asked = without, []
+
+    def describe(self):
+        return protocol.description(reference.describe())
+
+    def ask(self, cases):
+        for case in cases:
+            self.asked.append(case.id)
+            yield (
+                Unsupported("not really")
+                if case.type == self.without
+                else protocol.outcome(reference.answer(case.request))
+            )
+
+    def stop(self):
+        pass
+
+    def close(self):
+        pass
+
+
+class Spec:
+    """How that is opened."""
+
+    name = "asked"
+
+    def __init__(self, target):
+        self.open = lambda: target
+
+
+def judged(target, catalog, cases, further, told=None, stop=None):
+    run = TargetRun("asked", told=told)
+    judge_target(Spec(target), run, cases, catalog.requirements, FailurePolicy(), further=further, stop=stop)
+    return run
+
+
+@pytest.fixture(scope="module")
+def parts(catalog):
+    """Vectors, and generated cases."""
+    vectors = PackedCases(label for label in catalog.cases.labels.values() if label.type in ("VARINT", "INT8"))
+    return vectors, PackedCases(generated_cases(("VARINT", "UUID"), 10, 0, catalog))
+
+
+def test_vectors_are_judged_before_generated_cases_are_made(catalog, parts):
+    vectors, generated = parts
+    seen = Event()
+
+    def make():
+        assert seen.wait(LONG)
+        yield from generated
+
+    further = FurtherCases(make)
+    runs = []
+    do_at_once([further.make, lambda _: runs.append(judged(Asked(), catalog, vectors, further, lambda _: seen.set()))])
+    assert [result.label.id for result in runs[0].results] == [case.id for case in (*vectors, *generated)]
+    assert {result.verdict.kind for result in runs[0].results} <= {Kind.PASS, Kind.EITHER}
+
+
+def test_a_claim_is_probed_once_and_before_the_cases_that_rest_on_it(catalog, parts):
+    vectors, generated = parts
+    target = Asked(without="UUID")
+    run = judged(target, catalog, vectors, lambda: generated)
+    assert target.asked.count("probe/VARINT:decode") == target.asked.count("probe/UUID:decode") == 1
+    assert target.asked.index(vectors[0].id) < target.asked.index("probe/UUID:decode")
+    assert [one.label.id for one in run.results if one.verdict.kind is Kind.PROTOCOL] == [
+        "probe/UUID:decode",
+        "probe/UUID:encode",
+    ]
+    again = Asked(without="VARINT")
+    run = judged(again, catalog, vectors, lambda: generated)
+    assert sum(one.verdict.kind is Kind.PROTOCOL for one in run.results) == 3
+    assert not [name for name in again.asked if "/VARINT/" in name]
+
+
+def test_the_word_to_stop_ends_the_making_and_those_who_wait(catalog, parts):
+    stop, endless = Stop(), FurtherCases(lambda: iter(lambda: parts[1][0], None))
+    run = TargetRun("asked", told=lambda _: stop.tell())
+    with ThreadPoolExecutor(2) as pool:
+        making = pool.submit(endless.make, stop)
+        pool.submit(judged, Asked(), catalog, parts[0], endless, lambda _: stop.tell(), stop).result(LONG)
+        assert isinstance(making.exception(LONG), CannotStart)
+    assert run.problem == ""
+
+
+def test_what_goes_wrong_in_making_is_raised_where_cases_are_waited_for(catalog, parts):
+    def make():
+        yield parts[1][0]
+        raise ZeroDivisionError
+
+    further = FurtherCases(make)
+    with pytest.raises(ZeroDivisionError):
+        further.make(Stop())
+    with pytest.raises(ZeroDivisionError):
+        judged(Asked(), catalog, parts[0], further)
+
+
+def test_what_is_made_in_two_parts_is_the_selection(catalog):
+    spec = Spec(Asked())
+    for patterns in ((), ("type:VARINT", NAMED), (NAMED,)):
+        selection = Selection(patterns, generated=2)
+        whole = [case.id for case in selected_cases(selection, catalog, [spec])]
+        first = [case.id for case in first_cases(selection, catalog).packed]
+        assert first + [case.id for case in further_cases(selection, catalog, [spec])] == whole
+        assert not makes_many(selection)
+    assert makes_many(Selection(()))
+    assert not makes_many(Selection((), as_of="0.1.0"))
+
+
+ECHO = """
+def describe():
+    return {"name": "m", "version": "1", "language": "python", "supports": {"decode": ["INT8"]}}
+
+def decode(type, data, **parameters):
+    return data[0], 1
+"""
+
+
+def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):
+    (tmp_path / "target.py").write_text(ECHO)
+    case = next(label.unpacked() for label in catalog.cases.labels.values() if label.id == "int8/zero")
+    cases = [replace(case, request={**case.request, "hex": f"{number % 256:02x}"}) for number in range(600)]
+    with closing(target_spec(f"module:{tmp_path / 'target.py'}", None, Allowance(), 2).open()) as target:
+        for part in (cases[:400], cases[400:], cases[:300]):
+            values = [outcome.answer["value"] for outcome in target.ask(part)]
+            assert values == [int(one.request["hex"], 16) for one in part]
+        assert len(target._sessions) == 2
+        assert not target._threads
