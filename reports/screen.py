@@ -88,16 +88,16 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     counts = met(run, requirements)
     shares = ", ".join(f"{level} {ours}/{judged}" for level, (ours, judged) in counts.items())
     verdict, numbers = verdict_on(run), run.numbers
+    unexcused = numbers.unexcused()
     yield Text.assemble(
         (verdict, "bold green" if verdict == "conforms" else "bold red"),
         f": meets requirements {shares}" * bool(shares),
     )
-    if run.judged and not run.answered:
+    if not run.answered and run.judged:
         yield Text(MUTE, style="bold red")
     if run.problem:
         # One line, however long: it names a command, and people search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
-    unexcused = numbers.unexcused()
     cases = [(sum(unexcused[level, kind] for level in LEVELS), str(kind)) for kind in Kind]
     cases += [(numbers.known.total(), "known"), (numbers.disputed.total(), "disputed")]
     yield Text("cases: " + (", ".join(f"{count} {name}" for count, name in cases if count) or "none"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +42,7 @@ from conformance.running.making import FurtherCases
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
-from conformance.running.shrinking import failures_by_kin, kin
+from conformance.running.shrinking import Kin, failures_by_kin, kin
 from conformance.running.status import status_of
 from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.resolve import target_spec
@@ -281,14 +281,14 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: M
     Raises UsageError or UnknownType before anything runs.
     """
     cases, further = _cases(options, catalog)
-    with seldom_collecting(), progress_bar(open_console(err=True)) as progress:
+    with progress_bar(open_console(err=True)) as progress, seldom_collecting():
         works: list[Work] = [further.make] if further else []
         for target in options.targets:
             shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))
             row_file = rows.get(target.name)
             runs.append(TargetRun(target.name, told=row_file.add if row_file else None))
             work = partial(judge_and_shrink, target, runs[-1], cases, further or tuple, catalog, options.policy)
-            works.append(partial(work, None if _shows_all(options) else kin_in_full, shown))
+            works.append(partial(work, partial(_shrunk, options), shown))
         try:
             do_at_once(works)
         except KeyboardInterrupt:
@@ -297,10 +297,10 @@ def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: M
     return False
 
 
-def _shows_all(options: RunOptions) -> bool:
-    """Whether something shows a small case of every cause; one screen does of a few."""
+def _shrunk(options: RunOptions, run: TargetRun) -> Container[Kin]:
+    """What the failures have in common that are shrunk: all where something shows a small case of every cause."""
     asked = options.files or options.save_failures or options.verbosity or options.update_known_failures
-    return bool(asked) or is_in_job()
+    return failures_by_kin(run.results) if asked or is_in_job() else kin_in_full(run)
 
 
 def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> Update | None:

@@ -70,7 +70,7 @@ class Examiner:
         label, held = answer.label, answer.outcome
         if isinstance(held, Unsupported) and not held.is_asked:
             return self._policy.skipped(self._name, label, held.reason, self._requirements, name)
-        case = answer.case
+        case = label if isinstance(label, Case) else label.unpacked()
         with held.whole() if isinstance(held, HeldAnswer) else nullcontext(held) as outcome:
             return self._result(case, outcome, judge(case, outcome), answer, name)
 

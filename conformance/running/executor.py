@@ -85,7 +85,7 @@ def judge_and_shrink(
     further: Further,
     catalog: Catalog,
     policy: FailurePolicy,
-    wanted: Wanted | None,
+    wanted: Wanted,
     progress: Callable[..., object],
     stop: Stop,
 ) -> None:

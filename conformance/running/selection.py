@@ -15,7 +15,6 @@ from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
 from conformance.running.patterns import check_patterns
 from conformance.strategies.seeded.cases import case_of, generated_cases, message_types, types_for
-from conformance.targets.probes import labels
 from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
@@ -43,10 +42,10 @@ class Selection:
 
 def selected_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> Sequence[Case]:
     """The cases of a selection, in order: vectors, then generated ones. Raises UsageError or UnknownType."""
-    first = first_cases(selection, catalog)
-    cases = PackedCases(labels(first))
-    for case in further_cases(selection, catalog, targets):
-        cases.add(case)
+    cases = first_cases(selection, catalog)
+    if selection.generated or any(pattern.startswith("gen/") for pattern in selection.patterns):
+        for case in further_cases(selection, catalog, targets):
+            cases.add(case)
     return cases if len(cases) > _FEW else [*cases]
 
 
@@ -60,8 +59,6 @@ def first_cases(selection: Selection, catalog: Catalog) -> PackedCases:
         except ValueError:
             problem = f"{selection.as_of!r} is not a version of the suite, such as 0.1.0"
             raise UsageError("--as-of", problem) from None
-    if len(_named(selection, catalog)) == len(selection.patterns) > 0:
-        return PackedCases()
     return PackedCases(select(vectors, selection.patterns))
 
 
@@ -83,7 +80,8 @@ def further_cases(selection: Selection, catalog: Catalog, targets: Sequence[Targ
 
 def makes_many(selection: Selection) -> bool:
     """Whether so many cases are generated that the vectors are judged meanwhile."""
-    return _generated(selection) * len(types_for(selection.patterns)) >= _MANY
+    count = _generated(selection)
+    return bool(count) and count * len(types_for(selection.patterns)) >= _MANY
 
 
 def _generated(selection: Selection) -> int:
@@ -92,7 +90,7 @@ def _generated(selection: Selection) -> int:
 
 def _named(selection: Selection, catalog: Catalog) -> list[Case]:
     """The generated cases that the selection names by their ids."""
-    return [case for pattern in selection.patterns for case in case_of(pattern, catalog)]
+    return [case for pattern in selection.patterns if pattern.startswith("gen/") for case in case_of(pattern, catalog)]
 
 
 def claimed_messages(

@@ -66,7 +66,7 @@ def shrink_all(
 ) -> Iterator[Shrunk]:
     """Shrink the failures of a run [all]; the target is started anew. The record notes a target that cannot start."""
     stop = stop or Stop()
-    if record.problem or stop.is_told:
+    if record.problem or stop.is_told or not failures_by_kin(record.results):
         return
     chosen = None if wanted is None else wanted(record)
     results = [result for result in record.results if chosen is None or (result.failed and kin(result) in chosen)]

@@ -20,12 +20,11 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import psutil
 
 from conformance.targets import keeper
-from conformance.targets.family import descendants, resident
+from conformance.targets.family import descendants, freeze, give_way, resident
 from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start, waited_for_a_core
 from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
@@ -42,8 +41,6 @@ _ADVICE = ("note: ", "stack backtrace:")
 _LAST_LOOKS = 64
 """Chunks of standard error read for a target's last words, at most."""
 _CHUNK, _LARGE_CHUNK = 1 << 16, 1 << 20
-_LAST = 19
-"""The lowest priority: what others leave of the cores."""
 FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
 _ENDING = 60
@@ -269,18 +266,11 @@ class TargetProcess:
 
     def give_way(self) -> None:
         """Leave the cores to whatever else wants them, from now on."""
-        for process in self._family:
-            with contextlib.suppress(OSError):  # it may go between two reads
-                for thread in keeper.threads_of(process.pid):
-                    os.setpriority(os.PRIO_PROCESS, thread, _LAST)
-                # Linux may give each session its share of the cores; priorities hold within it.
-                Path(f"/proc/{process.pid}/autogroup").write_text(str(_LAST))
+        give_way(self._family)
 
     def freeze(self, *, thaw: bool = False) -> None:
         """Let it stand still, or go on."""
-        for process in self._family:
-            with contextlib.suppress(psutil.Error):
-                process.resume() if thaw else process.suspend()
+        freeze(self._family, thaw=thaw)
 
     # --- the end ------------------------------------------------------------------------------------
 

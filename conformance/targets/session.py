@@ -35,11 +35,9 @@ _SLOW_BYTES = 200_000
 """For each so many bytes of the request an answer may take a second more."""
 _LAST_PATIENCE = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
-_PROMPT, _SOON = 0.5, 0.25
-"""Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing."""
-_HASTE = 0.5
-"""Seconds, and as many on a core, after which answers are late where another process costs next to nothing; a large
-request has more of them, as its answer is made twice then."""
+_PROMPT, _SOON, _HASTE = 0.5, 0.25, 0.5
+"""Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing; and
+those, and as many on a core, after which answers are late there: more for a large request."""
 
 
 class CannotStart(TargetError):
@@ -154,8 +152,6 @@ class Session:
                 self._process.kill()
             problem = self._introduce()
             if not problem:
-                if self.warm is not None:
-                    self.warm.is_due = True
                 return
             self._end()
             if self.warm is not None:
@@ -170,6 +166,7 @@ class Session:
         try:
             line = self._process.line(time.monotonic() + self.allowance.startup)
             self._description = protocol.description(protocol.fields(line, self._number))
+            self.warm = self.warm and self.warm.due()
         except ProtocolError as error:
             self._end()
             raise CannotStart(f"{self.launch.name} was not described: {error}") from None

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import ExitStack
 from functools import partial
+from typing import Self
 
 from conformance.errors import TargetError
 from conformance.targets.launch import Forked, Launch, start
@@ -36,7 +37,7 @@ class WarmStart:
         self._channel: socket.socket | None = None
         self._declined = not launch.forks
         self.is_due = False
-        """Whether the target was started as a program, and described itself: from then on it is forked."""
+        """Whether processes are forked: not before the target was started as a program, and has described itself."""
 
     def process(self, memory: int) -> TargetProcess:
         """A process of the target that is as one started anew. Raises OSError or CannotFork."""
@@ -46,6 +47,11 @@ class WarmStart:
     def is_cheap(self) -> bool:
         """Whether another process costs milliseconds."""
         return not self._declined
+
+    def due(self) -> Self:
+        """It, from now on: the target was started as a program, and has described itself."""
+        self.is_due = True
+        return self
 
     def decline(self) -> None:
         """Fork no more."""
