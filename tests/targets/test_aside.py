@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+import psutil
 import pytest
 
 from conformance.cases.model import Accepted, Broke
@@ -87,6 +88,35 @@ def priorities(process):
     while not process._family:
         time.sleep(0.01)
     return [os.getpriority(os.PRIO_PROCESS, each.pid) for each in process._family]
+
+
+def test_what_follows_stands_still_after_its_second_until_the_first_one_is_given_up(session):
+    running = session("time.sleep(3600)")
+    ahead = list(running.ask_ahead([question(number, "read a.b") for number in (1, 3)]))
+    leader, follower = running._aside.waited_for
+    states = {asked: set() for asked in (leader, follower)}
+    while follower.outcome is None:
+        for asked, seen in states.items():
+            seen |= {each.status() for each in asked.process._family if asked.outcome is None}
+        running._aside.look()
+    assert psutil.STATUS_STOPPED in states[follower]
+    assert psutil.STATUS_STOPPED not in states[leader]
+    assert [*in_order(ahead)] == [Broke("timeout", TIMEOUT), Broke("timeout", TIMEOUT + BESIDE)]
+
+
+def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypatch):
+    now, done = [100.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    process = type("Process", (), {"delay": lambda _: 0.0, "freeze": lambda _, thaw=False: done.append(thaw)})()
+    asked = Asked(question(1), 1, process)
+    for seconds in (2, 50):
+        now[0] += seconds
+        asked.freeze()
+    asked.thaw()
+    now[0] += 1
+    asked.thaw()
+    assert asked.passed() == asked.own() == 3
+    assert done == [False, True]
 
 
 def test_those_that_are_not_alike_have_their_time_each(session):
