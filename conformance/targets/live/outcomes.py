@@ -15,8 +15,8 @@ def silence(topic: Topic, heard: Heard, startup: float) -> str:
     """What is told of a client that neither came to the end of a topic nor said why; it had `startup` seconds."""
     if topic.first_fetch is None:
         return f"did not fetch the topic, or write to it, within {startup:g} s"
-    seconds = time.monotonic() - topic.first_fetch
-    again = f"; it {topic.asked_again} in {seconds:.0f} s" if topic.asked_again else ""
+    asked = topic.asked_again(time.monotonic())
+    again = f"; it {asked}" if asked else ""
     end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
     return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
 
@@ -24,7 +24,8 @@ def silence(topic: Topic, heard: Heard, startup: float) -> str:
 def consumed(topic: Topic, heard: Heard, sides: Between | None = None) -> Answer:
     """What an application was handed, where the next fetch started, and what became of records beside the case."""
     if topic.is_healed and not heard.error:
-        return delivered(topic, heard, "other", topic.asked_again)  # it did not take these bytes, and did not say so
+        # It did not take these bytes, and did not say so.
+        return delivered(topic, heard, "other", topic.asked_again(time.monotonic()))
     answer = delivered(topic, heard, heard.error, heard.message)
     if sides is not None and not heard.error:
         answer["value"]["nextOffset"] = str(sides.after["offset"])

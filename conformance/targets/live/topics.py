@@ -119,11 +119,16 @@ class Topic:
         """Whether the size of the entry that begins at a byte is one that it has."""
         return stored_size(self.log, at) > 0 and not self._is_cut_at(at)
 
-    @property
-    def asked_again(self) -> str:
-        """The offset that was fetched most often, in words; empty where none was fetched twice."""
+    def asked_again(self, now: float) -> str:
+        """The offset that was fetched most often, and how fast, in words; empty where none was fetched twice.
+
+        `now` is a time by `time.monotonic()`.
+        """
         offset, times = max(self.fetches.items(), key=lambda item: item[1], default=(0, 0))
-        return f"fetched offset {offset} {times} times" if times > 1 else ""
+        if times < 2 or self.first_fetch is None:
+            return ""
+        seconds = max(now - self.first_fetch, 0.001)
+        return f"fetched offset {offset} {times} times in {seconds:.1f} s, {times / seconds:.1f} a second"
 
 
 def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> Topic:

@@ -224,10 +224,17 @@ def test_a_fetch_inside_the_log_brings_it_from_the_entry_that_holds_the_offset()
 def test_bytes_that_are_asked_for_again_and_again_give_way_to_the_end():
     topic = Topic(LOG, 0, 3)
     served = [topic.serve(0, 0) for _ in range(6)]
+    topic.first_fetch = 50.0
     assert served[:4] == [LOG] * 4
     assert all(is_end(records, 0) for records in served[4:])
     assert topic.is_healed
-    assert topic.asked_again == "fetched offset 0 6 times"
+    assert topic.asked_again(52.0) == "fetched offset 0 6 times in 2.0 s, 3.0 a second"
+
+
+def test_a_topic_that_was_fetched_once_was_not_asked_for_again():
+    topic = Topic(LOG, 0, 3)
+    topic.serve(0, 0)
+    assert topic.asked_again(52.0) == ""
 
 
 def test_a_topic_that_was_taken_is_not_healed():

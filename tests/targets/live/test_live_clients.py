@@ -126,7 +126,7 @@ for line in told():
 """
     found = run(body, THREE)
     assert found[THREE]["verdict"] == "timeout"
-    assert "it fetched offset 0 2 times" in found[THREE]["detail"]
+    assert re.search(r"it fetched offset 0 2 times in [\d.]+ s, [\d.]+ a second", found[THREE]["detail"])
 
 
 def test_an_exception_that_nobody_is_to_catch_is_a_crash(run):
