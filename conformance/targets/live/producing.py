@@ -36,7 +36,7 @@ def why_not(batch: Value, produces: Collection[str]) -> str:
     if batch["isControlBatch"] or batch["timestampType"] or batch["baseOffset"]:
         return "a producer leaves control batches, LogAppendTime and offsets to the broker"
     if producer != _NOBODY and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
-        return "a client is not told with which sequence it begins"
+        return "a client is not told with which sequence it begins: it counts from 0, and 2^31 records are too many"
     if producer == _NOBODY and batch["isTransactional"]:
         return "a client has no transactions without a producer id"
     if any(record["timestamp"] < 0 for record in batch["records"]):

@@ -246,3 +246,26 @@ def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     assert len(found) == len(CASES) + 3
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == failed
     assert all(json.dumps(found[name]["actual"]) for name in failed)
+
+
+MOVED = "__import__('conformance.codec.record_batch', fromlist=['x'])"
+PUT = f"lambda data, number: {MOVED}.sealed({MOVED}.BATCH_LAYOUT.put('baseSequence', data, @)) if number @@ else data"
+"""Batches 0, 1 and 2 are sent with 0 (which is refused) and 1, with 2, and with 3; their sequences are 0, 2 and 3."""
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (PUT.replace("@@", "== 2").replace("@", "0"), "sequence 0, where producer id 4711, epoch 3, sequence 2 is due"),
+        (PUT.replace("@@", "== 3").replace("@", "4"), "sequence 4, where producer id 4711, epoch 3, sequence 3 is due"),
+        (PUT.replace("@@", "== 3").replace("@", "2"), "sequence 2, where producer id 4711, epoch 3, sequence 3 is due"),
+        (PUT.replace("@@", "== 1").replace("@", "2"), "sequence 2, where producer id 4711, epoch 3, sequence 4 is due"),
+    ],
+    ids=["repeats", "skips", "counts batches", "moves on after a refusal"],
+)
+def test_sequences_that_do_not_follow_one_another_are_found(wrote, change, told):
+    found = wrote(change, "request/produce-*", status=1)
+    assert found["request/produce-sequences"]["verdict"] == "fail"
+    assert told in found["request/produce-sequences"]["detail"]
+    again = found["request/produce-retried"]["verdict"]
+    assert again == ("fail" if "== 1" in change else "pass")
