@@ -16,6 +16,7 @@ from conformance.cases.from_reference import as_given
 from conformance.cases.model import (
     Accepted,
     AnyOf,
+    Appends,
     Broke,
     Case,
     CaseKind,
@@ -107,7 +108,7 @@ def expected_json(case: Case) -> dict[str, object]:
 
 
 def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
-    if isinstance(expect, Delivers | Converts | Sequences | Sends):
+    if isinstance(expect, Delivers | Converts | Sequences | Sends | Appends):
         return _log_expectation(expect)
     render = case.wire.notation.render
     match expect:
@@ -126,7 +127,7 @@ def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
             return {"size": size}
 
 
-def _log_expectation(expect: Delivers | Converts | Sequences | Sends) -> dict[str, object]:
+def _log_expectation(expect: Delivers | Converts | Sequences | Sends | Appends) -> dict[str, object]:
     match expect:
         case Delivers(view, _, is_open):
             shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
@@ -134,6 +135,8 @@ def _log_expectation(expect: Delivers | Converts | Sequences | Sends) -> dict[st
             return {"either": ["reject", shown]} if is_open else shown
         case Converts(records):
             return {"decodes-to": CONVERTED.render(records)}
+        case Appends(records):
+            return {"served-from-its-offset": CONVERTED.render(records)}
         case Sequences(answers):
             return {"value": [" or ".join(sorted(right)) for right in answers]}
         case Sends(check, _, of):
@@ -163,7 +166,7 @@ def expected_text(case: Case, path: str = "") -> str:
         case AnyOf(readings):
             shown = ("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
             return " or ".join(shown) or "any answer"
-        case Reads() | WritesAs() | Converts() | Sequences():
+        case Reads() | WritesAs() | Converts() | Sequences() | Appends():
             return _narrowed(expected_json(case), path)
         case Delivers() as delivers:
             return _delivered_text(delivers, path)
@@ -205,8 +208,9 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
             return _hex_near(bytes.fromhex(answer["hex"]), path)
         case Accepted(answer) if case.op == "send":
             return f"sent {frame_at(answer, path).hex(' ')}"
-        case Accepted(answer) if case.op == "convert":
-            return "wrote " + _converted_text(answer.get("hex"), path)
+        case Accepted(answer) if case.op in ("convert", "append"):
+            said = "wrote " if case.op == "convert" else "served "
+            return said + _converted_text(answer.get("hex"), path)
         case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):
             expect = case.expect
             name = expect.type if isinstance(expect, WritesAs) else ""

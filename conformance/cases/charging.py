@@ -81,6 +81,21 @@ def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requiremen
     return nearest if level == nearest.level else replace(nearest, level=level)
 
 
+_CHECKED = "crc.broker-validates"
+_VALIDATED = "broker.validates-records"
+
+
+def of_broker(case: Case, requirements: Mapping[str, Requirement]) -> Case:
+    """The case of an append, charged to what binds a broker where it has to refuse.
+
+    The documents state that of a wrong checksum alone; that other bytes are refused is what Apache Kafka does.
+    """
+    if not isinstance(case.expect, Refuses):
+        return case
+    row = requirements[_CHECKED if case.expect.said == "corrupt" else _VALIDATED]
+    return replace(case, requirement=row.id, level=row.level, disputed=row.disputed(case.op))
+
+
 def basis_of(row: Requirement, case: Case | PackedCase) -> str:
     """The basis on which a case is judged by a row.
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
-from conformance.cases.charging import WRITING_OPS, of_writer
+from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
 from conformance.cases.encoding import encode_question, refusal
-from conformance.cases.log_questions import is_checksum_case, read_question, softened
+from conformance.cases.log_questions import append_question, is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import question_of
 from conformance.cases.model import (
     ERRORS,
@@ -31,6 +31,7 @@ from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.messages import with_absent
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
+from conformance.codec.record_batch import stored_magic
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
@@ -63,6 +64,8 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
         yield maker.decode(AnyOf(tuple(_readings(vector))), ())
     if vector.type in READABLE and vector.data is not None:
         yield maker.read()
+    if vector.type == "RECORD_BATCH" and vector.data is not None:
+        yield from maker.append()
 
 
 def _error_class(vector: Vector) -> tuple[str | None, str]:
@@ -151,6 +154,18 @@ class _Maker:
             values = 0 if row["either"] == "any" else sum(reading != "reject" for reading in row["either"])
             expect = softened(expect) if values == 1 else AnyOf()
         return _lenient(self._case("read", request, expect, (), suffix=":read"))
+
+    def append(self) -> Iterator[Case]:
+        """The same bytes sent to a broker as a producer's; no bytes of another magic, which are no record batch."""
+        data = self.vector.data
+        assert data is not None
+        if stored_magic(data) in (0, 1):
+            return
+        parts, expect = append_question({"hex": data})
+        if "either" in self.vector.row:
+            expect = AnyOf()
+        case = self._case("append", parts, expect, (), suffix=":append")
+        yield of_broker(case, self.requirements)
 
     def refused_value(self) -> Case:
         """An encode case whose value has no encoding."""

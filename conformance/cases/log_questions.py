@@ -9,6 +9,7 @@ from itertools import islice
 from conformance import codec
 from conformance.cases.model import (
     AnyOf,
+    Appends,
     Converts,
     Delivers,
     Expectation,
@@ -24,6 +25,7 @@ from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
+from conformance.semantics.appending import SETTINGS, due, why_open
 from conformance.semantics.conversion import converted, rewritten
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
@@ -214,3 +216,25 @@ def fates_question(parts: Request) -> Question:
 def sequence_question(batches: Sequence[Value]) -> Question:
     """How a target is asked for the fate of batches, and what it must answer."""
     return Question({"batches": BATCHES.render(batches)}, Sequences(tuple(judged(batches))))
+
+
+# --- append -------------------------------------------------------------------------------------------
+
+
+def append_question(parts: Request) -> Question:
+    """The question of an `append` request, its parts parsed: what a broker makes of what a producer sends."""
+    data = parts["hex"]
+    settings = {name: parts[name] for name in SETTINGS if name in parts}
+    return Question({"hex": data.hex(), **settings}, _append(data, settings))
+
+
+def _append(data: bytes, settings: Request) -> Expectation:
+    read = codec.decode("RECORD_BATCH", data)
+    if any(mark.open for mark in read.violations):
+        return AnyOf()
+    if read.violations:
+        corrupt = all(mark.requirement in CHECKSUM_RULES for mark in read.violations)
+        return Refuses(None, "corrupt" if corrupt else "malformed")
+    if read.remarks or read.consumed < len(data) or why_open(read.value):
+        return AnyOf()
+    return Appends(*due(read.value, settings))

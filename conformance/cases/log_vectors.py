@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from conformance import codec
 from conformance.cases.log_questions import softened
-from conformance.cases.model import ERRORS, AnyOf, Converts, Delivers, NotAsked, Question, Request, Sequences, Value
+from conformance.cases.model import (
+    ERRORS,
+    AnyOf,
+    Appends,
+    Converts,
+    Delivers,
+    NotAsked,
+    Question,
+    Refuses,
+    Request,
+    Sequences,
+    Value,
+)
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.notation import Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
@@ -87,6 +99,16 @@ def _sequence(row: Request, parts: Request) -> Question:
     return question
 
 
+def _append(row: Request, parts: Request) -> Question:
+    question = _asked(row, parts)
+    due = {Refuses: "reject", AnyOf: "either"}.get(type(question.expect), "value")
+    if due not in row:
+        raise NotationError(f"what a broker makes of these bytes by the rules: say `{due}`")
+    if isinstance(question.expect, Appends):
+        _check_stated(CONVERTED, row["value"], question.expect.records)
+    return question
+
+
 def _asked(row: Request, parts: Request) -> Question:
     ask = OPERATIONS[row["op"]].question
     assert ask is not None
@@ -109,4 +131,5 @@ _QUESTIONS = {
     "convert": _conversion,
     "sequence": _sequence,
     "send": _asked,
+    "append": _append,
 }

@@ -12,7 +12,7 @@ from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
 from conformance.semantics.visibility import View
 
-Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send"]
+Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append"]
 Value = Any
 """A value of the wire, as the codec holds it."""
 Request = dict[str, Any]
@@ -103,6 +103,16 @@ class Sequences:
 
 
 @dataclass(frozen=True, slots=True)
+class Appends:
+    """A broker takes the batch, gives it the next offset of the log, and serves these records of it from there on."""
+
+    records: tuple[dict[str, Value], ...]
+    """As APPENDED shows them, the first at offset 0."""
+    free: tuple[str, ...] = ()
+    """The fields of records that the broker chooses."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sends:
     """The requests that a client sends hold what `check` is about."""
 
@@ -114,7 +124,7 @@ class Sends:
     """The requests that are judged, such as `Fetch`; empty for all."""
 
 
-Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences | Sends
+Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences | Sends | Appends
 
 
 class Question(NamedTuple):

@@ -15,6 +15,7 @@ from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.observation import unknown_fields
+from conformance.semantics.appending import SETTINGS
 from conformance.semantics.sequences import BATCHES
 from conformance.semantics.visibility import ISOLATIONS
 
@@ -149,6 +150,11 @@ OPERATIONS: dict[str, Operation] = {
         ),
         conversations.sent,
         conversations.send_question,
+    ),
+    "append": Operation(
+        (_HEX, *(Part(name, _one_of(values), needed=False) for name, values in SETTINGS.items())),
+        answers.appended,
+        log_questions.append_question,
     ),
 }
 """Every operation by its name."""

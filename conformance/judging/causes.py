@@ -15,6 +15,7 @@ from conformance.cases.model import (
     FAILURES,
     Accepted,
     AnyOf,
+    Appends,
     Broke,
     Case,
     Converts,
@@ -130,7 +131,7 @@ def _first_mark(case: Case) -> codec.Violation | None:
         return next(iter([*([view.damage] if view.damage else []), *view.remarks]), None)
     if case.op == "encode" and isinstance(case.expect, Refuses | AnyOf):
         return _unencodable(case)
-    if case.data is None or case.op not in ("decode", "convert"):
+    if case.data is None or case.op not in ("decode", "convert", "append"):
         return None
     read = codec.decode(case.wire, case.data)
     return next(iter([*read.violations, *read.remarks]), None)
@@ -213,8 +214,8 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
             return Cause("wrong size", _field(case.type, "value"))
         case Delivers():
             return _delivered(case, case.expect, answer, verdict)
-        case Sends(check):
-            return Cause(f"a request is not {check}", normalised(verdict.detail))
+        case Sends() | Appends():
+            return _live(case.expect, verdict)
     if case.op == "encode" and isinstance(case.expect, AnyOf) and (mark := _unencodable(case)):
         return Cause(_ACCEPTED, _broken(case, mark, rule))
     if verdict.path == "consumed":
@@ -228,6 +229,14 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
         return _unreadable(case, bytes.fromhex(written), rule)
     mark = _first_mark(case)
     return Cause(_MISREAD, _broken(case, mark, rule))
+
+
+def _live(expect: Sends | Appends, verdict: Verdict) -> Cause:
+    """What a client sent, or a broker serves, is not as due."""
+    if isinstance(expect, Sends):
+        return Cause(f"a request is not {expect.check}", normalised(verdict.detail))
+    of_record = verdict.path.startswith("[")
+    return Cause("served otherwise", _field("RECORD", verdict.path) if of_record else normalised(verdict.detail))
 
 
 def _consumed(case: Case, answer: dict[str, Value]) -> Cause:

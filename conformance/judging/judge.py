@@ -18,6 +18,7 @@ from conformance.cases.model import (
     Accepted,
     Answer,
     AnyOf,
+    Appends,
     Broke,
     Case,
     Converts,
@@ -41,6 +42,7 @@ from conformance.codec.log import rule_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.codec.observation import Comparison, compare
 from conformance.codec.record_batch import stored_magic
+from conformance.judging.appends import judge_appended
 from conformance.judging.logs import judge_converted, judge_read, judge_sequence
 from conformance.judging.open_places import explaining, open_places
 from conformance.judging.requests import judge_sent
@@ -123,7 +125,7 @@ def _accepted(case: Case, answer: Answer) -> Verdict:
             return _accepted_log(whole_log, answer)
 
 
-def _accepted_log(expect: Delivers | Converts | Sequences | Sends, answer: Answer) -> Verdict:
+def _accepted_log(expect: Delivers | Converts | Sequences | Sends | Appends, answer: Answer) -> Verdict:
     match expect:
         case Delivers():
             return judge_read(expect, answer.get("value"))
@@ -133,6 +135,8 @@ def _accepted_log(expect: Delivers | Converts | Sequences | Sends, answer: Answe
             return judge_sequence(answers, answer.get("value"))
         case Sends():
             return judge_sent(expect, answer.get("value"))
+        case Appends():
+            return judge_appended(expect, answer.get("value"), _written(answer))
 
 
 def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:

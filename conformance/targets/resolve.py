@@ -43,8 +43,8 @@ def _descriptions() -> dict[str, Path]:
 def target_spec(name: str, python: str | None, allowance: Allowance, jobs: int = 1) -> TargetSpec:
     """A target of the command line, ready to be opened. Raises UnknownTarget with what to mend."""
     launch = None if name == "reference" else resolve(name, python)
-    if name.startswith("live:"):
-        # It keeps to deadlines of its own, from the first fetch of each topic, and says itself what was late.
+    if name.startswith(("live:", "broker:")):
+        # It keeps to deadlines of its own, for each topic, and says itself what was late.
         memory = allowance.memory + LIVE_MEMORY
         late = max(LIVE_TIMEOUT, allowance.timeout)
         allowance = replace(allowance, timeout=late, startup=late, memory=memory, slow=math.inf)
@@ -62,6 +62,8 @@ def resolve(target: str, python: str | None = None) -> Launch:
         return Launch(target, (interpreter, str(SHIM), rest), forks=True)
     if colon and kind == "live":
         return _ready(target, _driver(target, rest), python, interpreter)
+    if colon and kind == "broker":
+        return Launch(target, (sys.executable, "-m", "conformance.targets.brokers", rest))
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(

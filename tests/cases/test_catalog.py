@@ -410,7 +410,7 @@ def test_batches_that_an_encode_request_cannot_say_are_only_decoded(tmp_path, ca
     raw = bytes.fromhex(PLAIN.replace(before, after))
     raw = raw[:17] + CRC32C.compute(raw[21:]).to_bytes(4, "big") + raw[21:]
     found = one(tmp_path, catalog, f'value: {{magic: 2}}, hex: "{raw.hex()}"', "RECORD_BATCH")
-    assert list(found) == ["t/one", "t/one:read"]
+    assert list(found) == ["t/one", "t/one:read", "t/one:append"]
 
 
 def test_a_compressed_batch_is_encoded_only_where_that_pays_and_judged_by_what_it_says(catalog):
@@ -441,7 +441,11 @@ def test_a_compressed_set_is_encoded_in_one_wrapper_and_judged_by_what_it_says_a
 
 
 @pytest.mark.parametrize(
-    ("records", "ids"), [(20, ["t/one", "t/one:read"]), (200, ["t/one", "t/one:encode", "t/one:read"])]
+    ("records", "ids"),
+    [
+        (20, ["t/one", "t/one:read", "t/one:append"]),
+        (200, ["t/one", "t/one:encode", "t/one:read", "t/one:append"]),
+    ],
 )
 def test_a_small_compressed_batch_is_not_asked_for(tmp_path, catalog, records, ids):
     first = codec.decode("RECORD_BATCH", bytes.fromhex(PLAIN)).value
@@ -469,7 +473,7 @@ def test_a_batch_of_ones_own_is_asked_for_where_the_same_batch_as_a_vector_is(tm
 
 def test_a_log_is_never_encoded(catalog):
     found = {case.op for case in catalog.cases.values() if case.type == "LOG"}
-    assert found == {"decode", "read", "convert", "sequence"}
+    assert found == {"decode", "read", "convert", "sequence", "append"}
 
 
 # --- the basis of requirements ------------------------------------------------------------------------
@@ -530,7 +534,7 @@ def test_ids_are_unique_and_of_a_stable_form(catalog, vectors):
     ids = [vector.id for vector in vectors]
     assert not [name for name, count in Counter(ids).items() if count > 1]
     for name in catalog.cases:
-        assert re.fullmatch(r"[a-z0-9-]+(/[a-z0-9.-]+)+(:encode|:size|:read)?", name), name
+        assert re.fullmatch(r"[a-z0-9-]+(/[a-z0-9.-]+)+(:encode|:size|:read|:append)?", name), name
         assert not name.startswith(("gen/", "bytes/", "probe/"))
 
 
@@ -603,7 +607,7 @@ def test_of_the_readings_of_an_open_place_the_references_own_is_one(catalog):
 
 def test_what_is_encoded_is_what_the_reference_writes(catalog):
     for case in catalog.cases.values():
-        if case.op == "decode":
+        if case.op in ("decode", "append"):
             continue
         answer = reference.answer(case.request)
         match case.expect:

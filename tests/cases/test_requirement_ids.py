@@ -28,12 +28,14 @@ SOURCES = [
 ] + sorted((PACKAGE.parent / "strategies").rglob("*.py"))
 REGISTER = read_requirements(PACKAGE / "vectors" / "requirements.yaml")
 FAMILIES = {requirement.partition(".")[0] for requirement in REGISTER}
+SETTINGS = ("compression.type",)
+"""Settings of a topic whose names read like an id."""
 ID = re.compile(r"([a-z0-9-]+)\.[a-z0-9][a-z0-9.-]*")
 
 
 def is_an_id(text):
     """Whether a text reads as the id of a requirement: a family of the register, a dot, a name; no file is one."""
-    match = ID.fullmatch(text)
+    match = None if text in SETTINGS else ID.fullmatch(text)
     return match is not None and match[1] in FAMILIES and not text.endswith((".py", ".yaml", ".json", ".jar", ".log"))
 
 

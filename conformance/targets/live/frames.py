@@ -1,15 +1,18 @@
-"""Frames of Kafka's protocol without their size: requests are read and responses written by the shipped definitions."""
+"""Frames of Kafka's protocol without their size: requests and responses, by the shipped definitions."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from conformance import codec
 from conformance.cases.conversations import names
-from conformance.codec.message_definition import Message, header_version, type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.codec.message_definition import Message, Versions, header_version, type_name
+from conformance.definitions.files import usable
+from conformance.definitions.shipped import types_with
 
 Values = dict[str, Any]
 
@@ -22,7 +25,7 @@ class Unanswerable(Exception):
 
 
 class Garbled(Exception):
-    """Bytes that are no request of Kafka's protocol; the message says why."""
+    """Bytes that are no request or response of Kafka's protocol; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,42 @@ def response_frame(correlation: int, name: str, version: int, body: Values) -> b
     return written + codec.encode(_wire(full, version), body)
 
 
+def request_frame(correlation: int, name: str, version: int, body: Values, client: str | None) -> bytes:
+    """A request of this name. Raises codec.Unencodable for a body that the version cannot hold."""
+    full = f"{name}Request"
+    message = _message(full)
+    header = {"RequestApiKey": message.api_key, "RequestApiVersion": version, "CorrelationId": correlation}
+    written = codec.encode(_wire("RequestHeader", header_version(message, version)), {**header, "ClientId": client})
+    return written + codec.encode(_wire(full, version), body)
+
+
+def response_in(frame: bytes, name: str, version: int) -> tuple[int, Values]:
+    """The correlation id and the body of the response to a request of this name; bytes behind it are passed over.
+
+    Raises Garbled.
+    """
+    full = f"{name}Response"
+    header = codec.decode(_wire("ResponseHeader", header_version(_message(full), version)), frame)
+    body = codec.decode(_wire(full, version), frame[header.consumed :]) if header.ok else header
+    if not body.ok:
+        raise Garbled(f"{full} {version}: {body.violations[0]}")
+    return header.value["CorrelationId"], body.value
+
+
+def spoken(name: str) -> Versions:
+    """The versions of a request that the suite speaks."""
+    return _message(f"{name}Request").valid
+
+
 def _message(name: str) -> Message:
-    return shipped_types().messages[name]
+    return _types().messages[name]
 
 
 def _wire(name: str, version: int) -> codec.Wire:
-    return shipped_types().wire(type_name(name, version))
+    return _types().wire(type_name(name, version))
+
+
+@cache
+def _types() -> codec.Types:
+    """The shipped types, and those of requests that no case is about."""
+    return types_with(usable(Path(__file__).parent.parent / "brokers" / "definitions").messages.values())

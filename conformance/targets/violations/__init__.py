@@ -9,6 +9,7 @@ from conformance.judging.judge import judge
 from conformance.targets.lies import Lie
 from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer as honest
+from conformance.targets.violations.appends import APPENDS
 from conformance.targets.violations.batches import BATCHES
 from conformance.targets.violations.logs import LOGS
 from conformance.targets.violations.message_sets import MESSAGE_SETS
@@ -16,7 +17,7 @@ from conformance.targets.violations.messages import MESSAGES
 from conformance.targets.violations.primitives import PRIMITIVES
 from conformance.targets.violations.requests import REQUESTS
 
-VIOLATIONS: dict[str, Lie] = {**PRIMITIVES, **BATCHES, **LOGS, **MESSAGE_SETS, **MESSAGES, **REQUESTS}
+VIOLATIONS: dict[str, Lie] = {**PRIMITIVES, **BATCHES, **LOGS, **MESSAGE_SETS, **MESSAGES, **REQUESTS, **APPENDS}
 """By the id of the requirement. A register row with cases has one, or stands in UNPROVEN."""
 
 UNPROVEN = {

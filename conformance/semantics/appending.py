@@ -1,0 +1,73 @@
+"""What a broker makes of a batch that a producer sends (record-batch#offset-assignment, #compression-configuration).
+
+Where the documents are silent it is Apache Kafka's broker (decisions#batch), and what others may do too is open.
+"""
+
+from __future__ import annotations
+
+from conformance import codec
+from conformance.codec import notation as n
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.derivations import Values
+from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.semantics.conversion import Records, flattened
+
+KEPT = "producer"
+"""The compression type of a topic that leaves a batch in the codec of its producer."""
+SETTINGS = {"compressionType": (*CODEC_NAMES, KEPT), "timestampType": TIMESTAMP_TYPES}
+"""The settings of a topic that change what is stored, with their values (record-batch#compression-configuration)."""
+
+APPENDED = n.Fields({"logEnd": n.DECIMAL, "baseOffset": n.DECIMAL})
+"""Beside the bytes that a broker serves of a batch: where its log ended before, and the offset that it told."""
+
+_OF_TIME = ("timestamp",)
+_APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
+
+
+def why_open(batch: Values) -> str:
+    """Why a broker may refuse a batch that a reader takes; empty where it has to take it."""
+    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
+        return "a producer's batch has records, with an offset each: Apache Kafka refuses others"
+    if batch["isControlBatch"]:
+        return "control batches are the broker's own: Apache Kafka refuses those of a producer"
+    if batch["isTransactional"]:
+        return "a transaction is begun by other requests first"
+    if batch["hasDeleteHorizonMs"] or batch["timestampType"]:
+        return "bits that a broker sets"
+    if batch["baseOffset"]:
+        return "no document gives the baseOffset that a producer sends: Apache Kafka refuses others than 0"
+    if batch["baseSequence"] > 0:
+        return "the first sequence of a producer that the broker does not know"
+    return ""
+
+
+def appended(batch: Values, offset: int, settings: Values) -> Values:
+    """The batch as it is stored at an offset, in a topic with these settings; LogAppendTime is a time of 0 ms."""
+    moved = offset - batch["baseOffset"]
+    stored = {
+        **batch,
+        "baseOffset": offset,
+        "partitionLeaderEpoch": 0,
+        "records": tuple({**record, "offset": record["offset"] + moved} for record in batch["records"]),
+    }
+    if settings.get("timestampType") == TIMESTAMP_TYPES[_APPEND_TIME]:
+        records = tuple({**record, "timestamp": 0} for record in stored["records"])
+        stored |= {"timestampType": _APPEND_TIME, "records": records}
+    codec = settings.get("compressionType", KEPT)
+    return stored if codec == KEPT else {**stored, "compression": CODEC_NAMES.index(codec)}
+
+
+def due(batch: Values, settings: Values) -> tuple[Records, tuple[str, ...]]:
+    """The records of a batch as they are served from offset 0 on, and the fields that are not judged.
+
+    A broker may choose the codec where no setting names one, and chooses the time of LogAppendTime.
+    """
+    records = flattened([appended(batch, 0, settings)])
+    free = [*["compression"] * ("compressionType" not in settings)]
+    free += [*_OF_TIME] * any(record["timestampType"] == _APPEND_TIME for record in records)
+    return records, tuple(free)
+
+
+def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:
+    """The bytes of the batch as it is stored at an offset. Raises codec.Unencodable."""
+    return codec.encode("RECORD_BATCH", appended(batch, offset, settings))

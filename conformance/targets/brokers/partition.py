@@ -1,0 +1,116 @@
+"""One partition on a broker: what is written to it and read from it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from conformance.codec.log import extents
+from conformance.codec.record_batch import OVERHEAD, stored_offset, stored_size
+from conformance.targets.brokers.connection import Connection
+from conformance.targets.brokers.topics import NOT_YET, Topic
+from conformance.targets.live.frames import Values
+from conformance.targets.live.topics import last_offset
+
+_BY_ID = 13
+"""The first version of Produce, and of Fetch, that names a topic by its id."""
+_PATIENCE = 20.0
+"""Seconds for which an error that says "not yet" is asked again."""
+_PAUSE = 0.05
+_SERVED = 5.0
+"""Seconds until all that a broker has taken is served."""
+_MOST = 64 << 20
+"""Bytes that a fetch asks for."""
+_CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
+_NAMES = {
+    **{-1: "UNKNOWN_SERVER_ERROR", 1: "OFFSET_OUT_OF_RANGE", 2: "CORRUPT_MESSAGE", 10: "MESSAGE_TOO_LARGE"},
+    **{32: "INVALID_TIMESTAMP", 42: "INVALID_REQUEST", 43: "UNSUPPORTED_FOR_MESSAGE_FORMAT", 44: "POLICY_VIOLATION"},
+    **{45: "OUT_OF_ORDER_SEQUENCE_NUMBER", 46: "DUPLICATE_SEQUENCE_NUMBER", 47: "INVALID_PRODUCER_EPOCH"},
+    **{48: "INVALID_TXN_STATE", 49: "INVALID_PRODUCER_ID_MAPPING", 53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"},
+    **{59: "UNKNOWN_PRODUCER_ID", 76: "UNSUPPORTED_COMPRESSION_TYPE", 87: "INVALID_RECORD", 90: "PRODUCER_FENCED"},
+}
+
+
+class Refusal(Exception):
+    """An error that a broker answered; 0 where it closed the connection instead."""
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message or said(code))
+        self.code = code
+
+
+def said(code: int) -> str:
+    """An error in words."""
+    name = _NAMES.get(code)
+    return f"error {code} ({name})" if name else f"error {code}"
+
+
+def error_class(code: int) -> str:
+    """The class of errors that an error of a broker belongs to."""
+    return _CLASSES.get(code, "other")
+
+
+@dataclass(slots=True)
+class Partition:
+    """The partition of a topic, on the connection to its leader."""
+
+    connection: Connection
+    topic: Topic
+
+    def produce(self, data: bytes | None, *, transactional_id: str | None = None, version: int = 0) -> int:
+        """Write bytes as a producer does: the offset that the broker tells. Raises Refusal, or as Connection.ask."""
+        version = version or self.connection.version("Produce", low=3)
+        rows = ({"Index": 0, "Records": data},)
+        body = {
+            **{"TransactionalId": transactional_id, "Acks": -1, "TimeoutMs": 5_000},
+            "TopicData": ({**self._named(version, "Name"), "PartitionData": rows},),
+        }
+        part = self._settled("Produce", version, body, "Responses", "PartitionResponses")
+        if part["ErrorCode"]:
+            message = part.get("ErrorMessage")
+            raise Refusal(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
+        offset: int = part["BaseOffset"]
+        return offset
+
+    def fetch(self, offset: int, until: int, isolation: int = 0) -> bytes:
+        """The batches that are served from an offset up to another; fewer where a broker serves no more for a while.
+
+        Raises Refusal, or as Connection.ask.
+        """
+        version = self.connection.version("Fetch", low=4)
+        served, deadline = b"", time.monotonic() + _SERVED
+        while time.monotonic() < deadline:
+            part = self._fetched(version, offset, isolation)
+            if part["ErrorCode"]:
+                raise Refusal(part["ErrorCode"])
+            records: bytes = part["Records"] or b""
+            for at, end in extents(records):
+                if stored_offset(records, at) >= until:
+                    return served
+                if at + OVERHEAD + stored_size(records, at) > len(records):
+                    break  # cut: it comes with the next fetch
+                served += records[at:end]
+                offset = max(offset, last_offset(records, at)) + 1
+        return served
+
+    def _fetched(self, version: int, offset: int, isolation: int) -> Values:
+        part = {"Partition": 0, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": _MOST}
+        body = {
+            **{"ReplicaId": -1, "MaxWaitMs": 500, "MinBytes": 1, "MaxBytes": _MOST, "IsolationLevel": isolation},
+            **{"SessionId": 0, "SessionEpoch": -1},
+            "Topics": ({**self._named(version, "Topic"), "Partitions": (part,)},),
+        }
+        return self._settled("Fetch", version, body, "Responses", "Partitions")
+
+    def _named(self, version: int, name: str) -> Values:
+        return {"TopicId": self.topic.id} if version >= _BY_ID else {name: self.topic.name}
+
+    def _settled(self, request: str, version: int, body: Values, topics: str, parts: str) -> Values:
+        """What is answered about the partition, once that is not "not yet"."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            response = self.connection.ask(request, version, body)
+            part: Values = response[topics][0][parts][0] if response[topics] else {"ErrorCode": response["ErrorCode"]}
+            if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
+                return part
+            time.sleep(_PAUSE)

@@ -1,0 +1,44 @@
+"""The fate of batches that producers send one after the other (record-batch#sequence-number-semantics)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance import codec
+from conformance.cases.model import Answer, Value
+from conformance.targets.brokers.partition import Partition, Refusal, error_class
+
+_MOST_RECORDS = 2_000
+"""Records of a batch that is sent to a broker."""
+_FATES = {45: "out-of-order", 46: "duplicate", 47: "fenced", 59: "out-of-order", 90: "fenced"}
+"""The fate that an error tells."""
+
+
+def fates(partition: Partition, batches: Sequence[Value]) -> Answer:
+    """Write the batches of a `sequence` request: what became of each. Raises as Connection.ask."""
+    if any(batch["recordCount"] > _MOST_RECORDS for batch in batches):
+        return {"unsupported": f"batches of more than {_MOST_RECORDS} records are not sent to a broker"}
+    found, end = [], 0
+    for batch in batches:
+        try:
+            offset = partition.produce(_batch(batch))
+        except Refusal as refusal:
+            if refusal.code not in _FATES:
+                return {"ok": False, "error": error_class(refusal.code), "message": str(refusal)}
+            found.append(_FATES[refusal.code])
+        else:
+            found.append("accept" if offset == end else "duplicate")
+            end = max(end, offset + batch["recordCount"]) if offset == end else end
+    return {"ok": True, "value": found}
+
+
+def _batch(told: Value) -> bytes:
+    """The bytes of such a batch."""
+    plain = {"attributes": 0, "key": None, "value": b"v", "headers": ()}
+    records = tuple({**plain, "offset": at, "timestamp": 1_000 + at} for at in range(told["recordCount"]))
+    header = {
+        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0},
+        **{"isTransactional": False, "isControlBatch": False},
+        **{name: told[name] for name in ("producerId", "producerEpoch", "baseSequence")},
+    }
+    return codec.encode("RECORD_BATCH", {**header, "records": records})

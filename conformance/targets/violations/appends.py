@@ -1,0 +1,62 @@
+"""Violations of the requirements on what a broker makes of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance import codec
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.derivations import Values
+from conformance.targets.lies import Lie
+from conformance.targets.reference import answer as honest
+
+_KEPT = {"compressionType": "producer"}
+
+
+def _serves(change: Callable[[Values, Values], Values]) -> Lie:
+    """Answer otherwise on an append that is taken."""
+
+    def told(request: Values, answer: Values) -> Values:
+        return change(request, answer) if request["op"] == "append" and answer["ok"] else answer
+
+    return told
+
+
+def _writes(change: Callable[[Values], Values]) -> Lie:
+    """Store other batches than what is sent."""
+
+    def stored(_: Values, answer: Values) -> Values:
+        batch = codec.decode("RECORD_BATCH", bytes.fromhex(answer["hex"])).value
+        return {**answer, "hex": codec.encode("RECORD_BATCH", {**batch, **change(batch)}).hex()}
+
+    return _serves(stored)
+
+
+def _takes(request: Values, answer: Values) -> Values:
+    """Store what is sent, whatever it is."""
+    if request["op"] != "append" or answer["ok"]:
+        return answer
+    return {"ok": True, "hex": request["hex"], "value": {"logEnd": "1", "baseOffset": "1"}}
+
+
+def _as_if(settings: Values) -> Lie:
+    """Store as if the topic had other settings."""
+    return _serves(lambda request, _: honest({**request, **settings}))
+
+
+def _without_zstd(request: Values, answer: Values) -> Values:
+    batch = codec.decode("RECORD_BATCH", bytes.fromhex(request["hex"])).value
+    return {"ok": False, "error": "unsupported-codec"} if CODEC_NAMES[batch["compression"]] == "zstd" else answer
+
+
+APPENDS: dict[str, Lie] = {
+    "offset.broker-assigns-base": _serves(lambda request, answer: {**answer, "hex": request["hex"]}),
+    "batch.partition-leader-epoch-by-broker": _writes(lambda _: {"partitionLeaderEpoch": -1}),
+    "broker.supports-all-codecs": _serves(_without_zstd),
+    "broker.validates-records": _takes,
+    "compression.broker-keeps-producer-codec": _as_if({"compressionType": "zstd"}),
+    "compression.broker-none-uncompresses": _as_if(_KEPT),
+    "compression.broker-codec-wins": _as_if(_KEPT),
+    "compression.recompression-preserves-records": _writes(lambda batch: {"records": batch["records"][:-1]}),
+    "crc.broker-validates": _takes,
+}
