@@ -48,7 +48,7 @@ def target_spec(name: str, python: str | None, allowance: Allowance, jobs: int =
         memory = allowance.memory + LIVE_MEMORY
         late = max(LIVE_TIMEOUT, allowance.timeout)
         allowance = replace(allowance, timeout=late, startup=late, memory=memory, slow=math.inf)
-    return TargetSpec(name, launch, allowance, jobs)
+    return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
 
 
 def resolve(target: str, python: str | None = None) -> Launch:
@@ -64,11 +64,13 @@ def resolve(target: str, python: str | None = None) -> Launch:
         return _ready(target, _driver(target, rest), python, interpreter)
     if colon and kind == "broker":
         return Launch(target, (sys.executable, "-m", "conformance.targets.brokers", rest))
+    if colon and kind == "broker":
+        return _broker(target, rest, python, interpreter)
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(
             f"there is no target {target!r}: it is reference, {', '.join(known)}, module:NAME, module:./FILE.py, "
-            "command:COMMAND LINE or live:NAME"
+            "command:COMMAND LINE, live:NAME, broker:NAME or broker:HOST:PORT"
         )
     return _ready(target, adapter_in(known[target]), python, interpreter)
 

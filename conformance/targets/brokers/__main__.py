@@ -1,19 +1,27 @@
-"""`python -m conformance.targets.brokers HOST:PORT`: a broker behind the line protocol."""
+"""`python -m conformance.targets.brokers HOST:PORT | broker.yaml PYTHON`: a broker behind the line protocol."""
 
 import sys
+from pathlib import Path
 
+from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
 from conformance.targets.brokers.connection import Late, Lost
 from conformance.targets.brokers.serving import Address, serve
 from conformance.targets.live.frames import Garbled
-
-_SECONDS = 5.0
+from conformance.targets.resolve import BROKER
 
 
 def main() -> None:
     """Serve until the input ends; what keeps the broker from being asked is the last line of standard error."""
-    host, _, port = sys.argv[1].rpartition(":")
+    given = sys.argv[1]
     try:
-        serve(Address(host, int(port), f"broker {sys.argv[1]}"), _SECONDS)
+        if Path(given).name == BROKER:
+            with Running(read_broker(Path(given), sys.argv[2])) as running:
+                serve(Address.of(running), running.restart)
+        else:
+            host, _, port = given.rpartition(":")
+            serve(Address(host, int(port), f"broker {given}"))
+    except BrokerError as problem:
+        sys.exit(str(problem))
     except (OSError, Lost, Late, Garbled) as problem:
         sys.exit(f"the broker does not answer: {problem}")
 

@@ -19,6 +19,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
+from conformance.targets.brokers.bundled import Running
 from conformance.targets.brokers.connection import Connection, Late, Lost, NotOffered
 from conformance.targets.brokers.partition import Partition, Refusal, error_class
 from conformance.targets.brokers.producers import fates
@@ -35,6 +36,8 @@ _VALUES = {"none": "uncompressed"}
 """The values of these settings that brokers call otherwise."""
 _ITS_AFFAIR = {10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"}
 """Errors by which a broker keeps to its settings, which no document gives."""
+_SECONDS = 5.0
+"""Seconds that a broker has for an answer."""
 _BACK = 10.0
 """Seconds that a broker has to come back after a connection was lost."""
 _PAUSE = 0.2
@@ -48,8 +51,15 @@ class Address:
     port: int
     name: str
     version: str = ""
+    language: str = ""
     prefix: str = "conformance-"
     clean: bool = False
+
+    @classmethod
+    def of(cls, running: Running) -> Address:
+        """That of a broker that the suite has started."""
+        manifest = running.manifest
+        return cls(running.host, running.port, manifest.name, manifest.version, manifest.language)
 
 
 class BrokerDown(Exception):
@@ -59,9 +69,9 @@ class BrokerDown(Exception):
 class BrokerTarget:
     """Puts cases to one broker, one at a time. `close` it."""
 
-    def __init__(self, address: Address, seconds: float) -> None:
-        """Connect. Raises OSError, Lost, Late or Garbled; `seconds` bound each answer of the broker."""
-        self._address, self._seconds = address, seconds
+    def __init__(self, address: Address) -> None:
+        """Connect. Raises OSError, Lost, Late or Garbled."""
+        self._address = address
         self._connections: dict[tuple[str, int], Connection] = {}
         self.gone = ""
         """Why the broker cannot be asked any more; empty while it can."""
@@ -82,17 +92,18 @@ class BrokerTarget:
 
     def describe(self) -> Answer:
         """What the broker says of itself."""
-        produce = self._connection().offered.get("Produce", (0, -1))
-        return {
+        address, produce = self._address, self._connection().offered.get("Produce", (0, -1))
+        described: Answer = {
             "ok": True,
             "protocol": PROTOCOL,
-            "name": self._address.name,
-            **({"version": self._address.version} if self._address.version else {}),
+            "name": address.name,
             "supports": dict.fromkeys(self._operations, True),
             "via": dict.fromkeys(self._operations, "public: Produce, then Fetch"),
             "codecs": list(CODEC_NAMES),
             "magics": [*([0, 1] if produce[0] < _BATCHES else []), 2],
         }
+        known = {"version": address.version, "language": address.language}
+        return {**described, **{part: told for part, told in known.items() if told}}
 
     def answer(self, request: Mapping[str, object]) -> Answer:
         """The answer to a request, without its id. Never raises for what the broker does."""
@@ -127,9 +138,8 @@ class BrokerTarget:
 
     def _append(self, parts: Request) -> Answer:
         """Write a plain batch, the case and a plain batch, and fetch what stands between the two."""
-        partition = self._partition(
-            {name: _VALUES.get(parts[part], parts[part]) for part, name in _NAMES.items() if part in parts}
-        )
+        chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
+        partition = self._partition({name: _VALUES.get(value, value) for name, value in chosen.items()})
         end = partition.produce(plain_log(2)) + 1
         told, refusal = self._told(partition, parts["hex"])
         after = self._plain_after(partition)
@@ -188,7 +198,7 @@ class BrokerTarget:
     def _connection(self, host: str = "", port: int = 0) -> Connection:
         place = (host or self._address.host, port or self._address.port)
         if place not in self._connections:
-            self._connections[place] = Connection(*place, self._seconds)
+            self._connections[place] = Connection(*place, _SECONDS)
         return self._connections[place]
 
     def _drop(self) -> None:
@@ -198,16 +208,22 @@ class BrokerTarget:
         self._connections.clear()
 
 
-def serve(address: Address, seconds: float) -> None:
-    """Answer the requests on standard input until it ends. Raises OSError, Lost, Late or Garbled at the start."""
-    target = BrokerTarget(address, seconds)
+def serve(address: Address, restart: Callable[[], None] | None = None) -> None:
+    """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
+
+    Raises OSError, Lost, Late or Garbled at the start, and what `restart` raises.
+    """
+    target = BrokerTarget(address)
     encoder = msgspec.json.Encoder()
     try:
         for line in sys.stdin.buffer:
             request = msgspec.json.decode(line)
             sys.stdout.buffer.write(encoder.encode({"id": request.get("id"), **target.answer(request)}) + b"\n")
             sys.stdout.buffer.flush()
-            if target.gone:
+            if target.gone and restart is None:
                 sys.exit(target.gone)
+            if target.gone and restart is not None:
+                restart()
+                target = BrokerTarget(address)
     finally:
         target.close()

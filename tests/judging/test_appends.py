@@ -1,0 +1,137 @@
+"""What a broker makes of a batch, judged."""
+
+import pytest
+
+from conformance import codec
+from conformance.cases.log_questions import append_question
+from conformance.cases.model import AnyOf, Appends, Case, Kind, Refuses
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.record_batch import sealed
+from conformance.judging.judge import judge
+from conformance.targets import reference
+from conformance.targets.protocol import outcome
+
+
+def batch(count=3, *, codec_name="none", **fields):
+    shared = {"attributes": 0, "key": b"k", "value": b"v" * 50, "headers": ()}
+    header = {
+        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": CODEC_NAMES.index(codec_name)},
+        **{"timestampType": 0, "isTransactional": False, "isControlBatch": False},
+        **{"producerId": -1, "producerEpoch": -1, "baseSequence": -1},
+        "records": tuple({**shared, "offset": at, "timestamp": 1000 + at} for at in range(count)),
+    }
+    return codec.encode("RECORD_BATCH", {**header, **fields})
+
+
+def asked(data, **settings):
+    return append_question({"hex": data, **settings})
+
+
+def verdict(data, answer=None, *, told=None, **settings):
+    question = asked(data, **settings)
+    case = Case("x/y", "append", codec.wire("LOG"), "x.y", "must", {"op": "append", **question.parts}, question.expect)
+    honest = reference.answer(case.request)
+    found = answer if answer is not None else honest if told is None else {**honest, **told(honest)}
+    return judge(case, outcome(found))
+
+
+def served(answer, change):
+    """The answer with the batch that is served changed."""
+    value = codec.decode("RECORD_BATCH", bytes.fromhex(answer["hex"])).value
+    return {"hex": codec.encode("RECORD_BATCH", {**value, **change(value)}).hex()}
+
+
+@pytest.mark.parametrize("name", CODEC_NAMES)
+@pytest.mark.parametrize("settings", [{}, {"compressionType": "zstd"}, {"timestampType": "LogAppendTime"}])
+def test_what_the_reference_serves_passes(name, settings):
+    assert verdict(batch(codec_name=name), **settings).kind is Kind.PASS
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "requirement"),
+    [
+        (lambda batch: {"records": batch["records"][:-1]}, "[2]", ""),
+        (lambda batch: {"baseOffset": 5, "records": shifted(batch, 4)}, "[0].offset", "offset.broker-assigns-base"),
+        (lambda batch: {"records": [{**one, "value": b"w"} for one in batch["records"]]}, "[0].value", ""),
+        (lambda _: {"producerId": 9, "producerEpoch": 0, "baseSequence": 0}, "[0].producerId", ""),
+        (
+            lambda _: {"partitionLeaderEpoch": -1},
+            "[0].partitionLeaderEpoch",
+            "batch.partition-leader-epoch-by-broker",
+        ),
+    ],
+)
+def test_what_is_served_otherwise_fails_at_its_place(change, path, requirement):
+    found = verdict(batch(), told=lambda answer: served(answer, change))
+    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, path, requirement)
+
+
+def shifted(batch, by):
+    return [{**record, "offset": record["offset"] + by} for record in batch["records"]]
+
+
+def test_the_codec_is_judged_only_where_the_topic_names_one():
+    def otherwise(answer):
+        return served(answer, lambda _: {"compression": 1})
+
+    assert verdict(batch(), told=otherwise).kind is Kind.PASS
+    assert verdict(batch(), told=otherwise, compressionType="producer").path == "[0].compression"
+
+
+def test_an_offset_told_must_be_the_end_of_the_log():
+    found = verdict(batch(), told=lambda _: {"value": {"logEnd": "1", "baseOffset": "0"}})
+    assert (found.kind, found.requirement) == (Kind.FAIL, "offset.broker-assigns-base")
+
+
+def test_a_stale_checksum_is_told_as_what_cannot_be_read():
+    stale = verdict(batch(), told=lambda answer: {"hex": answer["hex"][:42] + "0008" + answer["hex"][46:]})
+    assert (stale.kind, stale.path, stale.requirement) == (Kind.FAIL, "hex", "crc.mismatch-corrupt")
+
+
+def test_records_of_one_append_have_one_time():
+    found = verdict(
+        batch(),
+        told=lambda answer: served(answer, lambda _: {"timestampType": 0}),
+        timestampType="LogAppendTime",
+    )
+    assert (found.kind, found.path) == (Kind.FAIL, "[0].timestampType")
+
+
+@pytest.mark.parametrize("at", [17, 30, 70])
+def test_damaged_bytes_are_refused_and_taking_them_fails(at):
+    data = bytearray(batch())
+    data[at] ^= 1
+    assert isinstance(asked(bytes(data)).expect, Refuses)
+    assert verdict(bytes(data)).kind is Kind.PASS
+    taken = {"ok": True, "hex": bytes(data).hex(), "value": {"logEnd": "1", "baseOffset": "1"}}
+    assert verdict(bytes(data), taken).kind is Kind.FAIL
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"baseOffset": 7},
+        {"isControlBatch": True, "isTransactional": True, "producerId": 1, "producerEpoch": 0, "baseSequence": 0},
+        {"isTransactional": True, "producerId": 1, "producerEpoch": 0, "baseSequence": 0},
+        {"producerId": 1, "producerEpoch": 0, "baseSequence": 8},
+        {"timestampType": 1},
+    ],
+)
+def test_what_a_broker_may_refuse_is_open(fields):
+    if fields.get("baseOffset"):
+        fields = {**fields, "records": shifted(codec.decode("RECORD_BATCH", batch()).value, 7)}
+    assert asked(batch(**fields)).expect == AnyOf()
+
+
+def test_bytes_behind_the_batch_and_gaps_are_open():
+    assert asked(batch() + b"\0").expect == AnyOf()
+    gap = bytearray(batch())
+    gap[23:27] = (5).to_bytes(4, "big")
+    assert asked(sealed(bytes(gap))).expect == AnyOf()
+    assert isinstance(asked(batch()).expect, Appends)
+
+
+def test_a_batch_without_records_is_open():
+    empty = bytearray(batch(1))[:61]
+    empty[57:61] = bytes(4)
+    assert asked(sealed(bytes(empty))).expect == AnyOf()
