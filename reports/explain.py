@@ -45,6 +45,7 @@ from conformance.semantics.visibility import VIEW
 
 _AROUND = 3
 """Lines of the dump shown before and after the place."""
+_SAYS = {"convert": "wrote", "append": "served"}
 _LONGEST = 1024
 """Bytes that a reproduction command carries in itself."""
 
@@ -94,8 +95,7 @@ def _sent_around(result: Result, path: str) -> tuple[list[Line], int]:
 
 def _near(wire: codec.Wire | str, data: bytes, path: str, about: str = "") -> tuple[list[Line], int]:
     read, lines = annotate(wire, data)
-    place = place_of(lines, read, path, about)
-    first = max(0, place - _AROUND)
+    first = max(0, (place := place_of(lines, read, path, about)) - _AROUND)
     return lines[first : max(place, 0) + _AROUND + 1], place - first if place >= 0 else -1
 
 
@@ -136,7 +136,7 @@ def _log_expectation(expect: Delivers | Converts | Sequences | Sends | Appends) 
         case Converts(records):
             return {"decodes-to": CONVERTED.render(records)}
         case Appends(records):
-            return {"served-from-its-offset": CONVERTED.render(records)}
+            return {"served": CONVERTED.render(records)}
         case Sequences(answers):
             return {"value": [" or ".join(sorted(right)) for right in answers]}
         case Sends(check, _, of):
@@ -208,9 +208,8 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
             return _hex_near(bytes.fromhex(answer["hex"]), path)
         case Accepted(answer) if case.op == "send":
             return f"sent {frame_at(answer, path).hex(' ')}"
-        case Accepted(answer) if case.op in ("convert", "append"):
-            said = "wrote " if case.op == "convert" else "served "
-            return said + _converted_text(answer.get("hex"), path)
+        case Accepted(answer) if case.op in _SAYS:
+            return f"{_SAYS[case.op]} {_converted_text(answer.get('hex'), path)}"
         case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):
             expect = case.expect
             name = expect.type if isinstance(expect, WritesAs) else ""

@@ -10,7 +10,7 @@ from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
 from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
 from conformance.cases.encoding import encode_question, refusal
-from conformance.cases.log_questions import append_question, is_checksum_case, read_question, softened
+from conformance.cases.log_questions import batch_question, is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import question_of
 from conformance.cases.model import (
     ERRORS,
@@ -31,13 +31,15 @@ from conformance.cases.vector_files import Requirement, Vector
 from conformance.codec.messages import with_absent
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
-from conformance.codec.record_batch import stored_magic
 
 STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
 
 READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose bytes are a log to `read`."""
+
+_BATCHES = 2
+"""The magic of record batches."""
 
 
 # --- cases --------------------------------------------------------------------------------------------
@@ -63,9 +65,7 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     else:
         yield maker.decode(AnyOf(tuple(_readings(vector))), ())
     if vector.type in READABLE and vector.data is not None:
-        yield maker.read()
-    if vector.type == "RECORD_BATCH" and vector.data is not None:
-        yield from maker.append()
+        yield from maker.as_log(list(codec.entries(vector.data)))
 
 
 def _error_class(vector: Vector) -> tuple[str | None, str]:
@@ -145,27 +145,28 @@ class _Maker:
             raise self.vector.error(str(error)) from None
         return _lenient(self._case(self.vector.row["op"], request, expect, ()))
 
-    def read(self) -> Case:
-        """The same bytes through `read` from the first offset: what an application sees of them."""
+    def as_log(self, entries: list[codec.Entry]) -> Iterator[Case]:
+        """The same bytes, which hold these entries, through a fetch; a record batch also sent to a broker."""
+        yield self._read(entries)
+        if self.vector.type == "RECORD_BATCH" and self.vector.magics <= {_BATCHES}:
+            yield self._append(entries)
+
+    def _read(self, entries: list[codec.Entry]) -> Case:
+        """`read` from the first offset: what an application sees of them."""
         data, row = self.vector.data, self.vector.row
         assert data is not None
-        request, expect = read_question(data)
+        request, expect = read_question(data, entries)
         if "either" in row:
             values = 0 if row["either"] == "any" else sum(reading != "reject" for reading in row["either"])
             expect = softened(expect) if values == 1 else AnyOf()
         return _lenient(self._case("read", request, expect, (), suffix=":read"))
 
-    def append(self) -> Iterator[Case]:
-        """The same bytes sent to a broker as a producer's; no bytes of another magic, which are no record batch."""
-        data = self.vector.data
-        assert data is not None
-        if stored_magic(data) in (0, 1):
-            return
-        parts, expect = append_question({"hex": data})
-        if "either" in self.vector.row:
-            expect = AnyOf()
-        case = self._case("append", parts, expect, (), suffix=":append")
-        yield of_broker(case, self.requirements)
+    def _append(self, entries: list[codec.Entry]) -> Case:
+        """`append`: what a broker makes of them."""
+        assert self.vector.data is not None
+        parts, expect = batch_question(self.vector.data, entries, {})
+        expect = AnyOf() if "either" in self.vector.row else expect
+        return of_broker(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
 
     def refused_value(self) -> Case:
         """An encode case whose value has no encoding."""

@@ -25,7 +25,7 @@ from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
-from conformance.semantics.appending import SETTINGS, due, why_open
+from conformance.semantics.appending import SETTINGS, appends
 from conformance.semantics.conversion import converted, rewritten
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
@@ -74,6 +74,7 @@ def transactions(listed: Iterable[dict[str, int]]) -> list[Aborted]:
 
 def read_question(
     data: bytes,
+    entries: Sequence[codec.Entry] = (),
     *,
     isolation: str = ISOLATIONS[0],
     fetch_offset: int | None = None,
@@ -81,8 +82,11 @@ def read_question(
     aborted: Iterable[dict[str, int]] = (),
     check_crcs: bool = True,
 ) -> Question:
-    """How a log is fetched, by default from its first offset and uncommitted, and what an application sees of it."""
-    entries = list(codec.entries(data))
+    """How a log is fetched, by default from its first offset and uncommitted, and what an application sees of it.
+
+    `entries` are those of the log, where they were read already.
+    """
+    entries = entries or list(codec.entries(data))
     start = _first_seen(data, entries) if fetch_offset is None else fetch_offset
     listed = list(aborted)
     shown = partial(view, data, start, isolation=isolation, aborted=transactions(listed), entries=entries)
@@ -223,18 +227,21 @@ def sequence_question(batches: Sequence[Value]) -> Question:
 
 def append_question(parts: Request) -> Question:
     """The question of an `append` request, its parts parsed: what a broker makes of what a producer sends."""
-    data = parts["hex"]
     settings = {name: parts[name] for name in SETTINGS if name in parts}
-    return Question({"hex": data.hex(), **settings}, _append(data, settings))
+    return batch_question(parts["hex"], list(codec.entries(parts["hex"])), settings)
 
 
-def _append(data: bytes, settings: Request) -> Expectation:
-    read = codec.decode("RECORD_BATCH", data)
-    if any(mark.open for mark in read.violations):
+def batch_question(data: bytes, entries: Sequence[codec.Entry], settings: Request) -> Question:
+    """How a broker is asked to append bytes, which hold these entries, to a topic with these settings."""
+    return Question({"hex": data.hex(), **settings}, _append(entries, settings))
+
+
+def _append(entries: Sequence[codec.Entry], settings: Request) -> Expectation:
+    """What a broker makes of one batch; how it takes several entries, or none, is left open."""
+    if len(entries) != 1 or any(mark.open for mark in entries[0].violations):
         return AnyOf()
-    if read.violations:
-        corrupt = all(mark.requirement in CHECKSUM_RULES for mark in read.violations)
-        return Refuses(None, "corrupt" if corrupt else "malformed")
-    if read.remarks or read.consumed < len(data) or why_open(read.value):
-        return AnyOf()
-    return Appends(*due(read.value, settings))
+    batch = entries[0]
+    if batch.violations or batch.value is None:
+        return Refuses(None, "malformed" if batch.beside_checksums or not batch.violations else "corrupt")
+    due = () if batch.remarks else appends(batch.value, settings)
+    return Appends(*due) if due else AnyOf()

@@ -131,10 +131,9 @@ def _first_mark(case: Case) -> codec.Violation | None:
         return next(iter([*([view.damage] if view.damage else []), *view.remarks]), None)
     if case.op == "encode" and isinstance(case.expect, Refuses | AnyOf):
         return _unencodable(case)
-    if case.data is None or case.op not in ("decode", "convert", "append"):
-        return None
-    read = codec.decode(case.wire, case.data)
-    return next(iter([*read.violations, *read.remarks]), None)
+    is_read = case.data is not None and case.op in ("decode", "convert", "append")
+    read = codec.decode(case.wire, case.data or b"") if is_read else None
+    return next(iter([*read.violations, *read.remarks]), None) if read else None
 
 
 def _unencodable(case: Case) -> codec.Violation | None:
@@ -233,10 +232,8 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
 
 def _live(expect: Sends | Appends, verdict: Verdict) -> Cause:
     """What a client sent, or a broker serves, is not as due."""
-    if isinstance(expect, Sends):
-        return Cause(f"a request is not {expect.check}", normalised(verdict.detail))
-    of_record = verdict.path.startswith("[")
-    return Cause("served otherwise", _field("RECORD", verdict.path) if of_record else normalised(verdict.detail))
+    way = f"a request is not {expect.check}" if isinstance(expect, Sends) else "served otherwise"
+    return Cause(way, normalised(verdict.detail))
 
 
 def _consumed(case: Case, answer: dict[str, Value]) -> Cause:

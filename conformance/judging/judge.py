@@ -72,8 +72,7 @@ def _broken(case: Case, broke: Broke) -> Verdict:
     if broke.unprovoked and "crash" not in case.disputed:
         return Verdict(Kind.FAIL, broke.detail, requirement=ROBUSTNESS, level="must", flaky=broke.flaky)
     if broke.how in ("memory", "slow"):
-        rule = _memory_rule(case)
-        return Verdict(Kind.FAIL, broke.detail, requirement=rule, level="should", flaky=broke.flaky)
+        return Verdict(Kind.FAIL, broke.detail, requirement=_memory_rule(case), level="should", flaky=broke.flaky)
     level = case.level if broke.how == "protocol" else "must"
     return Verdict(Kind(broke.how), broke.detail, level=level, flaky=broke.flaky)
 
@@ -278,8 +277,7 @@ def _short(case: Case, value: Value) -> str:
 
 
 def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
-    start, stop = writes.ignoring
-    if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
+    if all(written[part] == writes.data[part] for part in (slice(writes.ignoring[0]), slice(writes.ignoring[1], None))):
         return PASSED
     if case.type in STRUCTURED:
         meant = _compare_meaning(case, codec.decode(case.wire, writes.data).value, written)

@@ -24,23 +24,6 @@ _OF_TIME = ("timestamp",)
 _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 
-def why_open(batch: Values) -> str:
-    """Why a broker may refuse a batch that a reader takes; empty where it has to take it."""
-    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
-        return "a producer's batch has records, with an offset each: Apache Kafka refuses others"
-    if batch["isControlBatch"]:
-        return "control batches are the broker's own: Apache Kafka refuses those of a producer"
-    if batch["isTransactional"]:
-        return "a transaction is begun by other requests first"
-    if batch["hasDeleteHorizonMs"] or batch["timestampType"]:
-        return "bits that a broker sets"
-    if batch["baseOffset"]:
-        return "no document gives the baseOffset that a producer sends: Apache Kafka refuses others than 0"
-    if batch["baseSequence"] > 0:
-        return "the first sequence of a producer that the broker does not know"
-    return ""
-
-
 def appended(batch: Values, offset: int, settings: Values) -> Values:
     """The batch as it is stored at an offset, in a topic with these settings; LogAppendTime is a time of 0 ms."""
     moved = offset - batch["baseOffset"]
@@ -57,15 +40,35 @@ def appended(batch: Values, offset: int, settings: Values) -> Values:
     return stored if codec == KEPT else {**stored, "compression": CODEC_NAMES.index(codec)}
 
 
-def due(batch: Values, settings: Values) -> tuple[Records, tuple[str, ...]]:
+def appends(batch: Values, settings: Values) -> tuple[Records, tuple[str, ...]] | tuple[()]:
     """The records of a batch as they are served from offset 0 on, and the fields that are not judged.
 
-    A broker may choose the codec where no setting names one, and chooses the time of LogAppendTime.
+    Nothing for a batch that a broker may refuse. It may choose the codec where no setting names one, and chooses the
+    time of LogAppendTime.
     """
+    if _why_open(batch):
+        return ()
     records = flattened([appended(batch, 0, settings)])
     free = [*["compression"] * ("compressionType" not in settings)]
     free += [*_OF_TIME] * any(record["timestampType"] == _APPEND_TIME for record in records)
     return records, tuple(free)
+
+
+def _why_open(batch: Values) -> str:
+    """Why a broker may refuse a batch that a reader takes; empty where it has to take it."""
+    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
+        return "a producer's batch has records, with an offset each: Apache Kafka refuses others"
+    if batch["isControlBatch"]:
+        return "control batches are the broker's own: Apache Kafka refuses those of a producer"
+    if batch["isTransactional"]:
+        return "a transaction is begun by other requests first"
+    if batch["hasDeleteHorizonMs"] or batch["timestampType"]:
+        return "bits that a broker sets"
+    if batch["baseOffset"]:
+        return "no document gives the baseOffset that a producer sends: Apache Kafka refuses others than 0"
+    if batch["baseSequence"] > 0:
+        return "the first sequence of a producer that the broker does not know"
+    return ""
 
 
 def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:
