@@ -10,8 +10,7 @@ import click
 
 from conformance.commands import options as shared
 from conformance.definitions.shipped import types_with
-from conformance.targets.resolve import UnknownTarget
-from conformance.targets.resolve import resolve
+from conformance.targets.resolve import UnknownTarget, resolve
 from conformance.targets.serving import serve_reference
 
 

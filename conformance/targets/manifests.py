@@ -102,6 +102,9 @@ class Adapter:
         if self.live:
             serving = (sys.executable, "-m", "conformance.targets.live", str(self.driver), python)
             return Launch(self.target, serving)
+        if self.broker:
+            asking = (sys.executable, "-m", "conformance.targets.brokers", str(self.folder / BROKER), python)
+            return Launch(self.target, asking)
         if self.module:
             return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
         command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)

@@ -63,8 +63,6 @@ def resolve(target: str, python: str | None = None) -> Launch:
     if colon and kind == "live":
         return _ready(target, _driver(target, rest), python, interpreter)
     if colon and kind == "broker":
-        return Launch(target, (sys.executable, "-m", "conformance.targets.brokers", rest))
-    if colon and kind == "broker":
         return _broker(target, rest, python, interpreter)
     known = _descriptions()
     if target not in known:
@@ -115,6 +113,17 @@ def drivers() -> dict[str, Adapter]:
 def brokers() -> dict[str, Adapter]:
     """The bundled brokers by name. Raises FileError for a broker.yaml that cannot be used."""
     return {path.parent.name: adapter_in(path) for path in sorted(ADAPTERS.glob(f"*/{BROKER}"))}
+
+
+def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Launch:
+    """How `broker:NAME` or `broker:HOST:PORT` is asked. Raises UnknownTarget."""
+    host, _, port = rest.rpartition(":")
+    if host and port.isdecimal() and 0 < int(port) < 1 << 16:
+        return Launch(target, (sys.executable, "-m", "conformance.targets.brokers", rest))
+    known = brokers()
+    if rest not in known:
+        raise UnknownTarget(f"{target}: a broker is broker:HOST:PORT, or broker: and one of {', '.join(known)}")
+    return _ready(target, known[rest], python, interpreter)
 
 
 def _driver(target: str, rest: str) -> Adapter:

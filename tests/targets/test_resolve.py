@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from conformance.targets.resolve import UnknownTarget
-from conformance.targets.resolve import resolve
+from conformance.targets.resolve import UnknownTarget, resolve
 
 NO_MODULES = {
     "./adapter.go": "./adapter.go is not a Python module; say 'command:go run ./adapter.go' instead",

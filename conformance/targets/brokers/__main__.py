@@ -7,7 +7,7 @@ from conformance.targets.brokers.bundled import BrokerError, Running, read_broke
 from conformance.targets.brokers.connection import Late, Lost
 from conformance.targets.brokers.serving import Address, serve
 from conformance.targets.live.frames import Garbled
-from conformance.targets.resolve import BROKER
+from conformance.targets.manifests import BROKER
 
 
 def main() -> None:
