@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 from conformance import codec
 from conformance.cases.conversations import send_question
 from conformance.cases.encoding import encode_question
-from conformance.cases.log_questions import read_question, sequence_question
+from conformance.cases.log_questions import append_question, read_question, sequence_question
 from conformance.cases.model import (
     Case,
     CaseKind,
@@ -111,7 +111,7 @@ def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: b
 
 
 def _log_probe(op: str) -> Case | None:
-    """A log of one plain batch to read or consume, or the first batch of a producer; `convert` is not probed."""
+    """A log of one plain batch to read, consume or append, or the first batch of a producer; `convert` is not probed."""
     data = plain_log(magic=2)
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     match op:
@@ -121,6 +121,8 @@ def _log_probe(op: str) -> Case | None:
             return log_probe(op, sequence_question([plain]), data)
         case "send":
             return log_probe(op, send_question(_CONSUMES), data)
+        case "append":
+            return log_probe(op, append_question({"hex": data}), data)
     return None
 
 
