@@ -111,7 +111,7 @@ def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: b
 
 
 def _log_probe(op: str) -> Case | None:
-    """A log of one plain batch to read, consume or append, or the first batch of a producer; `convert` is not probed."""
+    """A log of one plain batch to read, consume or append, or a first batch of a producer; `convert` is not probed."""
     data = plain_log(magic=2)
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     match op:
