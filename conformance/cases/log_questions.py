@@ -99,7 +99,7 @@ def read_question(
         "isolation": isolation,
         "fetchOffset": str(start),
         "highWatermark": str(min(end, INT64_MAX)),
-        "aborted": ABORTED.render(listed),
+        "aborted": ABORTED.render(listed) if listed else [],
         **({} if check_crcs else {"checkCrcs": False}),
     }
     return Question(request, _delivery(seen, unchecked))

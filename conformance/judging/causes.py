@@ -226,8 +226,7 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     written = answer.get("hex")
     if isinstance(case.expect, Writes | WritesAs | Converts) and isinstance(written, str):
         return _unreadable(case, bytes.fromhex(written), rule)
-    mark = _first_mark(case)
-    return Cause(_MISREAD, _broken(case, mark, rule))
+    return Cause(_MISREAD, _broken(case, _first_mark(case), rule))
 
 
 def _live(expect: Sends | Appends, verdict: Verdict) -> Cause:
@@ -259,8 +258,7 @@ def _field_at(case: Case, at: int) -> str:
 def _unreadable(case: Case, written: bytes, rule: str) -> Cause:
     """What was written breaks the format, or can be read in more than one way."""
     name = case.expect.type if isinstance(case.expect, WritesAs) else "LOG" if case.op == "convert" else ""
-    wire = codec.wire(name or case.wire)
-    read = codec.decode(wire, written)
+    read = codec.decode(name or case.wire, written)
     mark = next(iter([*read.violations, *read.remarks]), None)
     if mark is None:
         return Cause("written wrongly", rule)
