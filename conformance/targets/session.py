@@ -235,10 +235,17 @@ class Session:
             raise Late from None
 
     def _answered(self, line: bytes, number: int) -> Outcome:
-        """What the line says that is due for a request. Raises ProtocolError."""
-        outcome = held(len(line), lambda: protocol.outcome(protocol.fields(line, number), len(line)))
+        """What the line says that is due for a request. Raises ProtocolError, or CannotStart as `_outcome` does."""
+        outcome = held(len(line), lambda: self._outcome(line, number))
         self.faults.mute = False
         return outcome
+
+    def _outcome(self, line: bytes, number: int) -> Outcome:
+        """The same. Raises CannotStart where what the target asks in its turn is gone: no request is to blame."""
+        answer = protocol.fields(line, number)
+        if "gone" in answer:
+            raise CannotStart(f"{self.launch.name}: {protocol.cut(str(answer['gone']))}")
+        return protocol.outcome(answer, len(line))
 
     def _if_slow(self, request: Body, took: float) -> Broke | None:
         """A fault where an answer took far too long, and again takes too long in another process, warm and idle."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import time
@@ -15,6 +16,11 @@ _LARGEST = 128 << 20
 """Bytes of a response at most."""
 _CHUNK = 1 << 16
 CLIENT = "kafka-conformance"
+
+
+def request_names() -> Mapping[int, str]:
+    """The requests that a broker is sent, by their keys."""
+    return {**names(), 19: "CreateTopics", 20: "DeleteTopics"}
 
 
 class Lost(Exception):
@@ -47,6 +53,14 @@ class Connection:
     def close(self) -> None:
         """Close it."""
         self._socket.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it stands, and nothing comes on it that was not asked for."""
+        try:
+            return not select.select([self._socket], [], [], 0)[0]
+        except (OSError, ValueError):
+            return False
 
     def version(self, name: str, low: int = 0, high: int = 1 << 15) -> int:
         """The highest version of a request between two that both sides speak. Raises NotOffered."""
@@ -84,7 +98,10 @@ class Connection:
     def _take(self, count: int, deadline: float) -> bytes:
         taken = bytearray()
         while len(taken) < count:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left)
             part = self._socket.recv(min(count - len(taken), _CHUNK))
             if not part:
                 raise Lost("the connection was closed without an answer" if not taken else "an answer was cut")
@@ -93,7 +110,7 @@ class Connection:
 
     def _versions(self) -> Mapping[str, tuple[int, int]]:
         """What the broker speaks: the lowest and highest version of each request that has a definition."""
-        known = {**names(), 19: "CreateTopics", 20: "DeleteTopics"}
+        known = request_names()
         response = self.ask("ApiVersions", 0, {})
         if response["ErrorCode"]:
             raise Garbled(f"ApiVersions 0 is answered with error {response['ErrorCode']}")

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 
 from conformance.codec.log import extents
-from conformance.codec.record_batch import OVERHEAD, stored_offset, stored_size
+from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
 from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.topics import NOT_YET, Topic
-from conformance.targets.live.frames import Values
+from conformance.targets.live.frames import Garbled, Values
 from conformance.targets.live.topics import last_offset
 
 _BY_ID = 13
@@ -79,19 +79,17 @@ class Partition:
         """
         version = self.connection.version("Fetch", low=4)
         served, deadline = b"", time.monotonic() + _SERVED
-        while time.monotonic() < deadline:
+        while True:
             part = self._fetched(version, offset, isolation)
             if part["ErrorCode"]:
                 raise Refusal(part["ErrorCode"])
-            records: bytes = part["Records"] or b""
-            for at, end in extents(records):
-                if stored_offset(records, at) >= until:
-                    return served
-                if at + OVERHEAD + stored_size(records, at) > len(records):
-                    break  # cut: it comes with the next fetch
-                served += records[at:end]
-                offset = max(offset, last_offset(records, at)) + 1
-        return served
+            came, following, is_all = _until(part["Records"] or b"", offset, until)
+            served += came
+            if is_all or following >= until or time.monotonic() > deadline:
+                return served
+            if following == offset:
+                time.sleep(_PAUSE)
+            offset = following
 
     def _fetched(self, version: int, offset: int, isolation: int) -> Values:
         part = {"Partition": 0, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": _MOST}
@@ -110,7 +108,33 @@ class Partition:
         deadline = time.monotonic() + _PATIENCE
         while True:
             response = self.connection.ask(request, version, body)
-            part: Values = response[topics][0][parts][0] if response[topics] else {"ErrorCode": response["ErrorCode"]}
+            part = _part(request, response, topics, parts)
             if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
                 return part
             time.sleep(_PAUSE)
+
+
+def _part(request: str, response: Values, topics: str, parts: str) -> Values:
+    """What a response says of the only partition that was asked for. Raises Garbled."""
+    for row in response[topics]:
+        for part in row[parts]:
+            only: Values = part
+            return only
+    if response.get("ErrorCode"):
+        return {"ErrorCode": response["ErrorCode"]}
+    raise Garbled(f"{request}: nothing is said of the partition")
+
+
+def _until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:
+    """Of fetched bytes: the batches before an offset, the offset behind them, and whether no more come before it."""
+    taken = 0
+    for at, end in extents(records):
+        is_headed = len(records) - at >= OVERHEAD
+        if is_headed and stored_offset(records, at) >= until:
+            return records[:taken], offset, True
+        if not is_headed or at + OVERHEAD + stored_size(records, at) > len(records):
+            break  # cut: it comes with the next fetch
+        taken = end
+        last = last_offset(records, at) if end - at >= HEADER_SIZE else stored_offset(records, at)
+        offset = max(offset, last) + 1
+    return records[:taken], offset, False

@@ -14,11 +14,14 @@ _FATES = {45: "out-of-order", 46: "duplicate", 47: "fenced", 59: "out-of-order",
 """The fate that an error tells."""
 
 
-def fates(partition: Partition, batches: Sequence[Value]) -> Answer:
-    """Write the batches of a `sequence` request: what became of each. Raises as Connection.ask."""
+def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
+    """Write the batches of a `sequence` request to a log that ends there: what became of each.
+
+    Raises as Connection.ask.
+    """
     if any(batch["recordCount"] > _MOST_RECORDS for batch in batches):
         return {"unsupported": f"batches of more than {_MOST_RECORDS} records are not sent to a broker"}
-    found, end = [], 0
+    found = []
     for batch in batches:
         try:
             offset = partition.produce(_batch(batch))

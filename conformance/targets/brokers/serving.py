@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from conformance import codec
 from conformance.cases.model import Answer, Request
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
@@ -36,11 +37,17 @@ _VALUES = {"none": "uncompressed"}
 """The values of these settings that brokers call otherwise."""
 _ITS_AFFAIR = {10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"}
 """Errors by which a broker keeps to its settings, which no document gives."""
+_UNSURE = (7, 19, 20)
+"""Errors that leave open what was stored: it took too long, or too few replicas have it."""
 _SECONDS = 5.0
 """Seconds that a broker has for an answer."""
 _BACK = 10.0
 """Seconds that a broker has to come back after a connection was lost."""
 _PAUSE = 0.2
+_LARGEST_OFFSET = 1 << 62
+"""No log of a new topic ends so far on."""
+_VOIDS = 3
+"""So many cases after one another for which a broker was not ready, and it is not asked any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +70,21 @@ class Address:
 
 
 class BrokerDown(Exception):
-    """A broker that takes no connection, or no plain batch, any more; the message says since when."""
+    """A broker that takes no connection any more; the message says since when."""
+
+
+class NotReady(Exception):
+    """A broker that does not take a plain batch in a new topic: no case is to blame; the message says what it did."""
 
 
 class BrokerTarget:
     """Puts cases to one broker, one at a time. `close` it."""
 
-    def __init__(self, address: Address) -> None:
-        """Connect. Raises OSError, Lost, Late or Garbled."""
-        self._address = address
+    def __init__(self, address: Address, voids: int = _VOIDS) -> None:
+        """Connect; the broker may be not ready for fewer than `voids` cases. Raises OSError, Lost, Late or Garbled."""
+        self._address, self._voids_left, self._voids = address, voids, voids
         self._connections: dict[tuple[str, int], Connection] = {}
+        self._has_served = False
         self.gone = ""
         """Why the broker cannot be asked any more; empty while it can."""
         self._topics = Topics(self._connection(), address.prefix)
@@ -112,14 +124,24 @@ class BrokerTarget:
         row = self._operations.get(str(request.get("op")))
         if row is None:
             return {"unsupported": "a broker is not asked this"}
+        if self.gone:
+            return {"gone": self.gone}
         try:
-            return row(OPERATIONS[str(request["op"])].parse(request, LOG))
-        except NotationError as error:
+            self._reach()
+        except BrokerDown as problem:
+            self.gone = f"the broker does not answer any more: {problem}"
+            return {"gone": self.gone}
+        return self._judged_by(row, request)
+
+    def _judged_by(self, row: Callable[[Request], Answer], request: Mapping[str, object]) -> Answer:
+        try:
+            answer = row(OPERATIONS[str(request["op"])].parse(request, LOG))
+        except (NotationError, codec.Unencodable) as error:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
-        except Refusal as refusal:
-            return {"ok": False, "error": error_class(refusal.code), "message": f"a fetch is answered with {refusal}"}
         except (NotOffered, NoTopic) as reason:
             return {"unsupported": str(reason)}
+        except NotReady as problem:
+            return self._void(str(problem))
         except Late as problem:
             self._drop()
             return {"timeout": str(problem)}
@@ -127,79 +149,117 @@ class BrokerTarget:
             self._drop()
             return {"crash": f"an answer cannot be read: {problem}"}
         except (Lost, OSError) as problem:
-            self._drop()
-            return {"crash": str(problem)}
+            return self._lost(str(problem))
         except BrokerDown as problem:
             self._drop()
-            self.gone = str(problem)
+            self.gone = f"the broker does not answer any more: {problem}"
             return {"crash": str(problem)}
+        self._voids_left = self._voids
+        return answer
+
+    def _void(self, problem: str) -> Answer:
+        """The answer where the broker was not ready; after several of them it is not asked any more."""
+        self._drop()
+        self._voids_left -= 1
+        if self._voids_left <= 0:
+            self.gone = f"the broker is not ready: {problem}"
+        return {"unsupported": f"the broker was not ready: {problem}"}
+
+    def _lost(self, problem: str) -> Answer:
+        """The answer where the connection was lost in a case: that case alone is charged with it."""
+        self._drop()
+        try:
+            self._reach()
+        except BrokerDown as down:
+            self.gone = f"the broker does not answer any more: {down}"
+            problem = f"{problem}, and the broker does not come back: {down}"
+        return {"crash": problem}
 
     # --- append ---------------------------------------------------------------------------------------
 
     def _append(self, parts: Request) -> Answer:
         """Write a plain batch, the case and a plain batch, and fetch what stands between the two."""
         chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
-        partition = self._partition({name: _VALUES.get(value, value) for name, value in chosen.items()})
-        end = partition.produce(plain_log(2)) + 1
+        partition, end = self._begun({name: _VALUES.get(value, value) for name, value in chosen.items()})
         told, refusal = self._told(partition, parts["hex"])
         after = self._plain_after(partition)
-        served = partition.fetch(end, until=after)
-        value = {"logEnd": str(end), "baseOffset": str(end if told is None else told)}
+        served, trouble = _served(partition, end, after)
+        if refusal is not None and refusal.code in _UNSURE:
+            return {"unsupported": f"whether it is stored is not told: {refusal}"}
         if refusal is None or served:
-            message = {"message": f"it is served, although refused: {refusal}"} if refusal else {}
-            return {"ok": True, "hex": served.hex(), "value": value, **message}
+            # A batch that is served although it was refused is neither: no offset was told.
+            value = {"logEnd": str(end), "baseOffset": str(-1 if told is None else told)}
+            message = f"it is served, although refused: {refusal}" if refusal else trouble
+            return {"ok": True, "hex": served.hex(), "value": value, **({"message": message} if message else {})}
         if refusal.code in _ITS_AFFAIR:
             return {"unsupported": f"{_ITS_AFFAIR[refusal.code]}: {refusal}"}
         return {"ok": False, "error": error_class(refusal.code), "message": str(refusal)}
 
     def _told(self, partition: Partition, data: bytes) -> tuple[int | None, Refusal | None]:
-        """The offset that the broker tells of a batch, or how it refused it."""
+        """The offset that the broker tells of a batch, or how it refused it. Raises BrokerDown."""
         try:
             return partition.produce(data), None
         except Refusal as refusal:
             return None, refusal
         except Lost as lost:
-            self._come_back(partition, str(lost))
+            self._drop()
+            try:
+                partition.connection = self._reach(partition.topic.host, partition.topic.port)
+            except BrokerDown as down:
+                raise BrokerDown(f"{lost}, and the broker does not come back: {down}") from None
             return None, Refusal(0, str(lost))
 
     def _plain_after(self, partition: Partition) -> int:
+        """Write a plain batch behind the case: its offset. Raises Garbled, as what the log is then cannot be told."""
         try:
-            return partition.produce(plain_log(2))
+            return _sound(partition.produce(plain_log(2)))
         except Refusal as refusal:
-            raise BrokerDown(f"after this batch the log takes no plain one any more: {refusal}") from None
-
-    def _come_back(self, partition: Partition, lost: str) -> None:
-        """Connect again after a connection was lost. Raises BrokerDown."""
-        self._drop()
-        deadline = time.monotonic() + _BACK
-        while True:
-            try:
-                partition.connection = self._connection(partition.topic.host, partition.topic.port)
-            except (OSError, Lost, Late, Garbled) as problem:
-                if time.monotonic() > deadline:
-                    raise BrokerDown(f"{lost}, and the broker does not come back: {problem}") from None
-                time.sleep(_PAUSE)
-            else:
-                return
+            raise Lost(f"after this batch the log takes no plain one any more: {refusal}") from None
 
     # --- sequence -------------------------------------------------------------------------------------
 
     def _sequence(self, parts: Request) -> Answer:
         """Write batches of producers one after the other: the fate of each."""
-        return fates(self._partition({}), parts["batches"])
+        partition, end = self._begun({})
+        return fates(partition, parts["batches"], end)
 
     # --- connections ----------------------------------------------------------------------------------
 
-    def _partition(self, settings: Mapping[str, str]) -> Partition:
-        self._topics.connection = self._connection()
-        topic = self._topics.take(settings)
-        return Partition(self._connection(topic.host, topic.port), topic)
+    def _begun(self, settings: Mapping[str, str]) -> tuple[Partition, int]:
+        """A new topic with a plain batch, and where its log ends. Raises NotReady, NotOffered or NoTopic."""
+        try:
+            self._topics.connection = self._connection()
+            topic = self._topics.take(settings)
+            partition = Partition(self._reach(topic.host, topic.port), topic)
+            offset = _sound(partition.produce(plain_log(2)))
+            if not self._has_served and not partition.fetch(0, until=1):
+                raise NotReady("a plain batch in a new topic is not served")
+        except BrokerDown as down:
+            raise NotReady(f"it says that {topic.host}:{topic.port} leads a new topic: {down}") from None
+        except (Refusal, Late, Lost, Garbled, OSError) as problem:
+            raise NotReady(f"a plain batch in a new topic: {problem}") from None
+        self._has_served = True
+        return partition, offset + 1
 
     def _connection(self, host: str = "", port: int = 0) -> Connection:
+        """The connection to a place, a new one where it was closed. Raises OSError, Lost, Late or Garbled."""
         place = (host or self._address.host, port or self._address.port)
+        if place in self._connections and not self._connections[place].is_idle:
+            self._connections.pop(place).close()
         if place not in self._connections:
             self._connections[place] = Connection(*place, _SECONDS)
         return self._connections[place]
+
+    def _reach(self, host: str = "", port: int = 0) -> Connection:
+        """The same, with some patience: the broker may be about to come back. Raises BrokerDown."""
+        deadline = time.monotonic() + _BACK
+        while True:
+            try:
+                return self._connection(host, port)
+            except (OSError, Lost, Late, Garbled) as problem:
+                if time.monotonic() > deadline:
+                    raise BrokerDown(str(problem)) from None
+                time.sleep(_PAUSE)
 
     def _drop(self) -> None:
         """Close every connection: what is still under way on one says nothing of the next case."""
@@ -208,22 +268,41 @@ class BrokerTarget:
         self._connections.clear()
 
 
+def _sound(offset: int) -> int:
+    """The offset that a broker tells of a plain batch. Raises Garbled for one that a new topic cannot have."""
+    if not 0 <= offset < _LARGEST_OFFSET:
+        raise Garbled(f"offset {offset} of a plain batch")
+    return offset
+
+
+def _served(partition: Partition, end: int, after: int) -> tuple[bytes, str]:
+    """What is served of the case; where a fetch is refused, nothing, and how."""
+    try:
+        return partition.fetch(end, until=after), ""
+    except Refusal as refusal:
+        return b"", f"a fetch is answered with {refusal}"
+
+
 def serve(address: Address, restart: Callable[[], None] | None = None) -> None:
     """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
 
-    Raises OSError, Lost, Late or Garbled at the start, and what `restart` raises.
+    Without `restart`, every request after that is answered with why it is gone. Raises OSError, Lost, Late or Garbled
+    at the start, and what `restart` raises.
     """
-    target = BrokerTarget(address)
+    voids = _VOIDS if restart is None else 1
+    target = BrokerTarget(address, voids)
     encoder = msgspec.json.Encoder()
     try:
         for line in sys.stdin.buffer:
             request = msgspec.json.decode(line)
-            sys.stdout.buffer.write(encoder.encode({"id": request.get("id"), **target.answer(request)}) + b"\n")
-            sys.stdout.buffer.flush()
-            if target.gone and restart is None:
-                sys.exit(target.gone)
+            answer = target.answer(request)
             if target.gone and restart is not None:
+                target.close()
                 restart()
-                target = BrokerTarget(address)
+                target = BrokerTarget(address, voids)
+                # It had gone before this case, which is not to blame.
+                answer = target.answer(request) if "crash" not in answer else answer
+            sys.stdout.buffer.write(encoder.encode({"id": request.get("id"), **answer}) + b"\n")
+            sys.stdout.buffer.flush()
     finally:
         target.close()

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from conformance.targets.brokers.connection import Connection, NotOffered
+from conformance.targets.live.frames import Values
 
 NOT_YET = frozenset((3, 5, 6, 14))
 """Errors that say only "not yet": no such topic or partition, no leader, not the leader, coordinator loading."""
 _INVALID_CONFIG = 40
+_CHOOSES = 4
+"""The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
 _AHEAD = 32
 """Topics without settings that are made in one request."""
 _PATIENCE = 20.0
@@ -97,13 +100,16 @@ class Topics:
     def _found(self, names: Sequence[str], *, create: bool = False) -> list[Topic]:
         """Where the leaders of topics are, as soon as each has one. Raises NoTopic."""
         version, deadline = self.connection.version("Metadata", low=1, high=12), time.monotonic() + _PATIENCE
-        body = {"Topics": tuple({"Name": name} for name in names), "AllowAutoTopicCreation": create}
+        body: Values = {"Topics": tuple({"Name": name} for name in names)}
+        if version >= _CHOOSES:
+            body["AllowAutoTopicCreation"] = create
         while True:
             response = self.connection.ask("Metadata", version, body)
             brokers = {row["NodeId"]: row for row in response["Brokers"]}
             rows = [(row, part) for row in response["Topics"] for part in row["Partitions"][:1]]
             errors = [row["ErrorCode"] or part["ErrorCode"] for row, part in rows]
-            if len(rows) == len(names) and not any(errors):
+            led = all(part["LeaderId"] in brokers for _, part in rows)
+            if len(rows) == len(names) and led and not any(errors):
                 return [
                     Topic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"])
                     for row, part in rows

@@ -52,6 +52,11 @@ def opening(frame: bytes) -> tuple[str, int, int]:
 def request_in(frame: bytes) -> Request:
     """The request that a frame holds. Raises Garbled."""
     name, version, _ = opening(frame)
+    return request_named(name, version, frame)
+
+
+def request_named(name: str, version: int, frame: bytes) -> Request:
+    """The request of this name that a frame holds. Raises Garbled."""
     full = f"{name}Request"
     header = codec.decode(_wire("RequestHeader", header_version(_message(full), version)), frame)
     body = codec.decode(_wire(full, version), frame[header.consumed :]) if header.ok else header

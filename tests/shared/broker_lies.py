@@ -1,0 +1,163 @@
+"""Brokers that lie in one way each, and the requirement that a run finds broken by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model_broker import ERROR_CODES, Ways, checked, fate, stored
+
+from conformance import codec
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+
+CRC = BATCH_LAYOUT.offset("crc")
+
+
+@dataclass(frozen=True)
+class Lie:
+    """What a broker does otherwise, a case that shows it, and the requirement that this case finds broken."""
+
+    ways: Ways
+    case: str
+    requirement: str
+
+
+def serves(change):
+    """Stores a batch with other fields: `change` makes them of the batch that was sent, and the topic's settings."""
+    return Ways(stored=lambda batch, offset, settings: stored({**batch, **change(batch)}, offset, settings))
+
+
+def rewrites(change):
+    """Changes a batch once it has its place."""
+
+    def changed(batch, offset, settings):
+        kept = codec.decode("RECORD_BATCH", stored(batch, offset, settings)).value
+        return codec.encode("RECORD_BATCH", {**kept, **change(kept)})
+
+    return Ways(stored=changed)
+
+
+def ignores(*names):
+    """Passes settings of the topic over."""
+    return Ways(stored=lambda batch, offset, settings: stored(batch, offset, {
+        name: value for name, value in settings.items() if name not in names
+    }))  # fmt: skip
+
+
+def calls(**fates):
+    """Takes fates of batches for others."""
+    names = {name.replace("_", "-"): other for name, other in fates.items()}
+    return Ways(fate=lambda batches: names.get(fate(batches), fate(batches)))
+
+
+def sees(change):
+    """Looks at other sequences than those that were sent."""
+    return Ways(fate=lambda batches: fate([{**batch, **change(batch)} for batch in batches]))
+
+
+def refuses(wanted, code):
+    """Refuses some batches that it has to take."""
+
+    def looked(data, settings):
+        return code if wanted(codec.decode("RECORD_BATCH", data).value or {}) else checked(data, settings)
+
+    return Ways(checked=looked)
+
+
+def passes_over(name):
+    """Takes what is refused with an error."""
+
+    def looked(data, settings):
+        error = checked(data, settings)
+        return 0 if error == ERROR_CODES[name] else error
+
+    return Ways(checked=looked)
+
+
+def stale(batch, offset, settings):
+    """With the checksum that the batch has under CreateTime."""
+    right = stored(batch, offset, settings)
+    before = stored(batch, offset, {**settings, "timestampType": "CreateTime"})
+    return right[:CRC] + before[CRC : CRC + 4] + right[CRC + 4 :]
+
+
+def by_time(batch):
+    """The records sorted by their timestamps, at the same offsets."""
+    ordered = sorted(batch["records"], key=lambda record: record["timestamp"])
+    places = [record["offset"] for record in batch["records"]]
+    return {"records": tuple({**record, "offset": at} for record, at in zip(ordered, places, strict=True))}
+
+
+def with_records(change):
+    """The fields of a batch with each record changed."""
+    return lambda batch: {"records": tuple({**record, **change(record)} for record in batch["records"])}
+
+
+def loses_the_last(batch, offset, settings):
+    """Without the last record of several."""
+    kept = codec.decode("RECORD_BATCH", stored(batch, offset, settings)).value
+    lost = {"records": kept["records"][:-1]} if len(kept["records"]) > 1 else {}
+    return codec.encode("RECORD_BATCH", {**kept, **lost})
+
+
+ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
+
+LIES = {
+    "keeps the offsets as sent": Lie(
+        Ways(stored=lambda batch, _, settings: stored(batch, 0, settings)),
+        "append/offset-assigned", "offset.broker-assigns-base"),
+    "tells an offset too far on": Lie(
+        Ways(told=lambda offset: offset + 1), "append/offset-assigned", "offset.broker-assigns-base"),
+    "tells offset 0 of every batch": Lie(
+        Ways(told=lambda _: 0), "append/offset-assigned", "offset.broker-assigns-base"),
+    "does not check checksums": Lie(
+        Ways(checked=lambda data, settings: checked(sealed(data), settings)),
+        "append/wrong-crc-gzip", "crc.broker-validates"),
+    "stores what it refused": Lie(Ways(keeps_refused=True), "append/wrong-crc-none", "crc.broker-validates"),
+    "stores a sound batch that it refused": Lie(
+        Ways(checked=lambda data, settings: checked(data, settings) or 87 * (len(data) > 500), keeps_refused=True),
+        "append/codec-none", "offset.broker-assigns-base"),
+    "does not look at records": Lie(
+        passes_over("malformed"), "batch/spare-record-after-records:append", "broker.validates-records"),
+    "takes a codec that is none": Lie(
+        passes_over("unsupported-codec"), "attributes/codec-5:append", "broker.validates-records"),
+    "does not serve long batches": Lie(
+        Ways(served=lambda batch: [batch] if len(batch) < 500 else []),
+        "append/kept-none", "compression.broker-keeps-producer-codec"),
+    "serves what it took twice": Lie(
+        Ways(served=lambda batch: [batch, batch]), "append/kept-none", "compression.broker-keeps-producer-codec"),
+    "loses the last record": Lie(
+        Ways(stored=loses_the_last),
+        "append/records-of-zstd-in-snappy", "compression.recompression-preserves-records"),
+    "forgets the producer's codec": Lie(
+        serves(lambda _: {"compression": 0}), "append/kept-gzip", "compression.broker-keeps-producer-codec"),
+    "does not uncompress": Lie(
+        ignores("compressionType"), "append/snappy-uncompressed", "compression.broker-none-uncompresses"),
+    "does not compress as the topic says": Lie(
+        ignores("compressionType"), "append/none-to-gzip", "compression.broker-codec-wins"),
+    "knows no zstd": Lie(
+        refuses(lambda batch: CODEC_NAMES[batch.get("compression", 0)] == "zstd", ERROR_CODES["unsupported-codec"]),
+        "append/codec-zstd", "broker.supports-all-codecs"),
+    "keeps the checksum under LogAppendTime": Lie(
+        Ways(stored=stale), "append/log-append-time-lz4", "crc.mismatch-corrupt"),
+    "does not stamp under LogAppendTime": Lie(
+        ignores("timestampType"), "append/log-append-time-none", "timestamp.log-append-overwritten"),
+    "writes its own time under CreateTime": Lie(
+        serves(with_records(lambda _: {"timestamp": 5})), "append/timestamps-kept", "timestamp.create-time-preserved"),
+    "leaves the leader epoch at -1": Lie(
+        rewrites(lambda _: {"partitionLeaderEpoch": -1}),
+        "append/leader-epoch-minus-one", "batch.partition-leader-epoch-by-broker"),
+    "sorts records by time": Lie(serves(by_time), "append/order", "broker.preserves-order"),
+    "forgets the producer": Lie(
+        serves(lambda _: {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}),
+        "producer/id-zero:append", "batch.producer-id"),
+    "appends duplicates again": Lie(
+        calls(duplicate="accept"), "sequence/repeat-of-the-last", "sequence.duplicate-deduplicated"),
+    "takes what comes after a gap": Lie(calls(out_of_order="accept"), "sequence/gap", "sequence.gap-out-of-order"),
+    "takes an older epoch": Lie(calls(fenced="accept"), "sequence/older-epoch", "producer-epoch.fences"),
+    "takes producers for one": Lie(
+        sees(lambda _: {"producerId": 7}), "sequence/two-producers", "sequence.monotonic-per-partition"),
+    "counts batches without a producer": Lie(
+        sees(lambda batch: ONE_PRODUCER if batch["producerId"] < 0 else {}),
+        "sequence/no-producer", "non-idempotent.producer-id"),
+}  # fmt: skip

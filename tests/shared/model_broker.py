@@ -1,0 +1,291 @@
+"""A broker of ours on a free port, in threads: what it makes of a batch and of sequences comes from the reference.
+
+`Ways` names each thing that it does; a lying broker does one of them otherwise.
+"""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import struct
+import threading
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from conformance import codec
+from conformance.cases.answers import error_class
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
+from conformance.semantics.appending import appended_bytes, appends
+from conformance.semantics.sequences import answered
+from conformance.targets.brokers.connection import request_names
+from conformance.targets.live.frames import request_named, response_frame
+from conformance.targets.protocol import ERRORS
+
+ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}
+FATE_CODES = {"out-of-order": 45, "duplicate": 46, "fenced": 47}
+UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE = 3, 100, 1
+OFFERED = {
+    **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 5)},
+    **{"Produce": (3, 9), "Fetch": (4, 12)},
+}
+SETTINGS = {"compression.type": "compressionType", "message.timestamp.type": "timestampType"}
+assert set(ERROR_CODES) < set(ERRORS)
+
+
+def checked(data, settings):
+    """The error with which bytes are refused, 0 to take them; what is left open is refused, as Apache Kafka does."""
+    read = codec.decode("RECORD_BATCH", data)
+    if not read.ok:
+        return ERROR_CODES.get(error_class(read.violations[0]), 87)
+    # Sequences are looked at by `fate`.
+    return 0 if appends({**read.value, "baseSequence": -1}, settings) else 87
+
+
+def stored(batch, offset, settings):
+    return appended_bytes(batch, offset, settings)
+
+
+def told(offset):
+    return offset
+
+
+def fate(batches):
+    """What becomes of the last of the batches that were sent to a log."""
+    return answered(batches)[-1]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """What a broker does: one that lies has another way for one of them."""
+
+    checked: object = checked
+    stored: object = stored
+    told: object = told
+    fate: object = fate
+    served: object = staticmethod(lambda batch: [batch])
+    """The batches that are served of one that was taken."""
+    keeps_refused: bool = False
+    offered: dict = field(default_factory=lambda: OFFERED)
+    topic_error: int = 0
+    """The error with which every topic is refused."""
+
+
+@dataclass
+class Log:
+    """The log of a topic."""
+
+    settings: dict
+    id: bytes = field(default_factory=lambda: uuid4().bytes)
+    end: int = 0
+    batches: list = field(default_factory=list)
+    """The offset behind each batch, and its bytes as they are served."""
+    sent: list = field(default_factory=list)
+    firsts: dict = field(default_factory=dict)
+    """Where the batches of producers were stored."""
+
+    def append(self, data, ways):
+        """Take bytes, or refuse them: the error, and the offset that is told."""
+        error = ways.checked(data, self.settings)
+        batch = codec.decode("RECORD_BATCH", data).value
+        known = None
+        if not error and batch is not None:
+            known = (batch["producerId"], batch["producerEpoch"], batch["baseSequence"])
+            self.sent.append(batch)
+            became = ways.fate(self.sent)
+            if became == "duplicate" and known in self.firsts:
+                return 0, self.firsts[known]
+            error = FATE_CODES.get(became, 0)
+        if error and not ways.keeps_refused:
+            return error, -1
+        offset = self.end
+        try:
+            kept = raw(data, offset) if error or batch is None else ways.stored(batch, offset, self.settings)
+        except codec.Unencodable:
+            return ERROR_CODES["malformed"], -1
+        self.firsts.setdefault(known, offset)
+        self.end += max(1, BATCH_LAYOUT.peek("lastOffsetDelta", data) + 1) if len(data) >= HEADER_SIZE else 1
+        self.batches += [(self.end, one) for one in ways.served(kept)]
+        return error, -1 if error else ways.told(offset)
+
+    def served(self, offset, most):
+        """The batches from the one on that holds an offset: so many bytes, but the first batch whole."""
+        data = b""
+        for end, batch in self.batches:
+            if end > offset and (not data or len(data) + len(batch) <= most):
+                data += batch
+        return data
+
+
+def raw(data, offset):
+    """Bytes as a broker stores them that looks at nothing: all but their offset as they came."""
+    return struct.pack(">q", offset) + data[8:]
+
+
+class ModelBroker:
+    """A broker on a free port; a context manager. `sends(request, frame)` says what goes out instead of a frame.
+
+    It gives bytes, or None to close the connection instead.
+    """
+
+    def __init__(self, ways=None, sends=lambda _, frame: frame):
+        self.ways, self.sends = ways or Ways(), sends
+        self.logs = {}
+        self.failing = 0
+        """The error with which every fetch is answered."""
+        self.served = None
+        """What every fetch brings instead of the log."""
+        self.silent_on = ""
+        """The request whose answer says nothing of any partition."""
+        self.advertised = None
+        """Where it says that it is."""
+        self.asked = Counter()
+        self.versions = set()
+        self._lock = threading.Lock()
+        self._open = set()
+        self._server = None
+        self.port = 0
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def start(self):
+        """Listen, on the same port as before."""
+        broker = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                broker._open.add(self.request)
+                with suppress(OSError, EOFError):
+                    broker._converse(self.request)
+
+        class Server(socketserver.ThreadingTCPServer):
+            allow_reuse_address, daemon_threads, block_on_close = True, True, False
+
+        self._server = Server(("127.0.0.1", self.port), Handler)
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def stop(self):
+        """Listen no more, and close every connection."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+            self._server = None
+        for connection in tuple(self._open):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+        self._open.clear()
+
+    def _converse(self, connection):
+        names = request_names()
+        while True:
+            (size,) = struct.unpack(">i", take(connection, 4))
+            frame = take(connection, size)
+            key, version, correlation = struct.unpack_from(">hhi", frame)
+            request = request_named(names[key], version, frame)
+            self.versions.add((request.name, version))
+            with self._lock:
+                self.asked[request.name] += 1
+                body = getattr(self, "_" + request.name)(request)
+            if request.name == self.silent_on:
+                body = {"Responses": []}
+            answer = response_frame(correlation, request.name, version, body)
+            sent = self.sends(request, struct.pack(">i", len(answer)) + answer)
+            if sent is None:
+                connection.close()
+                return
+            connection.sendall(sent)
+
+    # --- the answers ---
+
+    def _ApiVersions(self, _):  # noqa: N802
+        keys = {name: key for key, name in request_names().items()}
+        rows = [{"ApiKey": keys[name], "MinVersion": low, "MaxVersion": high}
+                for name, (low, high) in self.ways.offered.items()]  # fmt: skip
+        return {"ErrorCode": 0, "ApiKeys": rows}
+
+    def _Metadata(self, request):  # noqa: N802
+        rows = []
+        for name in (row["Name"] for row in request.body["Topics"]):
+            if "CreateTopics" not in self.ways.offered and request.body.get("AllowAutoTopicCreation", True):
+                self.logs.setdefault(name, Log({}))
+            log = self.logs.get(name)
+            part = {"ErrorCode": 0, "PartitionIndex": 0, "LeaderId": 1, "ReplicaNodes": [1], "IsrNodes": [1]}
+            known = {"ErrorCode": UNKNOWN_TOPIC, "Partitions": []} if log is None else {"TopicId": log.id}
+            rows.append({"ErrorCode": 0, "Name": name, "Partitions": [part], **known})
+        host, port = self.advertised or ("127.0.0.1", self.port)
+        node = {"NodeId": 1, "Host": host, "Port": port}
+        return {"Brokers": [node], "ControllerId": 1, "ClusterId": "model", "Topics": rows}
+
+    def _CreateTopics(self, request):  # noqa: N802
+        rows = []
+        for row in request.body["Topics"]:
+            given = {SETTINGS[entry["Name"]]: entry["Value"] for entry in row["Configs"] if entry["Name"] in SETTINGS}
+            if given.get("compressionType") == "uncompressed":
+                given["compressionType"] = "none"
+            if not self.ways.topic_error:
+                self.logs[row["Name"]] = Log(given)
+            rows.append({"Name": row["Name"], "ErrorCode": self.ways.topic_error, "ErrorMessage": None})
+        return {"Topics": rows}
+
+    def _DeleteTopics(self, request):  # noqa: N802
+        for name in request.body["TopicNames"]:
+            self.logs.pop(name, None)
+        return {"Responses": [{"Name": name, "ErrorCode": 0} for name in request.body["TopicNames"]]}
+
+    def _Produce(self, request):  # noqa: N802
+        rows = []
+        for row in request.body["TopicData"]:
+            named, log, unknown = self._log(row, "Name")
+            for part in row["PartitionData"]:
+                error, offset = (unknown, -1) if log is None else log.append(part["Records"] or b"", self.ways)
+                rows.append({**named, "PartitionResponses": [{"Index": 0, "ErrorCode": error, "BaseOffset": offset}]})
+        return {"Responses": rows}
+
+    def _Fetch(self, request):  # noqa: N802
+        rows = []
+        for row in request.body["Topics"]:
+            named, log, unknown = self._log(row, "Topic")
+            for part in row["Partitions"]:
+                shown = {"PartitionIndex": 0, "HighWatermark": -1 if log is None else log.end, "Records": b""}
+                if log is None or self.failing:
+                    shown["ErrorCode"] = self.failing or unknown
+                elif self.served is not None:
+                    shown |= {"ErrorCode": 0, "Records": self.served}
+                elif part["FetchOffset"] > log.end:
+                    shown["ErrorCode"] = OUT_OF_RANGE
+                else:
+                    shown |= {"ErrorCode": 0, "Records": log.served(part["FetchOffset"], part["PartitionMaxBytes"])}
+                rows.append({**named, "Partitions": [shown]})
+        return {"Responses": rows}
+
+    def _log(self, row, key):
+        """How a row names a topic, its log, and the error where there is none."""
+        if "TopicId" in row:
+            log = next((log for log in self.logs.values() if log.id == row["TopicId"]), None)
+            return {"TopicId": row["TopicId"]}, log, UNKNOWN_ID
+        return {key: row[key]}, self.logs.get(row[key]), UNKNOWN_TOPIC
+
+
+def take(connection, count):
+    """So many bytes of a connection. Raises EOFError or OSError."""
+    taken = b""
+    while len(taken) < count:
+        part = connection.recv(count - len(taken))
+        if not part:
+            raise EOFError
+        taken += part
+    return taken

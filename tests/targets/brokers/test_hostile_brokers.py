@@ -1,0 +1,277 @@
+"""Brokers that break down, hang, or answer with what is not an answer: one verdict each, and the next case goes on."""
+
+import struct
+import subprocess
+import sys
+
+import pytest
+from model_broker import OFFERED, ModelBroker, Ways, checked
+
+from conformance.cases.model import Kind
+from conformance.judging.judge import judge
+from conformance.targets.brokers import partition, serving, topics
+from conformance.targets.brokers.serving import Address, BrokerTarget
+from conformance.targets.live.frames import Garbled
+from conformance.targets.probes import plain_log
+from conformance.targets.protocol import outcome
+
+CASE, NEXT, OF_SEQUENCES = "append/order", "append/one-record", "sequence/repeat-of-the-last"
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    """Whoever waits does not wait for long."""
+    for module, name, seconds in (
+        (serving, "_SECONDS", 0.4), (serving, "_BACK", 0.2), (serving, "_PAUSE", 0.02),
+        (partition, "_PATIENCE", 0.2), (partition, "_SERVED", 0.3), (topics, "_PATIENCE", 0.2),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, seconds)
+
+
+@pytest.fixture
+def asked():
+    """Starts a broker, and asks it."""
+    opened = []
+
+    def start(sends=lambda _, frame: frame, ways=None):
+        broker = ModelBroker(ways, sends)
+        opened.append(broker)
+        broker.start()
+        opened.append(BrokerTarget(Address("127.0.0.1", broker.port, "model")))
+        return broker, opened[-1]
+
+    yield start
+    for one in reversed(opened):
+        one.close() if isinstance(one, BrokerTarget) else one.stop()
+
+
+def is_of_case(request, data):
+    """Whether a request writes the bytes of the case."""
+    rows = request.body["TopicData"] if request.name == "Produce" else ()
+    return any(part["Records"] == data for row in rows for part in row["PartitionData"])
+
+
+def is_plain(request):
+    return is_of_case(request, plain_log(2))
+
+
+def only_at(case, sends):
+    """Answers well but for the case."""
+    data = bytes.fromhex(case.request["hex"])
+    return lambda request, frame: sends(frame) if is_of_case(request, data) else frame
+
+
+def verdicts(target, catalog, *names):
+    return [judge(catalog.cases[name], outcome(target.answer(catalog.cases[name].request))) for name in names]
+
+
+SIZE = struct.Struct(">i")
+ANSWERS = {
+    "says nothing": (lambda _: b"", "timeout", "no answer within 0.4 s"),
+    "answers half a frame": (lambda frame: frame[: len(frame) // 2], "timeout", "no answer within"),
+    "says 2 GiB": (lambda frame: SIZE.pack((1 << 31) - 1) + frame[4:], "crash", "2147483647 bytes"),
+    "says a negative size": (lambda frame: SIZE.pack(-1) + frame[4:], "crash", "-1 bytes"),
+    "says no size": (lambda _: SIZE.pack(0), "crash", "an answer cannot be read"),
+    "has another correlation id": (lambda frame: frame[:4] + SIZE.pack(77) + frame[8:], "crash", "correlation id 77"),
+    "answers with no response": (lambda frame: frame[:8] + b"\xff" * (len(frame) - 8), "crash", "cannot be read"),
+    "answers in HTTP": (lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n", "crash", "1213486160 bytes"),
+    "floods": (lambda frame: frame + bytes(1 << 20), "crash", "an answer cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("sends", "how", "detail"), ANSWERS.values(), ids=ANSWERS)
+def test_what_comes_in_place_of_an_answer_is_one_verdict_and_the_next_case_goes_on(sends, how, detail, catalog, asked):
+    _, target = asked(only_at(catalog.cases[CASE], sends))
+    found = target.answer(catalog.cases[CASE].request)
+    assert detail in str(found)
+    assert how in found
+    assert not target.gone
+    assert [verdict.kind for verdict in verdicts(target, catalog, NEXT, OF_SEQUENCES)] == [Kind.PASS] * 2
+
+
+def test_a_connection_that_is_closed_instead_of_an_answer_is_a_refusal(catalog, asked):
+    data = bytes.fromhex(catalog.cases[CASE].request["hex"])
+
+    def gone(batch, settings):
+        if batch == data:
+            raise ConnectionError
+        return checked(batch, settings)
+
+    _, target = asked(ways=Ways(checked=gone))
+    assert target.answer(catalog.cases[CASE].request) == {
+        **{"ok": False, "error": "other", "message": "the connection was closed without an answer"}
+    }
+    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+
+
+def test_a_batch_that_is_served_although_nothing_was_answered_was_not_taken_well(catalog, asked):
+    _, target = asked(only_at(catalog.cases[CASE], lambda _: None))
+    assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [Kind.FAIL, Kind.PASS]
+
+
+def test_an_error_that_leaves_open_what_was_stored_accuses_nobody(catalog, asked):
+    data = bytes.fromhex(catalog.cases[CASE].request["hex"])
+    late = Ways(checked=lambda batch, settings: 7 if batch == data else checked(batch, settings), keeps_refused=True)
+    _, target = asked(ways=late)
+    assert [verdict.kind for verdict in verdicts(target, catalog, CASE, NEXT)] == [Kind.SKIP, Kind.PASS]
+
+
+def test_a_broker_that_dies_is_charged_to_the_case_that_killed_it_alone(catalog, asked):
+    broker, target = asked()
+    broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
+    killed, *rest = (target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES))
+    assert "does not come back" in killed["crash"]
+    assert all("the broker does not answer any more" in answer["gone"] for answer in rest)
+
+
+def test_a_broker_that_dies_between_two_cases_is_charged_to_none(catalog, asked):
+    broker, target = asked()
+    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+    broker.stop()
+    assert "does not answer any more" in target.answer(catalog.cases[CASE].request)["gone"]
+
+
+def test_a_broker_that_was_started_again_between_two_cases_is_asked_on(catalog, asked):
+    broker, target = asked()
+    for _ in range(2):
+        assert [verdict.kind for verdict in verdicts(target, catalog, CASE, OF_SEQUENCES)] == [Kind.PASS] * 2
+        broker.stop()
+        broker.start()
+
+
+NOT_READY = {
+    "closes after ApiVersions": lambda request, frame: frame if request.name == "ApiVersions" else None,
+    "does not make topics": lambda request, frame: b"" if request.name == "CreateTopics" else frame,
+    "does not take a plain batch": lambda request, frame: b"" if is_plain(request) else frame,
+    "does not serve": lambda request, frame: b"" if request.name == "Fetch" else frame,
+}
+
+
+@pytest.mark.parametrize("sends", NOT_READY.values(), ids=NOT_READY)
+def test_a_broker_that_is_not_ready_is_charged_to_no_case_and_asked_three_times_alone(sends, catalog, asked):
+    _, target = asked(sends)
+    answers = [target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES, CASE)]
+    assert all("the broker was not ready" in answer["unsupported"] for answer in answers[:3])
+    assert answers[3]["gone"].startswith("the broker is not ready")
+
+
+NEVER = {
+    "refuses every batch": Ways(checked=lambda *_: 29),
+    "tells a negative offset": Ways(told=lambda _: -1),
+    "serves nothing": Ways(served=lambda _: []),
+}
+
+
+@pytest.mark.parametrize("ways", NEVER.values(), ids=NEVER)
+def test_a_refused_plain_batch_accuses_nobody_and_passes_no_case_that_asks_for_a_refusal(ways, catalog, asked):
+    _, target = asked(ways=ways)
+    assert {verdict.kind for verdict in verdicts(target, catalog, "append/wrong-crc-none", CASE)} == {Kind.SKIP}
+
+
+def test_a_batch_that_is_taken_and_cannot_be_fetched_is_not_refused(catalog, asked):
+    """An error of the fetch is not the refusal that a wrong checksum asks for."""
+    broker, target = asked(ways=Ways(checked=lambda *_: 0))
+    verdicts(target, catalog, NEXT)
+    broker.failing = 2
+    wrong, right = verdicts(target, catalog, "append/wrong-crc-none", CASE)
+    assert wrong.kind is right.kind is Kind.FAIL
+
+
+def test_a_partition_that_takes_no_batch_after_the_case_is_charged_to_the_case(catalog, asked):
+    data = bytes.fromhex(catalog.cases[CASE].request["hex"])
+    broken = []
+
+    def jammed(batch, _):
+        broken.extend([True] * (batch == data))
+        return 56 if broken and batch != data else 0
+
+    _, target = asked(ways=Ways(checked=jammed))
+    verdicts(target, catalog, NEXT)
+    answer = target.answer(catalog.cases[CASE].request)
+    assert "the log takes no plain one any more: error 56" in answer["crash"]
+    broken.clear()
+    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+
+
+@pytest.mark.parametrize("size", [1, 11, 12, 17, 60], ids=str)
+def test_served_bytes_that_are_no_batch_are_one_verdict(size, catalog, asked):
+    broker, target = asked()
+    verdicts(target, catalog, NEXT)
+    broker.served = bytes(16) + b"\x02" + bytes(60)
+    broker.served = broker.served[:size]
+    assert verdicts(target, catalog, CASE)[0].kind is Kind.FAIL
+
+
+@pytest.mark.parametrize("name", ["Produce", "Fetch"])
+def test_an_answer_without_the_partition_is_one_verdict(name, catalog, asked):
+    broker, target = asked()
+    verdicts(target, catalog, NEXT)
+    broker.silent_on = name
+    assert Kind.PASS not in {verdict.kind for verdict in verdicts(target, catalog, CASE)}
+    broker.silent_on = ""
+    assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
+
+
+def test_topics_are_made_by_asking_for_them_where_the_broker_offers_nothing_else(catalog, asked):
+    offered = {name: versions for name, versions in OFFERED.items() if name != "CreateTopics"}
+    _, target = asked(ways=Ways(offered=offered))
+    plain, with_setting = verdicts(target, catalog, CASE, "append/none-to-gzip")
+    assert plain.kind is Kind.PASS
+    assert with_setting.kind is Kind.SKIP
+    assert "CreateTopics" in with_setting.detail
+
+
+def test_a_topic_that_is_refused_is_told_with_the_error(catalog, asked):
+    _, target = asked(ways=Ways(topic_error=29))
+    (found,) = verdicts(target, catalog, CASE)
+    assert found.kind is Kind.SKIP
+    assert "the topic was not made: error 29" in found.detail
+
+
+def test_a_leader_that_cannot_be_reached_is_named(catalog, asked):
+    broker, target = asked()
+    broker.advertised = ("127.0.0.1", 1)
+    (found,) = verdicts(target, catalog, CASE)
+    assert found.kind is Kind.SKIP
+    assert "it says that 127.0.0.1:1 leads a new topic" in found.detail
+
+
+def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path):
+    with ModelBroker(sends=lambda _, frame: SIZE.pack(10) + frame[4:8] + struct.pack(">hi", 35, 0)) as broker:
+        with pytest.raises(Garbled, match="ApiVersions 0 is answered with error 35"):
+            BrokerTarget(Address("127.0.0.1", broker.port, "model"))
+        command = [sys.executable, "-m", "conformance", "run", f"broker:{broker.address}", "--select", CASE]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 3
+    assert "the broker does not answer: ApiVersions 0 is answered with error 35" in " ".join(done.stdout.split())
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+GONE = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    answers = {
+        "describe": {"ok": True, "protocol": 1, "name": "x", "supports": {"append": True, "sequence": True}},
+        "sequence": {"unsupported": "not this one"},
+        "append": {"gone": "the server does not answer"},
+    }
+    print(json.dumps({"id": asked["id"], **answers[asked["op"]]}), flush=True)
+"""
+
+
+def test_a_target_that_says_that_what_it_asks_is_gone_ends_the_run_and_no_case_is_blamed(tmp_path):
+    (tmp_path / "adapter.py").write_text(GONE)
+    command = [
+        sys.executable,
+        "-m",
+        "conformance",
+        "run",
+        f"command:{sys.executable} adapter.py",
+        "--select",
+        "append/*",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 3
+    assert "the server does not answer" in " ".join(done.stdout.split())
+    assert "crash" not in done.stdout

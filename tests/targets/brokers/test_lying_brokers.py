@@ -1,0 +1,93 @@
+"""Every duty of a broker that has cases: a broker of ours, wrong in one way, is caught by each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from broker_lies import LIES
+from model_broker import OFFERED, ModelBroker, Ways
+
+from conformance.cases.model import Kind
+from conformance.judging.judge import judge
+from conformance.targets.brokers.serving import Address, BrokerTarget
+from conformance.targets.protocol import outcome
+
+BY_ID = {**OFFERED, "Produce": (3, 13), "Fetch": (4, 18)}
+OLD = {**OFFERED, "Metadata": (0, 1), "CreateTopics": (0, 0), "Produce": (0, 3), "Fetch": (0, 4)}
+
+
+def verdict(case, target):
+    return judge(case, outcome(target.answer(case.request)))
+
+
+def run(broker, folder, *select):
+    """What `conformance run` makes of a broker: its status and its results by case."""
+    patterns = [part for pattern in select for part in ("--select", pattern)]
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance", "run", f"broker:{broker.address}", *patterns]
+        + ["--generated", "0", "--json", "report.json", "--quiet"],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    rows = json.loads((folder / "report.json").read_text())["results"]
+    return done, {row["id"]: row for row in rows}
+
+
+@pytest.fixture
+def target():
+    """Asks a broker with these ways."""
+    opened = []
+
+    def ask(ways=None):
+        opened.append(ModelBroker(ways))
+        opened[-1].start()
+        opened.append(BrokerTarget(Address("127.0.0.1", opened[-1].port, "model")))
+        return opened[-1]
+
+    yield ask
+    for one in reversed(opened):
+        one.close() if isinstance(one, BrokerTarget) else one.stop()
+
+
+def test_an_honest_broker_passes_every_must(tmp_path):
+    with ModelBroker() as broker:
+        done, rows = run(broker, tmp_path, "append/*", "sequence/*", "crc/*:append", "batch/*:append")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kinds = {row["verdict"] for row in rows.values()}
+    assert kinds <= {"pass", "either", "skip"}
+    assert sum(row["verdict"] == "pass" for row in rows.values()) > 150
+
+
+@pytest.mark.parametrize("offered", [OFFERED, BY_ID, OLD], ids=["by name", "by id", "old versions"])
+def test_the_cases_that_catch_a_lie_pass_an_honest_broker(offered, catalog, target):
+    asked = target(Ways(offered=offered))
+    for lie in LIES.values():
+        assert verdict(catalog.cases[lie.case], asked).kind is Kind.PASS, lie.case
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_broker_that_lies_is_caught(name, catalog, target):
+    lie = LIES[name]
+    case = catalog.cases[lie.case]
+    found = verdict(case, target(lie.ways))
+    assert found.kind is Kind.FAIL
+    assert (found.requirement or case.requirement) == lie.requirement
+
+
+def test_every_duty_with_a_case_of_its_own_has_a_broker_that_breaks_it(catalog):
+    own = [case for case in catalog.cases.values() if case.op == "append" and case.id.startswith("append/")]
+    own += [case for case in catalog.cases.values() if case.op == "sequence" and case.level == "must"]
+    assert len(own) > 80
+    assert {case.requirement for case in own} <= {catalog.cases[lie.case].requirement for lie in LIES.values()}
+
+
+def test_a_run_against_a_lying_broker_fails_and_names_the_requirement(tmp_path):
+    lie = LIES["appends duplicates again"]
+    with ModelBroker(lie.ways) as broker:
+        done, rows = run(broker, tmp_path, lie.case, "append/one-record")
+    assert done.returncode == 1
+    assert rows[lie.case]["verdict"] == "fail"
+    assert rows["append/one-record"]["verdict"] == "pass"
+    assert lie.requirement in done.stdout + str(rows[lie.case])
