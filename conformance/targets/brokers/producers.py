@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from uuid import uuid4
 
 from conformance import codec
 from conformance.cases.model import Answer, Value
@@ -10,6 +11,9 @@ from conformance.targets.brokers.partition import Partition, Refusal, error_clas
 
 _MOST_RECORDS = 2_000
 """Records of a batch that is sent to a broker."""
+_PLACE, _PLACES = 1 << 10, 1 << 20
+"""A case has so many producer ids of its own, at one of so many places."""
+_HIGHEST = (1 << 63) - 1
 _FATES = {45: "out-of-order", 46: "duplicate", 47: "fenced", 59: "out-of-order", 90: "fenced"}
 """The fate that an error tells."""
 
@@ -21,10 +25,10 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
     """
     if any(batch["recordCount"] > _MOST_RECORDS for batch in batches):
         return {"unsupported": f"batches of more than {_MOST_RECORDS} records are not sent to a broker"}
-    found = []
+    found, moved = [], _own_ids()
     for batch in batches:
         try:
-            offset = partition.produce(_batch(batch))
+            offset = partition.produce(_batch({**batch, "producerId": moved(batch["producerId"])}))
         except Refusal as refusal:
             if refusal.code not in _FATES:
                 return {"ok": False, "error": error_class(refusal.code), "message": str(refusal)}
@@ -33,6 +37,15 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
             found.append("accept" if offset == end else "duplicate")
             end = max(end, offset + batch["recordCount"]) if offset == end else end
     return {"ok": True, "value": found}
+
+
+def _own_ids() -> Callable[[int], int]:
+    """Moves the producer ids of a case to where no other case has any.
+
+    They are unique in a cluster, and a broker may remember the epoch of each for all of its topics.
+    """
+    shift = (1 + uuid4().int % _PLACES) * _PLACE
+    return lambda identity: identity + shift if 0 < identity < _HIGHEST - _PLACE * (_PLACES + 1) else identity
 
 
 def _batch(told: Value) -> bytes:

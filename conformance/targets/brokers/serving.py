@@ -35,8 +35,12 @@ _NAMES = {"compressionType": "compression.type", "timestampType": "message.times
 """The setting of a topic that a part of an `append` request names."""
 _VALUES = {"none": "uncompressed"}
 """The values of these settings that brokers call otherwise."""
-_ITS_AFFAIR = {10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"}
-"""Errors by which a broker keeps to its settings, which no document gives."""
+_EPOCH = "the broker knows an epoch of this producer from elsewhere"
+_ITS_AFFAIR = {
+    **{10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
+    **{47: _EPOCH, 90: _EPOCH},
+}
+"""Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
 _UNSURE = (7, 19, 20)
 """Errors that leave open what was stored: it took too long, or too few replicas have it."""
 _SECONDS = 5.0

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from broker_lies import LIES
-from model_broker import OFFERED, ModelBroker, Ways
+from model_broker import OFFERED, ModelBroker, Ways, fate
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
@@ -74,6 +74,26 @@ def test_a_broker_that_lies_is_caught(name, catalog, target):
     found = verdict(case, target(lie.ways))
     assert found.kind is Kind.FAIL
     assert (found.requirement or case.requirement) == lie.requirement
+
+
+def test_a_broker_that_knows_the_epochs_of_producers_in_all_its_topics_is_not_accused(catalog, target):
+    """Producer ids are unique in a cluster: no case has those of another. kfake is such a broker."""
+    epochs = {}
+
+    def everywhere(batches):
+        identity, epoch = batches[-1]["producerId"], batches[-1]["producerEpoch"]
+        if epoch < epochs.get(identity, epoch):
+            return "fenced"
+        became = fate(batches)
+        if became == "accept":
+            epochs[identity] = epoch
+        return became
+
+    asked = target(Ways(fate=everywhere))
+    cases = [case for case in catalog.cases.values() if case.op == "sequence"]
+    kinds = [verdict(case, asked).kind for case in (*cases, *cases)]
+    assert set(kinds) == {Kind.PASS, Kind.EITHER, Kind.SKIP}
+    assert kinds.count(Kind.PASS) > 60
 
 
 def test_every_duty_with_a_case_of_its_own_has_a_broker_that_breaks_it(catalog):
