@@ -28,6 +28,10 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
+class CannotStart(TargetError):
+    """A target that could not be started, described or asked any more; the message is one line."""
+
+
 class Breakdown(TargetError):
     """The conversation with a target cannot go on: it ended, fell silent, or wrote what is not an answer."""
 
@@ -145,7 +149,12 @@ def cut(text: str) -> str:
 
 
 def outcome(answer: Answer, size: int = 0) -> Outcome:
-    """What an answer of so many bytes says; an answer outside the protocol is a `protocol` fault."""
+    """What an answer of so many bytes says; an answer outside the protocol is a `protocol` fault.
+
+    Raises CannotStart where what the target asks in its turn is gone: no request is to blame.
+    """
+    if "gone" in answer:
+        raise CannotStart(cut(str(answer["gone"])))
     if "unsupported" in answer:
         return Unsupported(cut(str(answer["unsupported"])))
     if "crash" in answer:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from conformance.cases.model import Broke, Outcome, Unsupported
-from conformance.errors import TargetError
 from conformance.targets import protocol
 from conformance.targets.aside import MOST, Aside
 from conformance.targets.asked import Asked, Waiting, in_order, outcome_of_asked
@@ -27,6 +26,7 @@ from conformance.targets.held import held
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.protocol import WINDOW, Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
+from conformance.targets.protocol import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets.warm import CannotFork, WarmStart
 
 _STARTS = 3
@@ -38,10 +38,6 @@ _LAST_PATIENCE = 15.0
 _PROMPT, _SOON, _HASTE = 0.5, 0.25, 0.5
 """Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing; and
 those, and as many on a core, after which answers are late there: more for a large request."""
-
-
-class CannotStart(TargetError):
-    """A target that could not be started or described; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,17 +231,10 @@ class Session:
             raise Late from None
 
     def _answered(self, line: bytes, number: int) -> Outcome:
-        """What the line says that is due for a request. Raises ProtocolError, or CannotStart as `_outcome` does."""
-        outcome = held(len(line), lambda: self._outcome(line, number))
+        """What the line says that is due for a request. Raises ProtocolError or CannotStart."""
+        outcome = held(len(line), lambda: protocol.outcome(protocol.fields(line, number), len(line)))
         self.faults.mute = False
         return outcome
-
-    def _outcome(self, line: bytes, number: int) -> Outcome:
-        """The same. Raises CannotStart where what the target asks in its turn is gone: no request is to blame."""
-        answer = protocol.fields(line, number)
-        if "gone" in answer:
-            raise CannotStart(f"{self.launch.name}: {protocol.cut(str(answer['gone']))}")
-        return protocol.outcome(answer, len(line))
 
     def _if_slow(self, request: Body, took: float) -> Broke | None:
         """A fault where an answer took far too long, and again takes too long in another process, warm and idle."""

@@ -16,7 +16,7 @@ def main() -> None:
     try:
         if Path(given).name == BROKER:
             with Running(read_broker(Path(given), sys.argv[2])) as running:
-                serve(Address.of(running), running.restart)
+                serve(Address.of(running), lambda: _restarted(running))
         else:
             host, _, port = given.rpartition(":")
             serve(Address(host, int(port), f"broker {given}"))
@@ -24,6 +24,12 @@ def main() -> None:
         sys.exit(str(problem))
     except (OSError, Lost, Late, Garbled) as problem:
         sys.exit(f"the broker does not answer: {problem}")
+
+
+def _restarted(running: Running) -> Address:
+    """Start a broker anew: where it listens now. Raises BrokerError or OSError."""
+    running.restart()
+    return Address.of(running)
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ class BrokerTarget:
         try:
             self._reach()
         except BrokerDown as problem:
-            self.gone = f"the broker does not answer any more: {problem}"
+            self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"gone": self.gone}
         return self._judged_by(row, request)
 
@@ -156,7 +156,7 @@ class BrokerTarget:
             return self._lost(str(problem))
         except BrokerDown as problem:
             self._drop()
-            self.gone = f"the broker does not answer any more: {problem}"
+            self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"crash": str(problem)}
         self._voids_left = self._voids
         return answer
@@ -166,7 +166,7 @@ class BrokerTarget:
         self._drop()
         self._voids_left -= 1
         if self._voids_left <= 0:
-            self.gone = f"the broker is not ready: {problem}"
+            self.gone = f"{self._address.name} is not ready: {problem}"
         return {"unsupported": f"the broker was not ready: {problem}"}
 
     def _lost(self, problem: str) -> Answer:
@@ -175,7 +175,7 @@ class BrokerTarget:
         try:
             self._reach()
         except BrokerDown as down:
-            self.gone = f"the broker does not answer any more: {down}"
+            self.gone = f"{self._address.name} does not answer any more: {down}"
             problem = f"{problem}, and the broker does not come back: {down}"
         return {"crash": problem}
 
@@ -287,7 +287,7 @@ def _served(partition: Partition, end: int, after: int) -> tuple[bytes, str]:
         return b"", f"a fetch is answered with {refusal}"
 
 
-def serve(address: Address, restart: Callable[[], None] | None = None) -> None:
+def serve(address: Address, restart: Callable[[], Address] | None = None) -> None:
     """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
 
     Without `restart`, every request after that is answered with why it is gone. Raises OSError, Lost, Late or Garbled
@@ -302,8 +302,7 @@ def serve(address: Address, restart: Callable[[], None] | None = None) -> None:
             answer = target.answer(request)
             if target.gone and restart is not None:
                 target.close()
-                restart()
-                target = BrokerTarget(address, voids)
+                target = BrokerTarget(restart(), voids)
                 # It had gone before this case, which is not to blame.
                 answer = target.answer(request) if "crash" not in answer else answer
             sys.stdout.buffer.write(encoder.encode({"id": request.get("id"), **answer}) + b"\n")

@@ -1,16 +1,19 @@
 """Brokers that break down, hang, or answer with what is not an answer: one verdict each, and the next case goes on."""
 
+import io
 import struct
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 from model_broker import OFFERED, ModelBroker, Ways, checked
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
 from conformance.targets.brokers import partition, serving, topics
-from conformance.targets.brokers.serving import Address, BrokerTarget
+from conformance.targets.brokers.serving import Address, BrokerTarget, serve
 from conformance.targets.live.frames import Garbled
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
@@ -121,14 +124,14 @@ def test_a_broker_that_dies_is_charged_to_the_case_that_killed_it_alone(catalog,
     broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
     killed, *rest = (target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES))
     assert "does not come back" in killed["crash"]
-    assert all("the broker does not answer any more" in answer["gone"] for answer in rest)
+    assert all("model does not answer any more" in answer["gone"] for answer in rest)
 
 
 def test_a_broker_that_dies_between_two_cases_is_charged_to_none(catalog, asked):
     broker, target = asked()
     assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
     broker.stop()
-    assert "does not answer any more" in target.answer(catalog.cases[CASE].request)["gone"]
+    assert "model does not answer any more" in target.answer(catalog.cases[CASE].request)["gone"]
 
 
 def test_a_broker_that_was_started_again_between_two_cases_is_asked_on(catalog, asked):
@@ -152,7 +155,7 @@ def test_a_broker_that_is_not_ready_is_charged_to_no_case_and_asked_three_times_
     _, target = asked(sends)
     answers = [target.answer(catalog.cases[name].request) for name in (CASE, NEXT, OF_SEQUENCES, CASE)]
     assert all("the broker was not ready" in answer["unsupported"] for answer in answers[:3])
-    assert answers[3]["gone"].startswith("the broker is not ready")
+    assert answers[3]["gone"].startswith("model is not ready")
 
 
 NEVER = {
@@ -275,3 +278,28 @@ def test_a_target_that_says_that_what_it_asks_is_gone_ends_the_run_and_no_case_i
     assert done.returncode == 3
     assert "the server does not answer" in " ".join(done.stdout.split())
     assert "crash" not in done.stdout
+
+
+def test_a_broker_of_the_suite_that_dies_in_a_case_is_started_again_wherever_it_listens_then(
+    catalog, monkeypatch, asked
+):
+    """librdkafka's mock chooses its port anew with each start."""
+    broker, _ = asked()
+    broker.sends = only_at(catalog.cases[CASE], lambda _: broker.stop())
+    after = ModelBroker()
+
+    def restart():
+        after.start()
+        return Address("127.0.0.1", after.port, "model")
+
+    lines = [msgspec.json.encode({"id": at, **catalog.cases[name].request}) for at, name in enumerate((CASE, NEXT))]
+    said = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=said))
+    try:
+        serve(Address("127.0.0.1", broker.port, "model"), restart)
+    finally:
+        after.stop()
+    killed, judged = map(msgspec.json.decode, said.getvalue().splitlines())
+    assert "does not come back" in killed["crash"]
+    assert judged["ok"]
