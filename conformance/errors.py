@@ -30,6 +30,10 @@ class TargetError(ConformanceError):
     exit_status = ExitStatus.NOT_JUDGED
 
 
+class CannotStart(TargetError):
+    """A target that could not be started, described or asked any more; the message is one line."""
+
+
 class MachineError(ConformanceError):
     """This machine lacks something: a Java, Spark, a package."""
 

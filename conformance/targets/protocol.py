@@ -16,7 +16,7 @@ from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outco
 from conformance.cases.operations import WHOLE_LOG
 from conformance.cases.packing import PackedCase
 from conformance.codec.message_definition import LAST, Versions
-from conformance.errors import TargetError
+from conformance.errors import CannotStart, TargetError
 from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, read_json
 
 PROTOCOL = 1
@@ -26,10 +26,6 @@ LONGEST_ANSWER = 32 * 2**20
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-
-
-class CannotStart(TargetError):
-    """A target that could not be started, described or asked any more; the message is one line."""
 
 
 class Breakdown(TargetError):
@@ -149,10 +145,7 @@ def cut(text: str) -> str:
 
 
 def outcome(answer: Answer, size: int = 0) -> Outcome:
-    """What an answer of so many bytes says; an answer outside the protocol is a `protocol` fault.
-
-    Raises CannotStart where what the target asks in its turn is gone: no request is to blame.
-    """
+    """What an answer of so many bytes says, a `protocol` fault at worst. Raises CannotStart: what it asks is gone."""
     if "gone" in answer:
         raise CannotStart(cut(str(answer["gone"])))
     if "unsupported" in answer:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from conformance.cases.model import Broke, Outcome, Unsupported
+from conformance.errors import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets import protocol
 from conformance.targets.aside import MOST, Aside
 from conformance.targets.asked import Asked, Waiting, in_order, outcome_of_asked
@@ -26,7 +27,6 @@ from conformance.targets.held import held
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.protocol import WINDOW, Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
-from conformance.targets.protocol import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets.warm import CannotFork, WarmStart
 
 _STARTS = 3
