@@ -78,15 +78,18 @@ class Partition:
         Raises Refusal, or as Connection.ask.
         """
         version = self.connection.version("Fetch", low=4)
-        served, deadline = b"", time.monotonic() + _SERVED
+        served, before, deadline = b"", b"", time.monotonic() + _SERVED
         while True:
             part = self._fetched(version, offset, isolation)
             if part["ErrorCode"]:
                 raise Refusal(part["ErrorCode"])
-            came, following, is_all = _until(part["Records"] or b"", offset, until)
+            records: bytes = part["Records"] or b""
+            came, following, is_all = _until(records, offset, until)
             served += came
-            if is_all or following >= until or time.monotonic() > deadline:
+            is_stuck = following == offset and records != b"" and records == before
+            if is_all or is_stuck or following >= until or time.monotonic() > deadline:
                 return served
+            before = records
             if following == offset:
                 time.sleep(_PAUSE)
             offset = following

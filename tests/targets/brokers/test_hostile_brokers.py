@@ -205,6 +205,17 @@ def test_served_bytes_that_are_no_batch_are_one_verdict(size, catalog, asked):
     assert verdicts(target, catalog, CASE)[0].kind is Kind.FAIL
 
 
+def test_a_batch_whose_rest_never_comes_is_asked_for_twice_alone(catalog, asked, monkeypatch):
+    """librdkafka's mock serves a batch that says more bytes than it has."""
+    monkeypatch.setattr(partition, "_SERVED", 60)
+    broker, target = asked()
+    verdicts(target, catalog, NEXT)
+    broker.served = bytes.fromhex(catalog.cases[CASE].request["hex"])[:-1]
+    before = broker.asked["Fetch"]
+    assert verdicts(target, catalog, CASE)[0].kind is Kind.FAIL
+    assert broker.asked["Fetch"] == before + 2
+
+
 @pytest.mark.parametrize("name", ["Produce", "Fetch"])
 def test_an_answer_without_the_partition_is_one_verdict(name, catalog, asked):
     broker, target = asked()
