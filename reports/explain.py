@@ -136,7 +136,7 @@ def _log_expectation(expect: Delivers | Converts | Sequences | Sends | Appends) 
         case Converts(records):
             return {"decodes-to": CONVERTED.render(records)}
         case Appends(records):
-            return {"served": CONVERTED.render(records)}
+            return {"decodes-to": CONVERTED.render(records)}
         case Sequences(answers):
             return {"value": [" or ".join(sorted(right)) for right in answers]}
         case Sends(check, _, of):

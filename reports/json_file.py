@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from conformance import __version__
 from conformance.cases.model import Kind
+from conformance.cases.operations import ONLY_LIVE
 from conformance.judging.causes import Cause
 from conformance.reports import json_schema as shape
 from conformance.reports.explain import actual_json, expected_json, reproduce
@@ -157,10 +158,13 @@ _ASKED = ("unsupported: ", "unobserved: ")
 
 
 def _has_row(result: Result) -> bool:
-    """Whether it stands among the results. Generated cases that a target does not claim are only counted."""
+    """Whether it stands among the results.
+
+    Of what a target does not claim, generated cases and those of clients and brokers at work are only counted.
+    """
     verdict = result.verdict
     is_put = verdict.kind is not Kind.SKIP or verdict.detail.startswith(_ASKED)
-    return is_put or not result.label.is_shrinkable
+    return is_put or not (result.label.is_shrinkable or result.label.op in ONLY_LIVE)
 
 
 def _result(result: Result) -> shape.Result:

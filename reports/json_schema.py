@@ -62,7 +62,7 @@ class Cause(_Part):
 
 
 class Result(_Part, kw_only=True):
-    """What a target made of a case. Generated cases that a target does not claim have none: `skipped` counts them."""
+    """What a target made of a case. Generated cases, and those of live clients and brokers, if it claims them."""
 
     target: str
     id: str

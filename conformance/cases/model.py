@@ -110,6 +110,8 @@ class Appends:
     """As APPENDED shows them, the first at offset 0."""
     free: tuple[str, ...] = ()
     """The fields of records that the broker chooses."""
+    open: bool = False
+    """A broker may refuse the batch too."""
 
 
 @dataclass(frozen=True, slots=True)

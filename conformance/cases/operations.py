@@ -162,6 +162,9 @@ OPERATIONS: dict[str, Operation] = {
 WHOLE_LOG = tuple(op for op, row in OPERATIONS.items() if row.question is not None)
 """Operations whose requests name no type: those on whole logs, and what a client sends."""
 
+ONLY_LIVE = ("send", "append")
+"""Operations that a client or broker at work can be judged on, and no other target."""
+
 # --- requests -----------------------------------------------------------------------------------------
 
 

@@ -92,7 +92,7 @@ def _refused(expect: Expectation, outcome: Refused) -> Verdict:
             return Verdict(Kind.FAIL, f"{said}, but the class should be {error}", level="should")
         case Refuses() | Delivers(View(damage=codec.Violation())):
             return PASSED
-        case AnyOf(()) | Delivers(open=True):
+        case AnyOf(()) | Delivers(open=True) | Appends(open=True):
             return Verdict(Kind.EITHER, "refused")
         case AnyOf(readings) if any(isinstance(reading, Refuses) for reading in readings):
             return Verdict(Kind.EITHER, "refused")

@@ -20,7 +20,6 @@ SETTINGS = {"compressionType": (*CODEC_NAMES, KEPT), "timestampType": TIMESTAMP_
 APPENDED = n.Fields({"logEnd": n.DECIMAL, "baseOffset": n.DECIMAL})
 """Beside the bytes that a broker serves of a batch: where its log ended before, and the offset that it told."""
 
-_OF_TIME = ("timestamp",)
 _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 
@@ -40,35 +39,30 @@ def appended(batch: Values, offset: int, settings: Values) -> Values:
     return stored if codec == KEPT else {**stored, "compression": CODEC_NAMES.index(codec)}
 
 
-def appends(batch: Values, settings: Values) -> tuple[Records, tuple[str, ...]] | tuple[()]:
-    """The records of a batch as they are served from offset 0 on, and the fields that are not judged.
+def appends(batch: Values, settings: Values) -> tuple[Records, tuple[str, ...], bool] | tuple[()]:
+    """The records of a batch as they are served from offset 0 on, the fields that are free, and if it may be refused.
 
-    Nothing for a batch that a broker may refuse. It may choose the codec where no setting names one, and chooses the
-    time of LogAppendTime.
+    Nothing for a batch of which the documents say too little. A broker may choose the codec where no setting names one,
+    and chooses the time of LogAppendTime.
     """
-    if _why_open(batch):
-        return ()
+    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
+        return ()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
     records = flattened([appended(batch, 0, settings)])
     free = [*["compression"] * ("compressionType" not in settings)]
-    free += [*_OF_TIME] * any(record["timestampType"] == _APPEND_TIME for record in records)
-    return records, tuple(free)
+    free += ["timestamp"] * any(record["timestampType"] == _APPEND_TIME for record in records)
+    free += ["timestampType"] * bool(batch["timestampType"])
+    return records, tuple(free), _may_be_refused(batch)
 
 
-def _why_open(batch: Values) -> str:
-    """Why a broker may refuse a batch that a reader takes; empty where it has to take it."""
-    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
-        return "a producer's batch has records, with an offset each: Apache Kafka refuses others"
-    if batch["isControlBatch"]:
-        return "control batches are the broker's own: Apache Kafka refuses those of a producer"
-    if batch["isTransactional"]:
-        return "a transaction is begun by other requests first"
-    if batch["hasDeleteHorizonMs"] or batch["timestampType"]:
-        return "bits that a broker sets"
-    if batch["baseOffset"]:
-        return "no document gives the baseOffset that a producer sends: Apache Kafka refuses others than 0"
-    if batch["baseSequence"] > 0:
-        return "the first sequence of a producer that the broker does not know"
-    return ""
+def _may_be_refused(batch: Values) -> bool:
+    """Whether a broker may refuse a batch that a reader takes.
+
+    Control batches and some bits are the broker's own; a transaction is begun by other requests first; no document
+    gives the baseOffset that a producer sends (Apache Kafka refuses others than 0), nor the first sequence of a
+    producer that the broker does not know.
+    """
+    own = batch["isControlBatch"] or batch["hasDeleteHorizonMs"] or batch["timestampType"]
+    return bool(own or batch["isTransactional"] or batch["baseOffset"] or batch["baseSequence"] > 0)
 
 
 def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from uuid import uuid4
+import random
+from collections.abc import Sequence
 
 from conformance import codec
 from conformance.cases.model import Answer, Value
+from conformance.targets.brokers.connection import NotOffered
 from conformance.targets.brokers.partition import Partition, Refusal, error_class
 
 _MOST_RECORDS = 2_000
 """Records of a batch that is sent to a broker."""
-_PLACE, _PLACES = 1 << 10, 1 << 20
-"""A case has so many producer ids of its own, at one of so many places."""
-_HIGHEST = (1 << 63) - 1
 _FATES = {45: "out-of-order", 46: "duplicate", 47: "fenced", 59: "out-of-order", 90: "fenced"}
 """The fate that an error tells."""
 
@@ -25,10 +23,11 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
     """
     if any(batch["recordCount"] > _MOST_RECORDS for batch in batches):
         return {"unsupported": f"batches of more than {_MOST_RECORDS} records are not sent to a broker"}
-    found, moved = [], _own_ids()
+    ids = {given: _assigned(partition) if given >= 0 else given for given in {one["producerId"] for one in batches}}
+    found = []
     for batch in batches:
         try:
-            offset = partition.produce(_batch({**batch, "producerId": moved(batch["producerId"])}))
+            offset = partition.produce(_batch({**batch, "producerId": ids[batch["producerId"]]}))
         except Refusal as refusal:
             if refusal.code not in _FATES:
                 return {"ok": False, "error": error_class(refusal.code), "message": str(refusal)}
@@ -39,13 +38,17 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
     return {"ok": True, "value": found}
 
 
-def _own_ids() -> Callable[[int], int]:
-    """Moves the producer ids of a case to where no other case has any.
+def _assigned(partition: Partition) -> int:
+    """A producer id that no batch has had before: the broker's, since it may know an id of ours from elsewhere.
 
-    They are unique in a cluster, and a broker may remember the epoch of each for all of its topics.
+    Where it gives none, one is drawn.
     """
-    shift = (1 + uuid4().int % _PLACES) * _PLACE
-    return lambda identity: identity + shift if 0 < identity < _HIGHEST - _PLACE * (_PLACES + 1) else identity
+    try:
+        version = partition.connection.version("InitProducerId", high=4)
+    except NotOffered:
+        return random.getrandbits(48)
+    given = partition.connection.ask("InitProducerId", version, {"TransactionTimeoutMs": 60_000})
+    return random.getrandbits(48) if given["ErrorCode"] else int(given["ProducerId"])
 
 
 def _batch(told: Value) -> bytes:

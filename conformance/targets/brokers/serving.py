@@ -35,10 +35,9 @@ _NAMES = {"compressionType": "compression.type", "timestampType": "message.times
 """The setting of a topic that a part of an `append` request names."""
 _VALUES = {"none": "uncompressed"}
 """The values of these settings that brokers call otherwise."""
-_EPOCH = "the broker knows an epoch of this producer from elsewhere"
 _ITS_AFFAIR = {
     **{10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
-    **{47: _EPOCH, 90: _EPOCH},
+    **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
 }
 """Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
 _UNSURE = (7, 19, 20)
