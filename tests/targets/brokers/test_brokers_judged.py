@@ -1,0 +1,59 @@
+"""What docs/brokers.md says of brokers is what a run says of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from conformance import cli
+
+PAGE = (Path(__file__).parents[3] / "docs" / "brokers.md").read_text(encoding="utf-8")
+ENTRIES = re.findall(r"^### (.+)\n\nbroker: (\S+)\n\ncases: (.+)\n\nverdict: (\w+)\n\n(\S)", PAGE, re.MULTILINE)
+
+
+def judged(broker, tmp_path, *patterns, status):
+    """The verdict on each case of a broker that runs."""
+    select = [option for pattern in patterns for option in ("--select", pattern)]
+    target = f"broker:{broker.host}:{broker.port}"
+    report = tmp_path / "report.json"
+    done = CliRunner().invoke(cli.main, ["run", target, *select, "--generated", "0", "--json", str(report)])
+    assert done.exit_code == status, done.output
+    return {row["id"]: row for row in json.loads(report.read_text())["results"]}
+
+
+@pytest.mark.parametrize("name", ["kafka", "kafka-3"])
+def test_apache_kafka_meets_every_must(name, bundled_broker, tmp_path):
+    found = judged(bundled_broker(name), tmp_path, "*:append", "append/*", "sequence/*", status=0)
+    verdicts = [row["verdict"] for row in found.values()]
+    assert verdicts.count("pass") > 450
+    failed = {identity for identity, row in found.items() if row["verdict"] in ("fail", "crash", "timeout")}
+    # Version 3 takes a compressed record whose length is negative.
+    known = {f"compression/{codec}-record-length-negative:append" for codec in ("gzip", "snappy", "lz4", "zstd")}
+    assert failed == (known if name == "kafka-3" else set())
+
+
+def test_every_entry_of_the_page_names_a_bundled_broker_and_cases():
+    assert len(ENTRIES) == PAGE.split("## Seen in brokers", 1)[1].split("\n## ", 1)[0].count("\n### ")
+    assert {broker for _, broker, _, _, _ in ENTRIES} == {"kfake", "librdkafka-mock"}
+
+
+@pytest.mark.parametrize("name", ["kfake", "librdkafka-mock"])
+def test_a_broker_does_what_the_page_says_of_it(name, bundled_broker, tmp_path):
+    rows = [(cases.split(", "), verdict) for _, broker, cases, verdict, _ in ENTRIES if broker == name]
+    due = {case: verdict for cases, verdict in rows for case in cases if verdict != "crash"}
+    found = judged(bundled_broker(name), tmp_path, *due, status=1)
+    assert {case: found[case]["verdict"] for case in due} == due
+
+
+def test_a_broker_of_the_suite_that_dies_is_started_anew(bundled_broker, tmp_path):
+    bundled_broker("librdkafka-mock")  # builds what it needs, or skips
+    report = tmp_path / "report.json"
+    select = ["--select", "batch/cut-to-nothing:append", "--select", "batch/three-records:append"]
+    done = CliRunner().invoke(cli.main, ["run", "broker:librdkafka-mock", *select, "--json", str(report)])
+    assert done.exit_code == 1, done.output
+    found = {row["id"]: row["verdict"] for row in json.loads(report.read_text())["results"]}
+    assert found == {"batch/cut-to-nothing:append": "crash", "batch/three-records:append": "pass"}
