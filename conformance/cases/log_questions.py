@@ -25,8 +25,8 @@ from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
-from conformance.semantics.appending import SETTINGS, appends
-from conformance.semantics.conversion import converted, rewritten
+from conformance.semantics.appending import SETTINGS, appended
+from conformance.semantics.conversion import converted, flattened, rewritten
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
 
@@ -243,5 +243,29 @@ def _append(entries: Sequence[codec.Entry], settings: Request) -> Expectation:
     batch = entries[0]
     if batch.violations or batch.value is None:
         return Refuses(None, "malformed" if batch.beside_checksums or not batch.violations else "corrupt")
-    due = () if batch.remarks else appends(batch.value, settings)
-    return Appends(*due) if due else AnyOf()
+    return AnyOf() if batch.remarks else _appended(batch.value, settings)
+
+
+def _appended(batch: Value, settings: Request) -> Expectation:
+    """What a broker serves of a sound batch.
+
+    It may choose the codec where no setting names one, and chooses the time of LogAppendTime.
+    """
+    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
+        return AnyOf()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
+    records = flattened([appended(batch, 0, settings)])
+    free = [*["compression"] * ("compressionType" not in settings)]
+    free += ["timestamp"] * any(record["timestampType"] for record in records)
+    free += ["timestampType"] * bool(batch["timestampType"])
+    return Appends(records, tuple(free), _may_be_refused(batch))
+
+
+def _may_be_refused(batch: Value) -> bool:
+    """Whether a broker may refuse a batch that a reader takes.
+
+    Control batches and some bits are the broker's own; a transaction is begun by other requests first; no document
+    gives the baseOffset that a producer sends (Apache Kafka refuses others than 0), nor the first sequence of a
+    producer that the broker does not know.
+    """
+    own = batch["isControlBatch"] or batch["hasDeleteHorizonMs"] or batch["timestampType"]
+    return bool(own or batch["isTransactional"] or batch["baseOffset"] or batch["baseSequence"] > 0)

@@ -10,7 +10,6 @@ from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derivations import Values
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.semantics.conversion import Records, flattened
 
 KEPT = "producer"
 """The compression type of a topic that leaves a batch in the codec of its producer."""
@@ -37,32 +36,6 @@ def appended(batch: Values, offset: int, settings: Values) -> Values:
         stored |= {"timestampType": _APPEND_TIME, "records": records}
     codec = settings.get("compressionType", KEPT)
     return stored if codec == KEPT else {**stored, "compression": CODEC_NAMES.index(codec)}
-
-
-def appends(batch: Values, settings: Values) -> tuple[Records, tuple[str, ...], bool] | tuple[()]:
-    """The records of a batch as they are served from offset 0 on, the fields that are free, and if it may be refused.
-
-    Nothing for a batch of which the documents say too little. A broker may choose the codec where no setting names one,
-    and chooses the time of LogAppendTime.
-    """
-    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
-        return ()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
-    records = flattened([appended(batch, 0, settings)])
-    free = [*["compression"] * ("compressionType" not in settings)]
-    free += ["timestamp"] * any(record["timestampType"] == _APPEND_TIME for record in records)
-    free += ["timestampType"] * bool(batch["timestampType"])
-    return records, tuple(free), _may_be_refused(batch)
-
-
-def _may_be_refused(batch: Values) -> bool:
-    """Whether a broker may refuse a batch that a reader takes.
-
-    Control batches and some bits are the broker's own; a transaction is begun by other requests first; no document
-    gives the baseOffset that a producer sends (Apache Kafka refuses others than 0), nor the first sequence of a
-    producer that the broker does not know.
-    """
-    own = batch["isControlBatch"] or batch["hasDeleteHorizonMs"] or batch["timestampType"]
-    return bool(own or batch["isTransactional"] or batch["baseOffset"] or batch["baseSequence"] > 0)
 
 
 def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:
