@@ -167,7 +167,7 @@ def last_offset(log: bytes, at: int) -> int:
 
 def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
     """A plain batch with one record, or a message of another magic."""
-    record = {"offset": offset, "timestamp": 0, "key": key, "value": b"", "headers": ()}
+    record = {"offset": offset, "timestamp": 0, "key": key, "value": b"v", "headers": ()}  # some show empty as null
     if magic != _BATCHES:
         return encode_set((record,), magic, 0)
     kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
