@@ -281,7 +281,7 @@ def _narrowed(answer: Mapping[str, object], path: str, *, said: str = "") -> str
     """An answer in one line, or only its field at `path`; `said` stands before a whole value."""
     if path == "consumed":
         return f"consumed {answer.get('consumed')}"
-    if path and path != "value":
+    if path and path not in ("value", "hex"):
         value = _at(answer.get("value", answer.get("decodes-to")), path)
         return f"no {path}" if value is _ABSENT else f"{path} = {_json(value)}"
     if "value" in answer:

@@ -42,8 +42,7 @@ from conformance.codec.log import rule_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.codec.observation import Comparison, compare
 from conformance.codec.record_batch import stored_magic
-from conformance.judging.appends import judge_appended
-from conformance.judging.logs import judge_converted, judge_read, judge_sequence
+from conformance.judging.logs import judge_appended, judge_converted, judge_read, judge_sequence
 from conformance.judging.open_places import explaining, open_places
 from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import View
@@ -277,7 +276,8 @@ def _short(case: Case, value: Value) -> str:
 
 
 def _compare_bytes(case: Case, writes: Writes, written: bytes) -> Verdict:
-    if all(written[part] == writes.data[part] for part in (slice(writes.ignoring[0]), slice(writes.ignoring[1], None))):
+    start, stop = writes.ignoring
+    if written[:start] == writes.data[:start] and written[stop:] == writes.data[stop:]:
         return PASSED
     if case.type in STRUCTURED:
         meant = _compare_meaning(case, codec.decode(case.wire, writes.data).value, written)

@@ -1,15 +1,18 @@
-"""Judges answers about whole logs: `read`, `convert` and `sequence` (docs/concepts.md#how-a-case-is-judged)."""
+"""Judges answers about whole logs, an operation after the other (docs/concepts.md#how-a-case-is-judged)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from conformance import codec
-from conformance.cases.model import ERRORS, PASSED, Delivers, Kind, Value, Verdict
+from conformance.cases.model import ERRORS, PASSED, Appends, Delivers, Kind, Value, Verdict
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.judging.open_places import explaining
+from conformance.semantics.appending import APPENDED
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.sequences import ANSWERS
 from conformance.semantics.visibility import SEEN, VIEW, View
@@ -28,6 +31,7 @@ _OF_MESSAGES = MESSAGE_RULES | {"timestampType": "legacy.v1-attributes", "header
 """The same for a message of magic 0 or 1."""
 
 _NEXT = "offset.next-formula"
+_APPENDED_TIME = "timestamp.log-append-overwritten"
 _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 # --- read ---------------------------------------------------------------------------------------------
@@ -115,7 +119,7 @@ def _rule_of(field: str, record: Value, view: View) -> str:
     if record["offset"] in view.legacy:
         return _OF_MESSAGES[field]
     overwritten = field == "timestamp" and record["timestampType"] == _APPEND_TIME
-    return "timestamp.log-append-overwritten" if overwritten else _SEEN_RULES[field]
+    return _APPENDED_TIME if overwritten else _SEEN_RULES[field]
 
 
 def _ending(view: View, stop: int | None, error: str | None) -> Verdict | None:
@@ -149,14 +153,61 @@ def _failed(detail: str, path: str, requirement: str = "") -> Verdict:
 
 def judge_converted(records: tuple[Value, ...], written: bytes) -> Verdict:
     """Hold what a converter wrote, as the reference reads it, against what should be in it."""
-    read = codec.decode("LOG", written)
+    batches = _batches_in(written, "written")
+    if isinstance(batches, Verdict):
+        return batches
+    path = next(CONVERTED.mismatches(records, flattened(batches)), None)
+    return PASSED if path is None else _failed(f"{path} differs in what was written", path)
+
+
+def _batches_in(data: bytes, how: str) -> Sequence[Value] | Verdict:
+    """The batches of a log that was `written` or served; what is wrong with it where they cannot be read."""
+    read = codec.decode("LOG", data)
     if not read.ok:
         broken = read.violations[0]
-        return _failed(f"what was written cannot be read: {broken}", "hex", broken.requirement)
+        return _failed(f"what was {how} cannot be read: {broken}", "hex", broken.requirement)
     if read.value["partial"]:
-        return _failed(f"what was written ends with {read.value['partial']} bytes of a cut entry", "hex")
-    path = next(CONVERTED.mismatches(records, flattened(read.value["batches"])), None)
-    return PASSED if path is None else _failed(f"{path} differs in what was written", path)
+        return _failed(f"what was {how} ends with {read.value['partial']} bytes of a cut entry", "hex")
+    batches: Sequence[Value] = read.value["batches"]
+    return batches
+
+
+# --- append -------------------------------------------------------------------------------------------
+
+_EPOCH = "batch.partition-leader-epoch-by-broker"
+_OFFSETS = "offset.broker-assigns-base"
+
+
+def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
+    """Hold the bytes that a broker serves of a batch against the batch that it was sent. Raises NotationError."""
+    answered = APPENDED.parse(given)
+    if set(answered) != set(APPENDED.fields):
+        raise NotationError("value: logEnd and baseOffset are expected")
+    end, told = answered["logEnd"], answered["baseOffset"]
+    if told != end:
+        return _failed(f"the broker told offset {told}, and its log ended at {end}", "baseOffset", _OFFSETS)
+    batches = _batches_in(served, "served")
+    if isinstance(batches, Verdict):
+        return batches
+    records = tuple({**record, "offset": record["offset"] - end} for record in flattened(batches))
+    due = tuple({name: record[name] for name in record if name not in expect.free} for record in expect.records)
+    path = next(CONVERTED.mismatches(due, records), None)
+    if path is not None:
+        rule = _OFFSETS if path.endswith(".offset") else ""
+        return _failed(f"{path} differs in what was served", path, rule)
+    differs = next(filter(None, map(_of_broker, batches)), None)
+    return differs or (Verdict(Kind.EITHER, "taken") if expect.open else PASSED)
+
+
+def _of_broker(batch: Value) -> Verdict | None:
+    """What is wrong with what a broker writes into the header of a batch."""
+    if batch.get("partitionLeaderEpoch", 0) < 0:
+        hint = f"partitionLeaderEpoch {batch['partitionLeaderEpoch']}: the broker sets it"
+        return _failed(hint, "[0].partitionLeaderEpoch", _EPOCH)
+    stamps = {record["timestamp"] for record in batch.get("records", ())}
+    if batch.get("timestampType") and (len(stamps) > 1 or min(stamps, default=0) < 0):
+        return _failed("records of one append have several times", "[0].timestampType", _APPENDED_TIME)
+    return None
 
 
 # --- sequence -----------------------------------------------------------------------------------------

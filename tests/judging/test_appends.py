@@ -85,7 +85,7 @@ def test_an_offset_told_must_be_the_end_of_the_log():
 
 def test_a_stale_checksum_is_told_as_what_cannot_be_read():
     stale = verdict(batch(), told=lambda answer: {"hex": answer["hex"][:42] + "0008" + answer["hex"][46:]})
-    assert (stale.kind, stale.path, stale.requirement) == (Kind.FAIL, "", "crc.mismatch-corrupt")
+    assert (stale.kind, stale.path, stale.requirement) == (Kind.FAIL, "hex", "crc.mismatch-corrupt")
 
 
 def test_records_of_one_append_have_one_time():

@@ -27,7 +27,7 @@ ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}
 FATE_CODES = {"out-of-order": 45, "duplicate": 46, "fenced": 47}
 UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE = 3, 100, 1
 OFFERED = {
-    **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 5)},
+    **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7)},
     **{"Produce": (3, 9), "Fetch": (4, 12)},
 }
 SETTINGS = {"compression.type": "compressionType", "message.timestamp.type": "timestampType"}
@@ -240,11 +240,6 @@ class ModelBroker:
                 self.logs[row["Name"]] = Log(given)
             rows.append({"Name": row["Name"], "ErrorCode": self.ways.topic_error, "ErrorMessage": None})
         return {"Topics": rows}
-
-    def _DeleteTopics(self, request):  # noqa: N802
-        for name in request.body["TopicNames"]:
-            self.logs.pop(name, None)
-        return {"Responses": [{"Name": name, "ErrorCode": 0} for name in request.body["TopicNames"]]}
 
     def _Produce(self, request):  # noqa: N802
         rows = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -62,8 +61,6 @@ class Address:
     name: str
     version: str = ""
     language: str = ""
-    prefix: str = "conformance-"
-    clean: bool = False
 
     @classmethod
     def of(cls, running: Running) -> Address:
@@ -90,20 +87,15 @@ class BrokerTarget:
         self._has_served = False
         self.gone = ""
         """Why the broker cannot be asked any more; empty while it can."""
-        self._topics = Topics(self._connection(), address.prefix)
+        self._topics = Topics(self._connection())
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
             "append": self._append,
             "sequence": self._sequence,
         }
 
     def close(self) -> None:
-        """Delete the topics where that is wanted, and close the connections."""
-        if self._address.clean:
-            with suppress(OSError, Lost, Late, Garbled, NotOffered):
-                self._topics.connection = self._connection()
-                self._topics.delete()
-        for connection in self._connections.values():
-            connection.close()
+        """Close the connections. The topics stay."""
+        self._drop()
 
     def describe(self) -> Answer:
         """What the broker says of itself."""
@@ -213,7 +205,7 @@ class BrokerTarget:
             return None, Refusal(0, str(lost))
 
     def _plain_after(self, partition: Partition) -> int:
-        """Write a plain batch behind the case: its offset. Raises Garbled, as what the log is then cannot be told."""
+        """Write a plain batch behind the case: its offset. Raises Lost where the log takes none, or Garbled."""
         try:
             return _sound(partition.produce(plain_log(2)))
         except Refusal as refusal:

@@ -1,4 +1,4 @@
-"""The topics of a run on a broker: made under a prefix, one for each case, and deleted where that is wanted."""
+"""The topics of a run on a broker: made under a prefix, one for each case."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ NOT_YET = frozenset((3, 5, 6, 14))
 _INVALID_CONFIG = 40
 _CHOOSES = 4
 """The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
+_PREFIX = "conformance-"
+"""What the name of every topic begins with."""
 _AHEAD = 32
 """Topics without settings that are made in one request."""
 _PATIENCE = 20.0
@@ -51,7 +53,6 @@ class Topics:
     """Makes topics on a broker, several ahead."""
 
     connection: Connection
-    prefix: str
     made: list[str] = field(default_factory=list)
     """Every topic that was asked for, in order."""
     _ready: dict[tuple[tuple[str, str], ...], list[Topic]] = field(default_factory=lambda: defaultdict(list))
@@ -65,16 +66,8 @@ class Topics:
             self._ready[key] = self._make(1 if settings else _AHEAD, settings)
         return self._ready[key].pop()
 
-    def delete(self) -> None:
-        """Delete every topic that was made."""
-        version = self.connection.version("DeleteTopics", high=5)
-        for at in range(0, len(self.made), _AHEAD):
-            names = tuple(self.made[at : at + _AHEAD])
-            self.connection.ask("DeleteTopics", version, {"TopicNames": names, "TimeoutMs": 30_000})
-        self.made.clear()
-
     def _make(self, count: int, settings: Settings) -> list[Topic]:
-        names = [f"{self.prefix}{self._run}-{len(self.made) + at}" for at in range(count)]
+        names = [f"{_PREFIX}{self._run}-{len(self.made) + at}" for at in range(count)]
         self.made += names
         try:
             version = self.connection.version("CreateTopics", high=7)
