@@ -88,13 +88,23 @@ def test_a_stale_checksum_is_told_as_what_cannot_be_read():
     assert (stale.kind, stale.path, stale.requirement) == (Kind.FAIL, "hex", "crc.mismatch-corrupt")
 
 
-def test_records_of_one_append_have_one_time():
-    found = verdict(
-        batch(),
-        told=lambda answer: served(answer, lambda _: {"timestampType": 0}),
-        timestampType="LogAppendTime",
-    )
-    assert (found.kind, found.path) == (Kind.FAIL, "[0].timestampType")
+def test_what_an_append_time_topic_serves_has_the_type_and_a_time():
+    def kept(answer):
+        return served(answer, lambda _: {"timestampType": 0})
+
+    def untimed(answer):
+        return served(answer, lambda one: {"records": [{**row, "timestamp": -1} for row in one["records"]]})
+
+    assert verdict(batch(), told=kept, timestampType="LogAppendTime").path == "[0].timestampType"
+    found = verdict(batch(), told=untimed, timestampType="LogAppendTime")
+    assert (found.path, found.requirement) == ("[0].timestamp", "timestamp.log-append-overwritten")
+
+
+def test_a_refusal_that_is_due_is_charged_to_what_binds_a_broker(catalog):
+    charged = {case.id: (case.requirement, case.level) for case in catalog.cases.values() if case.op == "append"}
+    assert charged["crc/one:append"] == ("crc.broker-validates", "must")
+    assert charged["compression/gzip-no-bytes:append"] == ("broker.validates-records", "should")
+    assert charged["batch/three-records:append"][0] not in ("crc.broker-validates", "broker.validates-records")
 
 
 @pytest.mark.parametrize("at", [17, 30, 70])

@@ -73,6 +73,16 @@ def test_the_rows_are_those_that_are_made_at_the_end(results, file, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_only_clients_and_brokers_are_asked_has_a_row_where_it_is_claimed(catalog, file):
+    case = catalog.cases["batch/three-records:append"]
+    skipped = [Verdict(Kind.SKIP, "append is not claimed"), Verdict(Kind.SKIP, "unsupported: a policy of the broker")]
+    policy = FailurePolicy()
+    made = [policy.result("t", case, Unsupported("no"), verdict, catalog.requirements) for verdict in skipped]
+    report = json.loads(text_of(run_of(made, file), t=file))
+    assert [row["detail"] for row in report["results"]] == ["unsupported: a policy of the broker"]
+    assert report["summary"]["t"]["skip"] == 2
+
+
 def test_a_row_is_made_when_its_result_comes_and_not_again(results, file, monkeypatch):
     run = run_of(results, file)
     whole = text_of(run)
