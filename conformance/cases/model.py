@@ -126,7 +126,10 @@ class Sends:
     """The requests that are judged, such as `Fetch`; empty for all."""
 
 
-Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | Delivers | Converts | Sequences | Sends | Appends
+WholeLog = Delivers | Converts | Sequences | Sends | Appends
+"""What must come of an operation that names no type."""
+
+Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | WholeLog
 
 
 class Question(NamedTuple):

@@ -21,7 +21,6 @@ from conformance.cases.model import (
     Appends,
     Broke,
     Case,
-    Converts,
     Delivers,
     Expectation,
     Kind,
@@ -30,8 +29,6 @@ from conformance.cases.model import (
     Reads,
     Refused,
     Refuses,
-    Sends,
-    Sequences,
     Unsupported,
     Value,
     Verdict,
@@ -42,9 +39,9 @@ from conformance.codec.log import rule_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.codec.observation import Comparison, compare
 from conformance.codec.record_batch import stored_magic
-from conformance.judging.logs import judge_appended, judge_converted, judge_read, judge_sequence
+from conformance.judging.answers import bytes_of, count
+from conformance.judging.logs import judge_log
 from conformance.judging.open_places import explaining, open_places
-from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import View
 
 _SAID = 200
@@ -109,57 +106,26 @@ def _accepted(case: Case, answer: Answer) -> Verdict:
             _shown(case, answer)
             return Verdict(Kind.FAIL, "accepted, but it must be refused" if case.level == "must" else "accepted")
         case AnyOf(readings) if case.op == "encode":
-            return _among_bytes(case, readings, _written(answer))
+            return _among_bytes(case, readings, bytes_of(answer))
         case AnyOf(readings):
             return _among(case, readings, answer)
         case Writes() as writes:
-            return _compare_bytes(case, writes, _written(answer))
+            return _compare_bytes(case, writes, bytes_of(answer))
         case WritesAs(value, name):
-            return _compare_meaning(replace(case, wire=codec.wire(name or case.wire)), value, _written(answer))
+            return _compare_meaning(replace(case, wire=codec.wire(name or case.wire)), value, bytes_of(answer))
         case Measures(size):
-            stated = _count(answer, "size")
+            stated = count(answer, "size")
             return PASSED if stated == size else Verdict(Kind.FAIL, f"size {stated} instead of {size}")
         case whole_log:
-            return _accepted_log(whole_log, answer)
-
-
-def _accepted_log(expect: Delivers | Converts | Sequences | Sends | Appends, answer: Answer) -> Verdict:
-    match expect:
-        case Delivers():
-            return judge_read(expect, answer.get("value"))
-        case Converts(records):
-            return judge_converted(records, _written(answer))
-        case Sequences(answers):
-            return judge_sequence(answers, answer.get("value"))
-        case Sends():
-            return judge_sent(expect, answer.get("value"))
-        case Appends():
-            return judge_appended(expect, answer.get("value"), _written(answer))
+            return judge_log(whole_log, answer)
 
 
 def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
     """The value and the bytes consumed as the answer shows them; raises NotationError."""
     if case.op != "decode":
         return UNSHOWN, None
-    consumed = _count(answer, "consumed") if "consumed" in answer else None
+    consumed = count(answer, "consumed") if "consumed" in answer else None
     return case.wire.notation.parse(answer["value"]) if "value" in answer else UNSHOWN, consumed
-
-
-def _count(answer: Answer, name: str) -> int:
-    count = answer.get(name)
-    if isinstance(count, bool) or not isinstance(count, int):
-        raise NotationError(f"{name}: expected a whole number, found {count!r:.60}")
-    return count
-
-
-def _written(answer: Answer) -> bytes:
-    written = answer.get("hex")
-    try:
-        if isinstance(written, str):
-            return bytes.fromhex(written)
-    except ValueError:
-        pass
-    raise NotationError(f"hex: expected hex digits, found {written!r:.60}")
 
 
 def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:

@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance import codec
-from conformance.cases.model import ERRORS, PASSED, Appends, Delivers, Kind, Value, Verdict
+from conformance.cases.model import (
+    ERRORS,
+    PASSED,
+    Answer,
+    Appends,
+    Converts,
+    Delivers,
+    Kind,
+    Sends,
+    Sequences,
+    Value,
+    Verdict,
+    WholeLog,
+)
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.judging.answers import bytes_of
 from conformance.judging.open_places import explaining
+from conformance.judging.requests import judge_sent
 from conformance.semantics.appending import APPENDED
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.sequences import ANSWERS
@@ -33,6 +48,22 @@ _OF_MESSAGES = MESSAGE_RULES | {"timestampType": "legacy.v1-attributes", "header
 _NEXT = "offset.next-formula"
 _APPENDED_TIME = "timestamp.log-append-overwritten"
 _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
+
+
+def judge_log(expect: WholeLog, answer: Answer) -> Verdict:
+    """Judge the answer to an operation that names no type. Raises NotationError."""
+    match expect:
+        case Delivers():
+            return judge_read(expect, answer.get("value"))
+        case Converts(records):
+            return judge_converted(records, bytes_of(answer))
+        case Sequences(answers):
+            return judge_sequence(answers, answer.get("value"))
+        case Sends():
+            return judge_sent(expect, answer.get("value"))
+        case Appends():
+            return judge_appended(expect, answer.get("value"), bytes_of(answer))
+
 
 # --- read ---------------------------------------------------------------------------------------------
 
@@ -151,9 +182,9 @@ def _failed(detail: str, path: str, requirement: str = "") -> Verdict:
 # --- convert ------------------------------------------------------------------------------------------
 
 
-def judge_converted(records: tuple[Value, ...], written: bytes) -> Verdict:
+def judge_converted(records: tuple[Value, ...], found: bytes) -> Verdict:
     """Hold what a converter wrote, as the reference reads it, against what should be in it."""
-    batches = _batches_in(written, "written")
+    batches = _batches_in(found, "written")
     if isinstance(batches, Verdict):
         return batches
     path = next(CONVERTED.mismatches(records, flattened(batches)), None)
