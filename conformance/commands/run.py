@@ -17,7 +17,7 @@ from conformance.cases.model import Case
 from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import UsageError, UserError
-from conformance.exit_status import ExitStatus
+from conformance.exit_status import ExitStatus, overall
 from conformance.reports.annotated import printable
 from conformance.reports.console import open_console
 from conformance.reports.formats import Report, write_files
@@ -45,6 +45,7 @@ from conformance.running.selection import Selection, first_cases, further_cases,
 from conformance.running.shrinking import Kin, failures_by_kin, kin
 from conformance.running.status import status_of
 from conformance.safety.files import Outputs, check_folder, check_writable
+from conformance.targets.launch import clean
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec, loaded_once
@@ -68,6 +69,8 @@ class RunOptions:
     save_failures: Path | None
     files: Mapping[str, Path]
     """The report files, by the name of the format."""
+    clean: bool
+    """Whether what a broker was left with is deleted at the end."""
     outputs: Outputs
     """Writes all files at the end; it knows those that nobody else may change until then."""
     quiet: bool
@@ -117,6 +120,7 @@ class RunOptions:
     metavar="DIR",
     help="Write each distinct generated failure as a vector.",
 )
+@click.option("--clean", is_flag=True, help="Delete the topics that the run has made on a broker, at its end.")
 @shared.fail_on
 @shared.basis
 @shared.strict
@@ -138,6 +142,8 @@ def _options(given: dict[str, Any]) -> RunOptions:
     # What is quickly found wrong comes first: cases take seconds to make.
     allowance = Allowance(timeout=given["timeout"], memory=given["memory"])
     names = dict.fromkeys(given["targets"])
+    if given["clean"] and not any(name.startswith("broker:") for name in names):
+        raise UsageError("--clean", "only brokers are left with something; name one, broker:HOST:PORT")
     targets = tuple(target_spec(name, given["python"], allowance, given["jobs"]) for name in names)
     # Before the known failures are read: what is then written follows from them.
     watched, folder = [path for path in (given["known_failures"],) if path], given["save_failures"]
@@ -159,6 +165,7 @@ def _options(given: dict[str, Any]) -> RunOptions:
         given["update_known_failures"],
         given["save_failures"],
         given["files"],
+        given["clean"],
         outputs,
         given["quiet"],
         given["verbose"],
@@ -183,11 +190,27 @@ def run_targets(options: RunOptions) -> ExitStatus:
     with ExitStack() as stack:
         targets = tuple(stack.enter_context(loaded_once(target)) for target in options.targets)
         options = replace(options, targets=targets)
-        return _judge_and_report(options, catalog, _row_files(options, stack))
+        runs: list[TargetRun] = []
+        try:
+            status = _judge_and_report(options, catalog, runs, _row_files(options, stack))
+        finally:
+            is_clean = not options.clean or _clean(options.targets, runs)
+    return status if is_clean else overall([status, ExitStatus.NOT_JUDGED])
 
 
-def _judge_and_report(options: RunOptions, catalog: Catalog, rows: Mapping[str, RowFile]) -> ExitStatus:
-    runs: list[TargetRun] = []
+def _clean(targets: Sequence[TargetSpec], runs: Sequence[TargetRun]) -> bool:
+    """Delete what the targets that answered were left with; whether nothing is left, what is being told."""
+    launches = {target.name: target.launch for target in targets}
+    begun = [launches[run.name] for run in runs if run.description is not None]
+    problems = [f"{one.name}: {problem}" for one in begun if one and one.cleaning and (problem := clean(one))]
+    for problem in problems:
+        open_console(err=True).print(f"conformance: --clean: {printable(problem)}", markup=False, soft_wrap=True)
+    return not problems
+
+
+def _judge_and_report(
+    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile]
+) -> ExitStatus:
     try:
         interrupted = _judge(options, catalog, runs, rows)
     except Exception:

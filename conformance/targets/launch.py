@@ -33,6 +33,8 @@ class Launch:
     cwd: str | None = None
     forks: bool = False
     """Whether the command takes a socket's descriptor as one more argument, to fork targets from (shim.py)."""
+    cleaning: tuple[str, ...] = ()
+    """A command that deletes what a run of it leaves elsewhere; empty where it leaves nothing."""
 
 
 class Kept(Protocol):
@@ -144,6 +146,17 @@ def end_in_words(status: int | None) -> str:
         return f"exited with status {status}"
     names = {number.value: number.name for number in signal.Signals}
     return f"died of {names.get(-status, f'signal {-status}')}"
+
+
+def clean(launch: Launch) -> str:
+    """Delete what a run of a target has left elsewhere: what kept that from being done, else nothing."""
+    done = subprocess.run(  # noqa: S603 - our own program
+        launch.cleaning, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0:
+        return ""
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else f"what deletes it {end_in_words(done.returncode)}"
 
 
 def waited_for_a_core(processes: Iterable[int]) -> float:

@@ -103,8 +103,8 @@ class Adapter:
             serving = (sys.executable, "-m", "conformance.targets.live", str(self.driver), python)
             return Launch(self.target, serving)
         if self.broker:
-            asking = (sys.executable, "-m", "conformance.targets.brokers", str(self.folder / BROKER), python)
-            return Launch(self.target, asking)
+            asking = (sys.executable, "-m", "conformance.targets.brokers", str(self.folder / BROKER))
+            return Launch(self.target, (*asking, "--python", python))
         if self.module:
             return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
         command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)

@@ -9,6 +9,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 from conformance.errors import UserError
 from conformance.targets.launch import Launch
@@ -119,7 +120,8 @@ def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Lau
     """How `broker:NAME` or `broker:HOST:PORT` is asked. Raises UnknownTarget."""
     host, _, port = rest.rpartition(":")
     if host and port.isdecimal() and 0 < int(port) < 1 << 16:
-        return Launch(target, (sys.executable, "-m", "conformance.targets.brokers", rest))
+        asking = (sys.executable, "-m", "conformance.targets.brokers", rest, "--run", uuid4().hex[:8])
+        return Launch(target, asking, cleaning=(*asking, "--clean"))
     known = brokers()
     if rest not in known:
         raise UnknownTarget(f"{target}: a broker is broker:HOST:PORT, or broker: and one of {', '.join(known)}")

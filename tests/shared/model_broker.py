@@ -27,7 +27,7 @@ ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}
 FATE_CODES = {"out-of-order": 45, "duplicate": 46, "fenced": 47}
 UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE = 3, 100, 1
 OFFERED = {
-    **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7)},
+    **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 6)},
     **{"Produce": (3, 9), "Fetch": (4, 12)},
 }
 SETTINGS = {"compression.type": "compressionType", "message.timestamp.type": "timestampType"}
@@ -70,6 +70,8 @@ class Ways:
     offered: dict = field(default_factory=lambda: OFFERED)
     topic_error: int = 0
     """The error with which every topic is refused."""
+    deletion_error: int = 0
+    """The error with which no topic is deleted."""
 
 
 @dataclass
@@ -219,7 +221,7 @@ class ModelBroker:
 
     def _Metadata(self, request):  # noqa: N802
         rows = []
-        for name in (row["Name"] for row in request.body["Topics"]):
+        for name in [*self.logs] if request.body["Topics"] is None else [row["Name"] for row in request.body["Topics"]]:
             if "CreateTopics" not in self.ways.offered and request.body.get("AllowAutoTopicCreation", True):
                 self.logs.setdefault(name, Log({}))
             log = self.logs.get(name)
@@ -240,6 +242,13 @@ class ModelBroker:
                 self.logs[row["Name"]] = Log(given)
             rows.append({"Name": row["Name"], "ErrorCode": self.ways.topic_error, "ErrorMessage": None})
         return {"Topics": rows}
+
+    def _DeleteTopics(self, request):  # noqa: N802
+        names = request.body.get("TopicNames") or [row["Name"] for row in request.body["Topics"]]
+        if not self.ways.deletion_error:
+            for name in names:
+                del self.logs[name]
+        return {"Responses": [{"Name": name, "ErrorCode": self.ways.deletion_error} for name in names]}
 
     def _Produce(self, request):  # noqa: N802
         rows = []

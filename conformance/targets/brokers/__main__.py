@@ -1,29 +1,64 @@
-"""`python -m conformance.targets.brokers HOST:PORT | broker.yaml PYTHON`: a broker behind the line protocol."""
+"""`python -m conformance.targets.brokers HOST:PORT | broker.yaml`: a broker behind the line protocol."""
 
+import argparse
 import sys
 from pathlib import Path
 
 from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
-from conformance.targets.brokers.connection import Late, Lost
+from conformance.targets.brokers.cleaning import delete_topics
+from conformance.targets.brokers.connection import Connection, Late, Lost
 from conformance.targets.brokers.serving import Address, serve
+from conformance.targets.brokers.topics import PREFIX
 from conformance.targets.live.frames import Garbled
 from conformance.targets.manifests import BROKER
+
+_SECONDS = 30.0
+"""Seconds that a broker has for an answer when its topics are deleted."""
 
 
 def main() -> None:
     """Serve until the input ends; what keeps the broker from being asked is the last line of standard error."""
-    given = sys.argv[1]
+    given = _arguments()
     try:
-        if Path(given).name == BROKER:
-            with Running(read_broker(Path(given), sys.argv[2])) as running:
+        if Path(given.broker).name == BROKER:
+            with Running(read_broker(Path(given.broker), given.python)) as running:
                 serve(Address.of(running), lambda: _restarted(running))
+        elif given.clean:
+            _clean(_address(given))
         else:
-            host, _, port = given.rpartition(":")
-            serve(Address(host, int(port), f"broker {given}"))
+            serve(_address(given))
     except BrokerError as problem:
         sys.exit(str(problem))
     except (OSError, Lost, Late, Garbled) as problem:
         sys.exit(f"the broker does not answer: {problem}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m conformance.targets.brokers", description=__doc__)
+    parser.add_argument("broker", metavar="HOST:PORT|broker.yaml")
+    parser.add_argument("--python", default=sys.executable, help="interpreter for a broker that is a Python program")
+    parser.add_argument("--run", default="", help="what tells the topics of one run from those of others")
+    parser.add_argument("--clean", action="store_true", help="delete the topics of that run, and end")
+    given = parser.parse_args()
+    if given.clean and not given.run:
+        parser.error("--clean needs --run")
+    return given
+
+
+def _address(given: argparse.Namespace) -> Address:
+    """Where a broker listens that runs already."""
+    host, _, port = given.broker.rpartition(":")
+    prefix = f"{PREFIX}{given.run}-" if given.run else PREFIX
+    return Address(host, int(port), f"broker {given.broker}", prefix=prefix)
+
+
+def _clean(address: Address) -> None:
+    """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or Garbled."""
+    connection = Connection(address.host, address.port, _SECONDS)
+    try:
+        delete_topics(connection, address.prefix)
+    finally:
+        connection.close()
 
 
 def _restarted(running: Running) -> Address:

@@ -23,7 +23,7 @@ from conformance.targets.brokers.bundled import Running
 from conformance.targets.brokers.connection import Connection, Late, Lost, NotOffered
 from conformance.targets.brokers.partition import Partition, Refusal, error_class
 from conformance.targets.brokers.producers import fates
-from conformance.targets.brokers.topics import NoTopic, Topics
+from conformance.targets.brokers.topics import PREFIX, NoTopic, Topics
 from conformance.targets.live.frames import Garbled
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import PROTOCOL
@@ -61,6 +61,8 @@ class Address:
     name: str
     version: str = ""
     language: str = ""
+    prefix: str = PREFIX
+    """What the names of the topics begin with."""
 
     @classmethod
     def of(cls, running: Running) -> Address:
@@ -87,7 +89,7 @@ class BrokerTarget:
         self._has_served = False
         self.gone = ""
         """Why the broker cannot be asked any more; empty while it can."""
-        self._topics = Topics(self._connection())
+        self._topics = Topics(self._connection(), address.prefix)
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
             "append": self._append,
             "sequence": self._sequence,

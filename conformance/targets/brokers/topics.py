@@ -16,7 +16,7 @@ NOT_YET = frozenset((3, 5, 6, 14))
 _INVALID_CONFIG = 40
 _CHOOSES = 4
 """The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
-_PREFIX = "conformance-"
+PREFIX = "conformance-"
 """What the name of every topic begins with."""
 _AHEAD = 32
 """Topics without settings that are made in one request."""
@@ -53,10 +53,13 @@ class Topics:
     """Makes topics on a broker, several ahead."""
 
     connection: Connection
+    prefix: str
+    """What their names begin with: with that, and nothing else, the topics of one run."""
     made: list[str] = field(default_factory=list)
     """Every topic that was asked for, in order."""
     _ready: dict[tuple[tuple[str, str], ...], list[Topic]] = field(default_factory=lambda: defaultdict(list))
-    _run: str = field(default_factory=lambda: uuid4().hex[:8])
+    _own: str = field(default_factory=lambda: uuid4().hex[:8])
+    """Tells them from those of another process of the run."""
     _common: Settings = field(default_factory=lambda: dict(_ALWAYS))
 
     def take(self, settings: Settings) -> Topic:
@@ -67,7 +70,7 @@ class Topics:
         return self._ready[key].pop()
 
     def _make(self, count: int, settings: Settings) -> list[Topic]:
-        names = [f"{_PREFIX}{self._run}-{len(self.made) + at}" for at in range(count)]
+        names = [f"{self.prefix}{self._own}-{len(self.made) + at}" for at in range(count)]
         self.made += names
         try:
             version = self.connection.version("CreateTopics", high=7)

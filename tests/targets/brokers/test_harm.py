@@ -1,0 +1,152 @@
+"""A judged broker is left with topics of the run only, or with `--clean` without them; nothing else is written to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from model_broker import OFFERED, Log, ModelBroker, Ways
+
+from conformance.targets.brokers.connection import Connection
+from conformance.targets.brokers.topics import Topics
+
+SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
+OTHERS = "orders", "conformance-", "conformance-elsewhere-0"
+"""Topics of the broker's users, one of which looks like ours."""
+
+
+def command(address, *options):
+    select = [part for pattern in SELECT for part in ("--select", pattern)]
+    return [sys.executable, "-m", "conformance", "run", f"broker:{address}", *select, "--generated", "0", *options]
+
+
+def run(address, *options):
+    return subprocess.run(command(address, *options), capture_output=True, text=True, check=False, timeout=200)
+
+
+def holding(ways=None, sends=lambda _, frame: frame):
+    """A broker that has topics of others."""
+    broker = ModelBroker(ways, sends)
+    broker.logs.update({name: Log({}) for name in OTHERS})
+    return broker
+
+
+def is_untouched(broker):
+    """Whether nothing was written to topics of others, none of which is gone."""
+    return all(name in broker.logs and broker.logs[name].end == 0 for name in OTHERS)
+
+
+def test_without_clean_topics_of_the_run_stay_and_no_others_are_touched():
+    with holding() as broker:
+        done = run(broker.address)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (run_of_ours,) = {name.split("-")[1] for name in broker.logs if name not in OTHERS}
+        assert all(name.startswith(f"conformance-{run_of_ours}-") for name in broker.logs if name not in OTHERS)
+        assert is_untouched(broker)
+        assert broker.asked["DeleteTopics"] == 0
+
+
+@pytest.mark.parametrize("version", [1, 5, 6])
+def test_with_clean_the_topics_of_others_are_what_is_left(version):
+    ways = Ways(offered={**OFFERED, "DeleteTopics": (1, version)})
+    with holding(ways) as broker:
+        done = run(broker.address, "--clean")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ("CreateTopics", 7) in broker.versions
+        assert ("DeleteTopics", version) in broker.versions
+        assert tuple(broker.logs) == OTHERS
+        assert is_untouched(broker)
+
+
+def test_an_interrupted_run_is_cleaned_too():
+    """The process that asks the broker has been killed by then."""
+    with holding(sends=lambda request, frame: b"" if request.name == "Fetch" else frame) as broker:
+        process = subprocess.Popen(
+            command(broker.address, "--clean"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        until = time.monotonic() + 60
+        while not broker.asked["Fetch"] and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(broker.logs) > len(OTHERS)
+        os.kill(process.pid, signal.SIGINT)
+        output = process.communicate(timeout=60)[0]
+        assert process.returncode == 130, output
+        assert tuple(broker.logs) == OTHERS
+
+
+def test_a_case_that_the_broker_crashes_in_does_not_keep_topics():
+    def sends(request, frame):
+        """Closes the connection where the case is fetched; the plain batch before it stands at offset 0."""
+        rows = request.body["Topics"] if request.name == "Fetch" else ()
+        return None if any(row["Partitions"][0]["FetchOffset"] for row in rows) else frame
+
+    with holding(sends=sends) as broker:
+        done = run(broker.address, "--clean")
+        assert done.returncode == 1
+        assert "crash" in done.stdout
+        assert tuple(broker.logs) == OTHERS
+
+
+@pytest.mark.parametrize(
+    ("ways", "said"),
+    [
+        (Ways(deletion_error=73), "is not deleted: error 73 (TOPIC_DELETION_DISABLED)"),
+        (Ways(offered={name: row for name, row in OFFERED.items() if name != "DeleteTopics"}), "does not offer Delete"),
+    ],
+    ids=["refused", "not offered"],
+)
+def test_a_broker_that_deletes_no_topics_is_one_clear_line(ways, said):
+    with holding(ways) as broker:
+        done = run(broker.address, "--clean")
+    assert done.returncode == 3
+    assert "3 pass" in done.stdout
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith(f"conformance: --clean: broker:{broker.address}: ")
+    assert said in line
+
+
+def test_a_broker_that_is_not_there_is_told_once():
+    with ModelBroker() as broker:
+        address = broker.address
+    done = run(address, "--clean")
+    assert done.returncode == 3
+    assert "--clean" not in done.stderr
+
+
+def test_clean_without_a_broker_is_wrong_usage():
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance", "run", "reference", "--clean"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "--clean: only brokers are left with something" in done.stderr
+
+
+@pytest.mark.parametrize(("name", "status"), [("kafka", 0), ("kfake", 1)])
+def test_a_real_broker_is_left_as_it_was(name, status, bundled_broker):
+    broker = bundled_broker(name)
+    connection = Connection(broker.host, broker.port, 10)
+    try:
+        Topics(connection, "orders-").take({})
+        before = topics_of(connection)
+        kept = run(f"{broker.host}:{broker.port}")
+        assert kept.returncode == status, kept.stdout + kept.stderr
+        between = topics_of(connection)
+        assert between > before
+        assert all(topic.startswith("conformance-") for topic in between - before)
+        cleaned = run(f"{broker.host}:{broker.port}", "--clean")
+        assert cleaned.returncode == status, cleaned.stdout + cleaned.stderr
+        assert topics_of(connection) == between
+    finally:
+        connection.close()
+
+
+def topics_of(connection):
+    """The topics that a broker has, but for its own."""
+    body = {"Topics": None, "AllowAutoTopicCreation": False}
+    rows = connection.ask("Metadata", connection.version("Metadata", low=4, high=12), body)["Topics"]
+    return {row["Name"] for row in rows if not row["Name"].startswith("__")}
