@@ -25,6 +25,7 @@ COMMANDS = {
     "new-adapter": "Write a starter adapter that passes `doctor`.",
     "run": "Judge one or several targets.",
     "scan": "Check stored log segments, batch by batch.",
+    "selftest": "Judge the suite itself: how many seeded defects it catches.",
     "serve": "Speak the target protocol for the reference or a Python module.",
     "serve-broker": "Serve vectors, or files, to any Kafka client.",
     "show": "Show one case: its bytes field by field, what is expected, and why.",

@@ -17,7 +17,18 @@ from conformance.targets.violations.messages import MESSAGES
 from conformance.targets.violations.primitives import PRIMITIVES
 from conformance.targets.violations.requests import REQUESTS
 
-VIOLATIONS: dict[str, Lie] = {**PRIMITIVES, **BATCHES, **LOGS, **MESSAGE_SETS, **MESSAGES, **REQUESTS, **APPENDS}
+TABLES: dict[str, dict[str, Lie]] = {
+    "primitives": PRIMITIVES,
+    "record batches": BATCHES,
+    "logs": LOGS,
+    "message sets": MESSAGE_SETS,
+    "messages": MESSAGES,
+    "requests": REQUESTS,
+    "appends": APPENDS,
+}
+"""The violations by what their requirements are about."""
+
+VIOLATIONS: dict[str, Lie] = {name: lie for table in TABLES.values() for name, lie in table.items()}
 """By the id of the requirement. A register row with cases has one, or stands in UNPROVEN."""
 
 UNPROVEN = {

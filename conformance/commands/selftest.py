@@ -1,0 +1,146 @@
+"""`conformance selftest`: whether the suite notices seeded defects, each switched on alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from conformance import __version__
+from conformance.cases.catalog import VECTORS
+from conformance.cases.vector_files import read_requirements
+from conformance.commands import options as shared
+from conformance.exit_status import ExitStatus
+from conformance.reports.console import open_console
+from conformance.reports.progress import progress_bar
+from conformance.running.selftest import Trial, trials
+from conformance.safety.files import check_writable, replace_text
+from conformance.targets.defects import DEFECTS
+
+_SHARE = 0.97
+"""The share of the defects that must be caught."""
+
+
+@click.command("selftest")
+@click.option(
+    "--area",
+    "areas",
+    multiple=True,
+    type=click.Choice(sorted({defect.area for defect in DEFECTS.values()})),
+    help="Only the defects of this area; repeatable.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=min(4, os.cpu_count() or 1),
+    show_default=True,
+    help="Processes at once.",
+)
+@click.option("--json", "json_file", type=shared.PATH, metavar="FILE", help="Write every defect as JSON.")
+@click.option("-v", "verbose", is_flag=True, help="Name each defect, with the case that catches it.")
+def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbose: bool) -> ExitStatus:
+    """Judge the suite itself: switch seeded defects on, one at a time, and see whether a case fails.
+
+    A defect is a reader or writer that is wrong in one way: against a requirement, or as somebody met it in the field.
+    It is caught by the first case that fails at must or should (for a violation, at the level of its requirement).
+
+    Exit status: 0 when 97 % are caught and each survivor is explained, 1 otherwise.
+    """
+    check_writable([json_file] if json_file else [])
+    names = [defect.id for defect in DEFECTS.values() if not areas or defect.area in areas]
+    begun = time.monotonic()
+    done = list(_watched(names, jobs))
+    if json_file:
+        replace_text(json_file, json.dumps(as_json(done), indent=1) + "\n")
+    if verbose:
+        click.echo("\n".join(_line(one) for one in done))
+    _show_table(done)
+    for one in done:
+        if problem := _problem(one):
+            click.echo(problem)
+    click.echo(f"{summary(done)}, {time.monotonic() - begun:.0f} s")
+    return ExitStatus.OK if proves(done) else ExitStatus.FAILED
+
+
+def _watched(names: Sequence[str], jobs: int) -> Iterator[Trial]:
+    """What comes of each defect, with the progress shown."""
+    with progress_bar(open_console(err=True)) as bar:
+        yield from bar.track(trials(names, jobs), total=len(names), description="defects")
+
+
+# --- what came of them --------------------------------------------------------------------------------
+
+
+def proves(done: Sequence[Trial]) -> bool:
+    """Whether enough defects are caught, and what is said of survivors is said of all of them and of no other."""
+    caught = sum(bool(one.caught_by) for one in done)
+    explained = all(bool(one.caught_by) is not bool(DEFECTS[one.defect].why) for one in done)
+    return explained and caught >= _SHARE * len(done)
+
+
+def summary(done: Sequence[Trial]) -> str:
+    """How many are caught."""
+    caught = sum(bool(one.caught_by) for one in done)
+    return f"{caught} of {len(done)} seeded defects are caught ({caught / len(done):.1%})"
+
+
+def _tally(done: Sequence[Trial]) -> dict[str, tuple[int, int]]:
+    """By area, how many are caught and how many there are."""
+    areas = sorted({DEFECTS[one.defect].area for one in done})
+    by_area = {area: [one for one in done if DEFECTS[one.defect].area == area] for area in areas}
+    return {area: (sum(bool(one.caught_by) for one in ours), len(ours)) for area, ours in by_area.items()}
+
+
+def as_json(done: Sequence[Trial]) -> dict[str, object]:
+    """What came of the defects as plain data."""
+    return {
+        "suite": {"name": "kafka-conformance", "version": __version__},
+        "summary": {area: {"caught": caught, "defects": total} for area, (caught, total) in _tally(done).items()},
+        "defects": [
+            {
+                "id": one.defect,
+                "area": DEFECTS[one.defect].area,
+                "says": _says(one.defect),
+                "source": DEFECTS[one.defect].source,
+                "caughtBy": one.caught_by or None,
+                "why": DEFECTS[one.defect].why,
+            }
+            for one in done
+        ],
+    }
+
+
+# --- in words -----------------------------------------------------------------------------------------
+
+
+def _says(name: str) -> str:
+    """What a defect does wrong."""
+    defect = DEFECTS[name]
+    return defect.says or f"breaks: {read_requirements(VECTORS / 'requirements.yaml')[defect.source].statement}"
+
+
+def _line(one: Trial) -> str:
+    return f"{one.defect}  {f'caught by {one.caught_by}' if one.caught_by else 'survived'}"
+
+
+def _problem(one: Trial) -> str:
+    """What is to be said of a defect besides that it was caught; empty where nothing is."""
+    defect = DEFECTS[one.defect]
+    if one.caught_by:
+        return f"explained although {one.caught_by} catches it: {defect.id}" if defect.why else ""
+    return f"survived: {defect.id}: {_says(defect.id)}\n  {defect.why or 'nobody has explained why'} ({defect.source})"
+
+
+def _show_table(done: Sequence[Trial]) -> None:
+    """A row for each area."""
+    table = Table("area", box=None, header_style="dim")
+    for name in ("defects", "caught", "survived"):
+        table.add_column(name, justify="right")
+    for area, (caught, total) in _tally(done).items():
+        table.add_row(area, str(total), str(caught), str(total - caught))
+    open_console().print(table)
