@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -12,16 +11,15 @@ import msgspec
 
 from conformance import codec
 from conformance.cases.conversations import frame_wire
-from conformance.cases.from_reference import as_given
 from conformance.cases.model import (
     Accepted,
     AnyOf,
     Appends,
     Broke,
     Case,
-    CaseKind,
     Converts,
     Delivers,
+    Exchanges,
     Expectation,
     Measures,
     Outcome,
@@ -34,10 +32,10 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.cases.operations import parts_of
 from conformance.codec.dump import Line, annotate, place_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.judging.requests import frame_at
+from conformance.reports.reproduction import reproduce
 from conformance.running.keeping import Packed
 from conformance.running.results import Result
 from conformance.semantics.conversion import CONVERTED, flattened
@@ -46,8 +44,6 @@ from conformance.semantics.visibility import VIEW
 _AROUND = 3
 """Lines of the dump shown before and after the place."""
 _SAYS = {"convert": "wrote", "append": "served"}
-_LONGEST = 1024
-"""Bytes that a reproduction command carries in itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,7 @@ def expected_json(case: Case) -> dict[str, object]:
 
 
 def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
-    if isinstance(expect, Delivers | Converts | Sequences | Sends | Appends):
+    if isinstance(expect, Delivers | Converts | Sequences | Sends | Appends | Exchanges):
         return _log_expectation(expect)
     render = case.wire.notation.render
     match expect:
@@ -127,7 +123,7 @@ def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
             return {"size": size}
 
 
-def _log_expectation(expect: Delivers | Converts | Sequences | Sends | Appends) -> dict[str, object]:
+def _log_expectation(expect: Delivers | Converts | Sequences | Sends | Appends | Exchanges) -> dict[str, object]:
     match expect:
         case Delivers(view, _, is_open):
             shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
@@ -141,6 +137,8 @@ def _log_expectation(expect: Delivers | Converts | Sequences | Sends | Appends) 
             return {"value": [" or ".join(sorted(right)) for right in answers]}
         case Sends(check, _, of):
             return {"requests": check, **({"of": of} if of else {})}
+        case Exchanges(due):
+            return {"answers": [f"{one.name} {one.version}" if one.must_answer else "any" for one in due]}
 
 
 def actual_json(result: Result) -> dict[str, object]:
@@ -176,6 +174,8 @@ def expected_text(case: Case, path: str = "") -> str:
             return _hex_near(data, path)
         case Measures(size):
             return str(size)
+        case Exchanges():
+            return _narrowed({"value": expected_json(case)["answers"]}, path)
         case Sends(check, isolation, of):
             asked = f" ({isolation})" if check == "isolated" else ""
             return f"every {of or 'request'}{' request' if of else ''} is {check}{asked}"
@@ -319,32 +319,3 @@ def _json(value: object) -> str:
     shown = json.dumps(value, ensure_ascii=False)
     shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
     return shown if len(shown) <= 160 else f"{shown[:150]}… ({len(shown)} characters)"
-
-
-# --- reproduction -------------------------------------------------------------------------------------
-
-
-def reproduce(result: Result, origin: str = "") -> str:
-    """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
-    label, command = result.label, ["conformance", "run", result.target]
-    if label.defined_in:
-        command += ["--definitions", label.defined_in]
-    if label.kind is CaseKind.PROBE:
-        return shlex.join(["conformance", "doctor", result.target])
-    if label.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
-        further = ["--vectors", label.origin] if label.origin else []
-        return shlex.join([*command, *further, "--select", label.id])
-    return shlex.join([*command, *_in_full(_case_of(result), origin)])
-
-
-def _in_full(case: Case, origin: str) -> list[str]:
-    """The options that name a case by what it asks, or, where that is long, by where it came from."""
-    if case.op != "decode":
-        given = json.dumps(as_given(parts_of(case)))
-        if len(given) <= 2 * _LONGEST or not origin:
-            return ["--op", case.op, "--case", f"{case.type}:{given}"]
-        return ["--select", origin]
-    assert case.data is not None
-    if len(case.data) <= _LONGEST:
-        return ["--case", f"{case.type}:{case.data.hex()}"]
-    return ["--case", f"{case.type}:@{case.origin}"] if case.origin else ["--select", origin]

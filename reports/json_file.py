@@ -19,9 +19,10 @@ from conformance.cases.model import Kind
 from conformance.cases.operations import ONLY_LIVE
 from conformance.judging.causes import Cause
 from conformance.reports import json_schema as shape
-from conformance.reports.explain import actual_json, expected_json, reproduce
+from conformance.reports.explain import actual_json, expected_json
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
+from conformance.reports.reproduction import reproduce
 from conformance.running.keeping import MOST, shortened
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 

@@ -14,9 +14,10 @@ from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from conformance.cases.model import Kind
-from conformance.reports.explain import actual_text, expected_text, reproduce
+from conformance.reports.explain import actual_text, expected_text
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Section, section_of
+from conformance.reports.reproduction import reproduce
 from conformance.running.results import Result, TargetRun
 
 _COLOURS = {"failure": "failures", "error": "errors", "skipped": "skipped"}

@@ -11,7 +11,7 @@ from conformance.cases.answers import NOT_ENCODED
 from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
 from conformance.cases.encoding import encode_question, refusal
 from conformance.cases.log_questions import batch_question, is_checksum_case, read_question, softened
-from conformance.cases.log_vectors import question_of
+from conformance.cases.log_vectors import of_every_version, question_of
 from conformance.cases.model import (
     ERRORS,
     AnyOf,
@@ -51,6 +51,10 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     if row["requirement"] not in requirements:
         raise vector.error(f"there is no requirement {row['requirement']!r}")
     maker = _Maker(vector, requirements, origin)
+    if "values" in row:
+        for one in of_every_version(vector):
+            yield from make_cases(one, requirements, origin)
+        return
     if "op" in row:
         yield maker.log_case()
         return

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from conformance import codec
+from conformance.cases import exchanges
 from conformance.cases.log_questions import softened
 from conformance.cases.model import (
     ERRORS,
@@ -10,6 +14,7 @@ from conformance.cases.model import (
     Appends,
     Converts,
     Delivers,
+    Exchanges,
     NotAsked,
     Question,
     Refuses,
@@ -18,6 +23,9 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.cases.operations import OPERATIONS
+from conformance.cases.rows import Row
+from conformance.cases.vector_files import OF_A_MESSAGE, Vector
+from conformance.codec.messages import wire_of
 from conformance.codec.notation import Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
 from conformance.semantics.conversion import CONVERTED
@@ -126,10 +134,39 @@ def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) ->
         raise NotationError(f"value: it differs from the bytes at {path}")
 
 
+def _exchange(row: Request, parts: Request) -> Question:
+    question = _asked(row, parts)
+    is_of_answer = row["requirement"] == exchanges.RULES[exchanges.PLAIN]
+    assert isinstance(question.expect, Exchanges)
+    return question._replace(expect=replace(question.expect, unanswered=exchanges.UNANSWERED if is_of_answer else ""))
+
+
+def of_every_version(vector: Vector) -> Iterator[Vector]:
+    """The vectors that a vector of `exchange` with `values` stands for: for each version, and each kind of edges.
+
+    Raises FileError.
+    """
+    row, wire = vector.row, vector.wire
+    assert isinstance(wire, codec.MessageWire)
+    shared = {name: row[name] for name in row if name not in OF_A_MESSAGE}
+    for version in range(row.get("from", wire.message.valid.low), wire.version + 1):
+        for kind, rule in exchanges.RULES.items():
+            try:
+                frames = list(exchanges.frames_for(wire.message, version, row["values"], row.get("fixed", ()), kind))
+            except (NotationError, codec.Unencodable) as error:
+                raise vector.error(f"version {version}: {error}") from None
+            if frames:
+                name = f"{vector.id}-{version}" + (f"-{kind}" if kind != exchanges.PLAIN else "")
+                of = Row({**shared, "id": name, "version": version, "requirement": rule, "frames": frames})
+                of.line = row.line
+                yield replace(vector, id=name, wire=wire_of(wire.message, version), row=of)
+
+
 _QUESTIONS = {
     "read": _fetch,
     "convert": _conversion,
     "sequence": _sequence,
     "send": _asked,
     "append": _append,
+    "exchange": _exchange,
 }

@@ -12,7 +12,7 @@ from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
 from conformance.semantics.visibility import View
 
-Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append"]
+Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append", "exchange"]
 Value = Any
 """A value of the wire, as the codec holds it."""
 Request = dict[str, Any]
@@ -126,7 +126,31 @@ class Sends:
     """The requests that are judged, such as `Fetch`; empty for all."""
 
 
-WholeLog = Delivers | Converts | Sequences | Sends | Appends
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is due for a frame that a broker is sent."""
+
+    name: str
+    """The request that it is, such as `Fetch`; empty for one that the suite has no definition of."""
+    version: int
+    """The version of the answer."""
+    correlation: int
+    must_answer: bool = False
+    """False where it may be refused: by closing the connection, or by an answer."""
+    may_wait: bool = False
+    """Whether its size announces more bytes than it has, so that a broker may wait for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """A broker answers frames, in their order."""
+
+    due: tuple[Due, ...]
+    unanswered: str = ""
+    """The requirement that is broken where no answer comes, if that is not the case's own."""
+
+
+WholeLog = Delivers | Converts | Sequences | Sends | Appends | Exchanges
 """What must come of an operation that names no type."""
 
 Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | WholeLog

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance import codec
-from conformance.cases import answers, conversations, log_questions
+from conformance.cases import answers, conversations, exchanges, log_questions
 from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
@@ -156,13 +156,18 @@ OPERATIONS: dict[str, Operation] = {
         answers.appended,
         log_questions.append_question,
     ),
+    "exchange": Operation(
+        (Part("frames", exchanges.frames_of), Part("pipelined", n.TRUTH.parse, needed=False)),
+        exchanges.exchanged,
+        exchanges.exchange_question,
+    ),
 }
 """Every operation by its name."""
 
 WHOLE_LOG = tuple(op for op, row in OPERATIONS.items() if row.question is not None)
 """Operations whose requests name no type: those on whole logs, and what a client sends."""
 
-ONLY_LIVE = ("send", "append")
+ONLY_LIVE = ("send", "append", "exchange")
 """Operations that a client or broker at work can be judged on, and no other target."""
 
 # --- requests -----------------------------------------------------------------------------------------

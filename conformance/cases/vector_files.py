@@ -119,7 +119,7 @@ _KEYS = {
     *("id", "type", "requirement", "value", "hex", "reject", "either", "canonical", "consumed", "about"),
     *("recompute", "note", "found-in", "since", "source", "magic", "compression", "op"),
     *(name for op in WHOLE_LOG for name in OPERATIONS[op].names),
-    *("message", "version"),
+    *("message", "version", "values", "fixed", "from"),
 }
 _TEXTS = ("id", "type", "requirement", "note", "found-in", "since", "source")
 _ID = re.compile(
@@ -225,16 +225,19 @@ _COMMON = {
     *("id", "type", "message", "version", "requirement", "op", "hex", "value", "reject", "either"),
     *("note", "found-in", "since", "source"),
 }
+OF_A_MESSAGE = {"values", "fixed", "from"}
+"""What a vector of `exchange` has that stands for every version of a message: values of fields in notation, fields that
+no edge is tried of, and the first version."""
 
 
 def _check_log_keys(vector: Vector) -> None:
     op = vector.row["op"]
     if op not in WHOLE_LOG:
         raise vector.error(f"op: expected one of {', '.join(WHOLE_LOG)}, found {op!r:.40}")
-    unknown = set(vector.row) - _COMMON - set(OPERATIONS[op].names)
+    unknown = set(vector.row) - _COMMON - set(OPERATIONS[op].names) - (OF_A_MESSAGE if op == "exchange" else set())
     if unknown:
         raise vector.error(f"{sorted(unknown)[0]!r} is not a part of a {op} request")
-    if op != "send" and sum(key in vector.row for key in ("value", "reject", "either")) != 1:
+    if op not in ("send", "exchange") and sum(key in vector.row for key in ("value", "reject", "either")) != 1:
         raise vector.error(f"a vector of {op} has one of value, reject and either")
 
 

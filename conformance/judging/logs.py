@@ -12,6 +12,7 @@ from conformance.cases.model import (
     Appends,
     Converts,
     Delivers,
+    Exchanges,
     Kind,
     Sends,
     Sequences,
@@ -25,6 +26,7 @@ from conformance.codec.notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.judging.answers import bytes_of
+from conformance.judging.exchanges import judge_exchanged
 from conformance.judging.open_places import explaining
 from conformance.judging.requests import judge_sent
 from conformance.semantics.appending import APPENDED
@@ -63,6 +65,8 @@ def judge_log(expect: WholeLog, answer: Answer) -> Verdict:
             return judge_sent(expect, answer.get("value"))
         case Appends():
             return judge_appended(expect, answer.get("value"), bytes_of(answer))
+        case Exchanges():
+            return judge_exchanged(expect, answer)
 
 
 # --- read ---------------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from conformance.cases.vector_files import Requirement
 from conformance.reports.annotated import dump, printable
-from conformance.reports.explain import Explanation, explain, reproduce
+from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example
+from conformance.reports.reproduction import reproduce
 from conformance.reports.text import stands_for
 from conformance.running.results import Result
 

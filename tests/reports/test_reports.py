@@ -36,11 +36,12 @@ from conformance.cases.model import (
 )
 from conformance.codec.notation import UNSHOWN
 from conformance.judging.judge import judge
-from conformance.reports.explain import explain, reproduce
+from conformance.reports.explain import explain
 from conformance.reports.formats import FORMATS, Report, write_files
 from conformance.reports.html_file import render as render_page
 from conformance.reports.json_file import render as render_json
 from conformance.reports.junit import render as as_junit
+from conformance.reports.reproduction import reproduce
 from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import Result, TargetRun

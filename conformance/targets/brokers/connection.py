@@ -6,7 +6,8 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from conformance.cases.conversations import names
 from conformance.targets.live.frames import Garbled, Values, request_frame, response_in, spoken
@@ -33,6 +34,17 @@ class Late(Exception):
 
 class NotOffered(Exception):
     """A request of which the broker and the suite have no version in common."""
+
+
+@contextmanager
+def _told(seconds: float) -> Iterator[None]:
+    """What ends a connection, as Late or Lost."""
+    try:
+        yield
+    except TimeoutError:
+        raise Late(f"no answer within {seconds:g} s") from None
+    except ConnectionError as error:
+        raise Lost(f"the connection ended: {error.strerror or error}") from None
 
 
 class Connection:
@@ -83,17 +95,24 @@ class Connection:
 
     def exchange(self, frame: bytes) -> bytes:
         """The frame that comes back for a frame, both without their size. Raises Lost, Late, Garbled or OSError."""
-        deadline = time.monotonic() + self._seconds
-        try:
-            self._socket.sendall(_SIZE.pack(len(frame)) + frame)
+        self.send(_SIZE.pack(len(frame)) + frame)
+        return self.receive()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are. Raises Lost, Late or OSError."""
+        with _told(self._seconds):
+            self._socket.settimeout(self._seconds)
+            self._socket.sendall(data)
+
+    def receive(self, seconds: float = 0.0) -> bytes:
+        """The next frame, without its size; `seconds` bound it otherwise. Raises Lost, Late, Garbled or OSError."""
+        seconds = seconds or self._seconds
+        deadline = time.monotonic() + seconds
+        with _told(seconds):
             (size,) = _SIZE.unpack(self._take(_SIZE.size, deadline))
             if not 0 <= size <= _LARGEST:
                 raise Garbled(f"a response of {size} bytes")
             return self._take(size, deadline)
-        except TimeoutError:
-            raise Late(f"no answer within {self._seconds:g} s") from None
-        except ConnectionError as error:
-            raise Lost(f"the connection ended: {error.strerror or error}") from None
 
     def _take(self, count: int, deadline: float) -> bytes:
         taken = bytearray()

@@ -21,9 +21,10 @@ from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
 from conformance.targets.brokers.bundled import Running
 from conformance.targets.brokers.connection import Connection, Late, Lost, NotOffered
+from conformance.targets.brokers.exchanges import check_offered, exchanged, memory_of, names_of
 from conformance.targets.brokers.partition import Partition, Refusal, error_class
 from conformance.targets.brokers.producers import fates
-from conformance.targets.brokers.topics import PREFIX, NoTopic, Topics
+from conformance.targets.brokers.topics import PREFIX, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import PROTOCOL
@@ -34,6 +35,8 @@ _NAMES = {"compressionType": "compression.type", "timestampType": "message.times
 """The setting of a topic that a part of an `append` request names."""
 _VALUES = {"none": "uncompressed"}
 """The values of these settings that brokers call otherwise."""
+_VIA = {"exchange": "a connection of its own"}
+"""The calls that are judged, where they are not those of a batch."""
 _ITS_AFFAIR = {
     **{10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
     **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
@@ -63,12 +66,16 @@ class Address:
     language: str = ""
     prefix: str = PREFIX
     """What the names of the topics begin with."""
+    pids: tuple[int, ...] = ()
+    """The processes of a broker of ours, whose memory is watched."""
 
     @classmethod
     def of(cls, running: Running) -> Address:
         """That of a broker that the suite has started."""
         manifest = running.manifest
-        return cls(running.host, running.port, manifest.name, manifest.version, manifest.language)
+        return cls(
+            running.host, running.port, manifest.name, manifest.version, manifest.language, pids=tuple(running.pids)
+        )
 
 
 class BrokerDown(Exception):
@@ -90,9 +97,12 @@ class BrokerTarget:
         self.gone = ""
         """Why the broker cannot be asked any more; empty while it can."""
         self._topics = Topics(self._connection(), address.prefix)
+        self._topic: Topic | None = None
+        """The topic that the frames of exchanges name."""
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
             "append": self._append,
             "sequence": self._sequence,
+            "exchange": self._exchange,
         }
 
     def close(self) -> None:
@@ -107,7 +117,8 @@ class BrokerTarget:
             "protocol": PROTOCOL,
             "name": address.name,
             "supports": dict.fromkeys(self._operations, True),
-            "via": dict.fromkeys(self._operations, "public: Produce, then Fetch"),
+            "via": {op: "public: " + _VIA.get(op, "Produce, then Fetch") for op in self._operations},
+            "messages": {},
             "codecs": list(CODEC_NAMES),
             "magics": [*([0, 1] if produce[0] < _BATCHES else []), 2],
         }
@@ -219,6 +230,19 @@ class BrokerTarget:
         """Write batches of producers one after the other: the fate of each."""
         partition, end = self._begun({})
         return fates(partition, parts["batches"], end)
+
+    # --- exchange -------------------------------------------------------------------------------------
+
+    def _exchange(self, parts: Request) -> Answer:
+        """Send frames on connections of their own: what came of each; then the broker serves another connection."""
+        address = self._address
+        check_offered(parts["frames"], self._connection().offered)
+        if self._topic is None:
+            self._topic = self._begun({})[0].topic
+        before = memory_of(address.pids)
+        value = exchanged(parts, names_of(self._topic), lambda: Connection(address.host, address.port, _SECONDS))
+        self._connection().ask("ApiVersions", 0, {})
+        return {"ok": True, "value": value, "grown": memory_of(address.pids) - before}
 
     # --- connections ----------------------------------------------------------------------------------
 

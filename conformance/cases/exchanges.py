@@ -1,0 +1,170 @@
+"""Requests that a broker is sent just as they stand, and what is due for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from conformance import codec
+from conformance.cases.conversations import START, names
+from conformance.cases.edges import KINDS, LONG, Values
+from conformance.cases.model import Answer, Due, Exchanges, Question, Request, Value
+from conformance.codec.message_definition import UNKNOWN, Message, header_version, type_name
+from conformance.codec.notation import HEX, Fields, ListOf, NotationError
+from conformance.definitions.shipped import shipped_types
+
+TOPIC_ID = b"conformancetopic"
+"""What stands in a frame for the id of the topic of a run."""
+NAMES = {"{topic}": "conformance-topic", "{group}": "conformance-group", "{transaction}": "conformance-transaction"}
+"""What stands in a frame for names of a run, and what they are where nothing runs."""
+EXCHANGED = ListOf(Fields({"hex": HEX}), nullable=False)
+"""What came of each frame: the bytes of the answer, without their size, or null where none came."""
+ENDS = ("closed", "silent")
+"""Why no answer came: the connection was closed, or nothing came in time."""
+_CLIENT = "conformance"
+_API_VERSIONS = 18
+
+# --- frames -------------------------------------------------------------------------------------------
+
+
+def frames_of(given: object) -> tuple[Request, ...]:
+    """The frames of a request, as they are written. Raises NotationError where one cannot be made."""
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(frame, dict) for frame in given):
+        raise NotationError("expected a list of frames, each an object")
+    for at, frame in enumerate(given):
+        try:
+            frame_bytes(frame, at, NAMES)
+        except (NotationError, codec.Unencodable) as error:
+            raise NotationError(f"[{at}]: {error}") from None
+    return tuple(given)
+
+
+def frame_bytes(frame: Request, at: int, called: Mapping[str, str]) -> bytes:
+    """The bytes of the frame at an index, its size first. Raises NotationError or Unencodable.
+
+    It is given by its bytes (`hex`), or by a message, a version, and what its header and body hold, with what stands
+    for names of the run, which are filled in.
+    """
+    if "hex" in frame:
+        data: bytes = HEX.parse(frame["hex"]) or b""
+        return data
+    message, version = _message(frame)
+    header = {"RequestApiKey": message.api_key, "RequestApiVersion": version, "CorrelationId": at + 1}
+    head = _wire("RequestHeader", header_version(message, version))
+    body = _wire(message.name, version)
+    written = codec.encode(head, head.notation.parse({**header, "ClientId": _CLIENT, **frame.get("header", {})}))
+    written += codec.encode(body, body.notation.parse(_filled(frame.get("body", {}), called)))
+    return len(written).to_bytes(4, "big") + written
+
+
+def announces_more(data: bytes) -> bool:
+    """Whether more bytes are announced by the size of a frame than it has."""
+    return len(data) < 4 or int.from_bytes(data[:4], "big", signed=True) > len(data) - 4
+
+
+def asked_in(frame: Request) -> tuple[str, int] | None:
+    """The request that a frame makes, and its version; None for one that is broken, or of a version of no broker."""
+    if "hex" in frame or "RequestApiVersion" in frame.get("header", {}):
+        return None
+    message, version = _message(frame)
+    return message.name.removesuffix("Request"), version
+
+
+def _message(frame: Request) -> tuple[Message, int]:
+    message, version = shipped_types().messages.get(str(frame.get("message"))), frame.get("version")
+    if message is None or message.kind != "request" or type(version) is not int or version not in message.valid:
+        raise NotationError(f"there is no request {frame.get('message')!r:.40} of version {version!r:.20}")
+    return message, version
+
+
+def _wire(name: str, version: int) -> codec.Wire:
+    return shipped_types().wire(type_name(name, version))
+
+
+def _filled(given: Value, called: Mapping[str, str]) -> Value:
+    """What a body holds, with names in the place of what stands for them."""
+    if isinstance(given, dict):
+        return {name: _filled(entry, called) for name, entry in given.items()}
+    if isinstance(given, list | tuple):
+        return [_filled(entry, called) for entry in given]
+    return called.get(given, given) if isinstance(given, str) else given
+
+
+# --- what is due --------------------------------------------------------------------------------------
+
+
+def exchange_question(parts: Request) -> Question:
+    """The question of an `exchange` request, its parts parsed."""
+    return Question(parts, Exchanges(tuple(_due(frame, at) for at, frame in enumerate(parts["frames"]))))
+
+
+def _due(frame: Request, at: int) -> Due:
+    """What is due for a frame: one that is broken, or in a version that nobody offers, may be refused."""
+    data = frame_bytes(frame, at, NAMES)
+    if len(data) < START.size:
+        return Due("", 0, 0, may_wait=True)
+    _, key, version, correlation = START.unpack_from(data)
+    is_unknown = asked_in(frame) is None
+    # A version of ApiVersions that a broker does not know is answered in version 0.
+    spoken = 0 if is_unknown and key == _API_VERSIONS else version
+    return Due(names().get(key, ""), spoken, correlation, not is_unknown, announces_more(data))
+
+
+def exchanged(_: codec.Wire, parts: Request) -> Answer:
+    """A plain answer to each request that a broker has to answer; none to others."""
+    due = [_due(frame, at) for at, frame in enumerate(parts["frames"])]
+    rows = [{"hex": answer_to(one).hex()} if one.must_answer else {"hex": None, "end": "closed"} for one in due]
+    return {"ok": True, "value": rows}
+
+
+def answer_to(due: Due) -> bytes:
+    """The plain answer to a request, without its size."""
+    message = shipped_types().messages[f"{due.name}Response"]
+    header = _wire("ResponseHeader", header_version(message, due.version))
+    body = Values(message, due.version, {}).plain()
+    return codec.encode(header, {"CorrelationId": due.correlation}) + codec.encode(
+        _wire(message.name, due.version), body
+    )
+
+
+# --- cases of a message -------------------------------------------------------------------------------
+
+
+def frames_for(message: Message, version: int, given: Request, fixed: Iterable[str], kind: str) -> Iterator[Request]:
+    """The frames of a kind for a message in a version: a plain one, or one for each edge of that kind."""
+    values = Values(message, version, given, frozenset(fixed))
+    render = _wire(message.name, version).notation.render
+    shared = {"message": message.name, "version": version}
+    if kind == PLAIN:
+        yield {**shared, "body": render(values.plain())}
+        return
+    for header in _headers(message, version, kind):
+        yield {**shared, "header": header, "body": render(values.plain())}
+    for about, value in values.varied(kind):
+        yield {**shared, "about": about, "body": render(value)}
+
+
+def _headers(message: Message, version: int, kind: str) -> list[Request]:
+    """The headers of a kind."""
+    edges: dict[str, list[Request]] = {
+        "edges": [
+            {"CorrelationId": -(1 << 31)},
+            {"CorrelationId": (1 << 31) - 1},
+            {"ClientId": ""},
+            {"ClientId": "x" * LONG},
+        ],
+        "null": [{"ClientId": None}],
+        "tags": [{UNKNOWN: [{"tag": 10_000, "data": "010203"}]}] if version in message.flexible else [],
+    }
+    return edges[kind]
+
+
+PLAIN = "plain"
+UNANSWERED = "response.each-request"
+RULES = {
+    PLAIN: "definitions.response-version-matches",
+    "edges": UNANSWERED,
+    "null": "definitions.nullable-versions-range",
+    "tags": "tagged.unknown-skipped",
+}
+"""The kinds of cases that each version of a message has, and the requirement of each."""
+assert tuple(RULES)[1:] == KINDS

@@ -1,0 +1,115 @@
+"""Judges how a broker answered frames: each answer by its definition, to its last byte, in the order of the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from conformance import codec
+from conformance.cases.exchanges import ENDS, EXCHANGED, RULES
+from conformance.cases.model import PASSED, Due, Exchanges, Kind, Value, Verdict
+from conformance.codec.message_definition import header_version, type_name
+from conformance.codec.notation import NotationError
+from conformance.definitions.shipped import shipped_types
+
+MOST_GROWN = 256 << 20
+"""Bytes by which the memory of a broker may grow while it is sent the few bytes of a case."""
+_OF_VERSION = RULES["plain"]
+
+
+def judge_exchanged(expect: Exchanges, answer: Mapping[str, Value]) -> Verdict:
+    """Hold what came of each frame against what is due. Raises NotationError."""
+    rows = _rows(expect, answer.get("value"))
+    for at, (due, (data, end)) in enumerate(zip(expect.due, rows, strict=True)):
+        flaw = _ended(expect, due, end) if data is None else _answered(due, data, expect.due)
+        if flaw is not PASSED:
+            path = f"[{at}]" + (f".{flaw.path}" if flaw.path else "")
+            return Verdict(flaw.kind, flaw.detail, path, flaw.requirement, flaw.level)
+    return _memory(answer.get("grown", 0))
+
+
+def _rows(expect: Exchanges, given: object) -> list[tuple[bytes | None, str]]:
+    """For each frame the bytes of the answer, or None and why there is none."""
+    rows = EXCHANGED.parse(given)
+    if not isinstance(given, list) or len(rows) != len(expect.due):
+        raise NotationError(f"value: expected what came of each of {len(expect.due)} frames")
+    ends = [str(row.get("end", "")) for row in given]
+    if any(row.get("hex") is None and end not in ENDS for row, end in zip(rows, ends, strict=True)):
+        raise NotationError(f"value: expected the hex of an answer, or end: {' or '.join(ENDS)}")
+    return [(row.get("hex"), end) for row, end in zip(rows, ends, strict=True)]
+
+
+def _ended(expect: Exchanges, due: Due, end: str) -> Verdict:
+    """Judge that no answer came."""
+    if not due.must_answer and (end == "closed" or due.may_wait):
+        return PASSED
+    if end == "silent":
+        return Verdict(Kind.TIMEOUT, f"{_named(due)} is not answered, and the connection stays", level="must")
+    detail = f"the connection is closed without an answer to {_named(due)}"
+    return Verdict(Kind.FAIL, detail, requirement=expect.unanswered)
+
+
+def _named(due: Due) -> str:
+    return f"{due.name} {due.version}" if due.name else "the frame"
+
+
+def _memory(grown: object) -> Verdict:
+    if not isinstance(grown, int) or grown <= MOST_GROWN:
+        return PASSED
+    detail = f"its memory grew by {grown >> 20} MiB"
+    return Verdict(Kind.FAIL, detail, requirement="memory.message-size-limit", level="should")
+
+
+# --- an answer ----------------------------------------------------------------------------------------
+
+
+def _answered(due: Due, data: bytes, all_due: Sequence[Due]) -> Verdict:
+    if len(data) < 4:
+        return Verdict(Kind.FAIL, f"the answer to {_named(due)} has {len(data)} bytes", requirement=_OF_VERSION)
+    correlation = int.from_bytes(data[:4], "big", signed=True)
+    if correlation != due.correlation:
+        return _of_another(due, correlation, all_due)
+    return _parsed(due, data) if due.name else PASSED
+
+
+def _of_another(due: Due, correlation: int, all_due: Sequence[Due]) -> Verdict:
+    detail = f"correlation id {correlation} in the answer to {_named(due)}, which has {due.correlation}"
+    if correlation in (other.correlation for other in all_due):
+        return Verdict(Kind.FAIL, f"{detail}: that of another request", requirement="response.order")
+    return Verdict(Kind.FAIL, detail, requirement="response.correlation-id")
+
+
+def _parsed(due: Due, data: bytes) -> Verdict:
+    """Judge the header and the body; of a frame that is broken, or in no version that is offered, in any version."""
+    message = shipped_types().messages[f"{due.name}Response"]
+    versions = [due.version] if due.version in message.valid else []
+    if not due.must_answer:
+        versions += [version for version in message.valid if version != due.version]
+    flaws = [_by_version(due, version, data) for version in versions]
+    return next((flaw for flaw in flaws if flaw is PASSED), flaws[0])
+
+
+def _by_version(due: Due, version: int, data: bytes) -> Verdict:
+    message = shipped_types().messages[f"{due.name}Response"]
+    due_header = header_version(message, version)
+    read, rest = _read(message.name, version, due_header, data)
+    if read.ok and not rest:
+        return PASSED
+    other, other_rest = _read(message.name, version, 1 - due_header, data)
+    if other.ok and not other_rest:
+        detail = f"the header before {message.name} {version} is of version {1 - due_header}, not {due_header}"
+        return Verdict(Kind.FAIL, detail, requirement="tagged.only-in-flexible")
+    if read.ok:
+        extent = f"{rest} byte{'s' if rest > 1 else ''}"
+        return Verdict(Kind.FAIL, f"{extent} after the end of {message.name} {version}", requirement="response.size")
+    broken = read.violations[0]
+    return Verdict(Kind.FAIL, f"{message.name} {version} breaks its definition: {broken}", requirement=_OF_VERSION)
+
+
+def _read(name: str, version: int, header: int, data: bytes) -> tuple[codec.Decoded, int]:
+    """The body behind a header of some version, and the bytes behind it."""
+    types = shipped_types()
+    head = codec.decode(types.wire(type_name("ResponseHeader", header)), data)
+    if not head.ok:
+        return head, 0
+    body = codec.decode(types.wire(type_name(name, version)), data[head.consumed :])
+    return body, len(data) - head.consumed - body.consumed
