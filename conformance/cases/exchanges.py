@@ -48,10 +48,11 @@ def frame_bytes(frame: Request, at: int, called: Mapping[str, str]) -> bytes:
         data: bytes = HEX.parse(frame["hex"]) or b""
         return data
     message, version = _message(frame)
-    header = {"RequestApiKey": message.api_key, "RequestApiVersion": version, "CorrelationId": at + 1}
+    header: Request = {"RequestApiKey": message.api_key, "RequestApiVersion": version}
+    header |= {"CorrelationId": at + 1, "ClientId": _CLIENT}
     head = _wire("RequestHeader", header_version(message, version))
     body = _wire(message.name, version)
-    written = codec.encode(head, head.notation.parse({**header, "ClientId": _CLIENT, **frame.get("header", {})}))
+    written = codec.encode(head, {**header, **head.notation.parse(frame.get("header", {}))})
     written += codec.encode(body, body.notation.parse(_filled(frame.get("body", {}), called)))
     return len(written).to_bytes(4, "big") + written
 
@@ -94,7 +95,12 @@ def _filled(given: Value, called: Mapping[str, str]) -> Value:
 
 def exchange_question(parts: Request) -> Question:
     """The question of an `exchange` request, its parts parsed."""
-    return Question(parts, Exchanges(tuple(_due(frame, at) for at, frame in enumerate(parts["frames"]))))
+    return Question(parts, Exchanges(due_for(parts["frames"])))
+
+
+def due_for(frames: Iterable[Request]) -> tuple[Due, ...]:
+    """What is due for each frame. Raises NotationError or Unencodable."""
+    return tuple(_due(frame, at) for at, frame in enumerate(frames))
 
 
 def _due(frame: Request, at: int) -> Due:
@@ -111,7 +117,7 @@ def _due(frame: Request, at: int) -> Due:
 
 def exchanged(_: codec.Wire, parts: Request) -> Answer:
     """A plain answer to each request that a broker has to answer; none to others."""
-    due = [_due(frame, at) for at, frame in enumerate(parts["frames"])]
+    due = due_for(parts["frames"])
     rows = [{"hex": answer_to(one).hex()} if one.must_answer else {"hex": None, "end": "closed"} for one in due]
     return {"ok": True, "value": rows}
 

@@ -86,7 +86,7 @@ class RunOptions:
 @click.option("--case", metavar="TYPE:HEX|TYPE:@FILE", help="One case of your own; the reference says what to expect.")
 @click.option(
     "--op",
-    type=click.Choice(["decode", "encode", "read", "convert", "sequence", "append"]),
+    type=click.Choice(["decode", "encode", "read", "convert", "sequence", "append", "exchange"]),
     default="decode",
     help="What to do with --case: decode bytes; the others take JSON.",
 )

@@ -20,6 +20,7 @@ from conformance.cases.model import (
     Case,
     Converts,
     Delivers,
+    Exchanges,
     Measures,
     Outcome,
     Reads,
@@ -213,8 +214,9 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
             return Cause("wrong size", _field(case.type, "value"))
         case Delivers():
             return _delivered(case, case.expect, answer, verdict)
-        case Sends() | Appends():
-            return _live(case.expect, verdict)
+        case Sends() | Appends() | Exchanges() as live:
+            way = f"a request is not {live.check}" if isinstance(live, Sends) else "served otherwise"
+            return Cause(way, normalised(verdict.detail))
     if case.op == "encode" and isinstance(case.expect, AnyOf) and (mark := _unencodable(case)):
         return Cause(_ACCEPTED, _broken(case, mark, rule))
     if verdict.path == "consumed":
@@ -227,12 +229,6 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     if isinstance(case.expect, Writes | WritesAs | Converts) and isinstance(written, str):
         return _unreadable(case, bytes.fromhex(written), rule)
     return Cause(_MISREAD, _broken(case, _first_mark(case), rule))
-
-
-def _live(expect: Sends | Appends, verdict: Verdict) -> Cause:
-    """What a client sent, or a broker serves, is not as due."""
-    way = f"a request is not {expect.check}" if isinstance(expect, Sends) else "served otherwise"
-    return Cause(way, normalised(verdict.detail))
 
 
 def _consumed(case: Case, answer: dict[str, Value]) -> Cause:

@@ -8,6 +8,7 @@ from typing import TypeAlias, cast
 from conformance import codec
 from conformance.cases.conversations import send_question
 from conformance.cases.encoding import encode_question
+from conformance.cases.exchanges import exchange_question
 from conformance.cases.log_questions import append_question, read_question, sequence_question
 from conformance.cases.model import (
     Case,
@@ -111,7 +112,7 @@ def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: b
 
 
 def _log_probe(op: str) -> Case | None:
-    """A log of one plain batch to read, consume or append, or a first batch of a producer; `convert` is not probed."""
+    """A log of one plain batch to read, consume or append, a first batch of a producer, or a request; not `convert`."""
     data = plain_log(magic=2)
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     match op:
@@ -123,6 +124,8 @@ def _log_probe(op: str) -> Case | None:
             return log_probe(op, send_question(_CONSUMES), data)
         case "append":
             return log_probe(op, append_question({"hex": data}), data)
+        case "exchange":
+            return log_probe(op, exchange_question(_ASKS), data)
     return None
 
 
@@ -136,6 +139,7 @@ def plain_log(magic: int, compression: int = 0) -> bytes:
 
 _BATCH_MAGIC = 2
 _CONSUMES = {"conversation": "consume", "isolation": "read_uncommitted", "check": "framed"}
+_ASKS = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 
 

@@ -148,7 +148,7 @@ def catalog():
     return read_catalog()
 
 
-@pytest.mark.parametrize("op", ["decode", "encode", "read", "convert", "sequence", "append"])
+@pytest.mark.parametrize("op", ["decode", "encode", "read", "convert", "sequence", "append", "exchange"])
 @pytest.mark.parametrize("name", TYPES, ids=[ascii(name)[:40] for name in TYPES])
 def test_every_text_after_case_is_a_case_or_an_error_of_the_users(name, op, catalog):
     for given in VALUES:

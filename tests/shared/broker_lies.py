@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model_broker import ERROR_CODES, Ways, checked, fate, stored
+from model_broker import ERROR_CODES, Ways, checked, fate, framed, stored
 
 from conformance import codec
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.targets.brokers.connection import CLIENT
+from conformance.targets.live.frames import response_frame, response_in
 
 CRC = BATCH_LAYOUT.offset("crc")
 
@@ -100,6 +102,47 @@ def loses_the_last(batch, offset, settings):
     return codec.encode("RECORD_BATCH", {**kept, **lost})
 
 
+def answers(change, name=""):
+    """Sends something else than its answers, or than those to one request: `change` makes it of request and answer.
+
+    What the suite asks for itself, a topic say, is answered well.
+    """
+
+    def sent(request, frame):
+        if name not in ("", request.name) or request.header["ClientId"] == CLIENT:
+            return frame
+        changed = change(request, frame[4:])
+        return None if changed is None else framed(changed)
+
+    return Ways(answers=sent)
+
+
+def closes(when):
+    """Closes the connection instead of an answer to some requests."""
+    return answers(lambda request, answer: None if when(request) else answer)
+
+
+def in_another_order():
+    """Holds an answer to Metadata and Fetch back until the next."""
+    held = []
+
+    def sent(request, frame):
+        if request.header["ClientId"] != CLIENT and request.header["CorrelationId"] == 1:
+            held.append(frame)
+            return b""
+        return frame + (held.pop() if held else b"")
+
+    return Ways(answers=sent)
+
+
+def of_version_before(request, answer):
+    """The answer in the version before."""
+    if request.name != "Metadata" or request.version < 5:
+        return answer
+    body = response_in(answer, "Metadata", request.version)[1]
+    return response_frame(request.header["CorrelationId"], "Metadata", request.version - 1, body)
+
+
 ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
 
 LIES = {
@@ -160,4 +203,35 @@ LIES = {
     "counts batches without a producer": Lie(
         sees(lambda batch: ONE_PRODUCER if batch["producerId"] < 0 else {}),
         "sequence/no-producer", "non-idempotent.producer-id"),
+    "ends an answer with a byte too many": Lie(
+        answers(lambda _, answer: answer + b"\0", "Metadata"), "exchange/metadata-9", "response.size"),
+    "answers in the version before": Lie(
+        answers(of_version_before), "exchange/metadata-5", "definitions.response-version-matches"),
+    "leaves the tags out of the header": Lie(
+        answers(lambda request, answer: answer[:4] + answer[5:] if request.version > 8 else answer, "Metadata"),
+        "exchange/metadata-9", "tagged.only-in-flexible"),
+    "writes tags into every header": Lie(
+        answers(lambda request, answer: answer[:4] + b"\0" + answer[4:] if request.version < 9 else answer, "Metadata"),
+        "exchange/metadata-8", "tagged.only-in-flexible"),
+    "counts its answers itself": Lie(
+        answers(lambda _, answer: b"\0\0\1\0" + answer[4:], "Metadata"),
+        "exchange/metadata-1", "response.correlation-id"),
+    "turns correlation ids around": Lie(
+        answers(lambda _, answer: answer[:4][::-1] + answer[4:]),
+        "exchange/correlation-ids", "response.correlation-id"),
+    "answers what is quickly done first": Lie(in_another_order(), "exchange/order-of-many", "response.order"),
+    "does not let a fetch hold others up": Lie(
+        in_another_order(), "exchange/order-behind-a-fetch-that-waits", "response.order"),
+    "does not answer an empty list": Lie(
+        closes(lambda request: request.name == "Metadata" and request.version and request.body["Topics"] == ()),
+        "exchange/metadata-1-edges", "response.each-request"),
+    "does not take a client without an id": Lie(
+        closes(lambda request: request.header["ClientId"] is None),
+        "exchange/metadata-1-null", "definitions.nullable-versions-range"),
+    "does not know the tags of others": Lie(
+        closes(lambda request: request.body.get("_unknownTaggedFields")),
+        "exchange/metadata-9-tags", "tagged.unknown-skipped"),
+    "says a size for all answers at once": Lie(
+        answers(lambda _, answer: answer + b"\0"),
+        "exchange/sizes-at-once", "response.size"),
 }  # fmt: skip

@@ -16,15 +16,18 @@ from uuid import uuid4
 
 from conformance import codec
 from conformance.cases.answers import error_class
+from conformance.cases.edges import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
+from conformance.definitions.shipped import shipped_types
 from conformance.semantics.appending import appended_bytes
 from conformance.semantics.sequences import answered
 from conformance.targets.brokers.connection import request_names
-from conformance.targets.live.frames import request_named, response_frame
+from conformance.targets.live.frames import Garbled, request_named, response_frame
 from conformance.targets.protocol import ERRORS
 
 ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}
 FATE_CODES = {"out-of-order": 45, "duplicate": 46, "fenced": 47}
+API_VERSIONS, LARGEST = 18, 100 << 20
 UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE = 3, 100, 1
 OFFERED = {
     **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 6)},
@@ -72,6 +75,12 @@ class Ways:
     """The error with which every topic is refused."""
     deletion_error: int = 0
     """The error with which no topic is deleted."""
+    answers: object = staticmethod(lambda _, frame: frame)
+    """The bytes that go out to a request instead of a frame; None closes the connection instead."""
+    refuses_versions: bool = True
+    """Whether a version of ApiVersions that is not offered is answered with the error that says so."""
+    unreadable: object = staticmethod(lambda _, __: None)
+    """The bytes that go out to a frame that cannot be read, by the broker and the frame; None closes the connection."""
 
 
 @dataclass
@@ -192,24 +201,48 @@ class ModelBroker:
         self._open.clear()
 
     def _converse(self, connection):
-        names = request_names()
         while True:
             (size,) = struct.unpack(">i", take(connection, 4))
-            frame = take(connection, size)
-            key, version, correlation = struct.unpack_from(">hhi", frame)
-            request = request_named(names[key], version, frame)
+            frame = take(connection, size) if 0 <= size <= LARGEST else b""
+            request = self._request(frame)
+            if request is None:
+                sent = self._of_unreadable(frame)
+                if sent is None:
+                    shut(connection)
+                    return
+                connection.sendall(sent)
+                continue
+            version, correlation = request.version, request.header["CorrelationId"]
             self.versions.add((request.name, version))
             with self._lock:
                 self.asked[request.name] += 1
-                body = getattr(self, "_" + request.name)(request)
+                body = getattr(self, "_" + request.name, plain_body)(request)
             if request.name == self.silent_on:
                 body = {"Responses": []}
             answer = response_frame(correlation, request.name, version, body)
-            sent = self.sends(request, struct.pack(">i", len(answer)) + answer)
+            sent = self.ways.answers(request, framed(answer))
+            sent = None if sent is None else self.sends(request, sent)
             if sent is None:
-                connection.close()
+                shut(connection)
                 return
             connection.sendall(sent)
+
+    def _request(self, frame):
+        """The request that a frame holds; None for one that cannot be read, or that is not offered."""
+        try:
+            key, version, _ = struct.unpack_from(">hhi", frame)
+            name = request_names()[key]
+            low, high = self.ways.offered[name]
+            return request_named(name, version, frame) if low <= version <= high else None
+        except (struct.error, KeyError, Garbled):
+            return None
+
+    def _of_unreadable(self, frame):
+        """What goes out: of a version of ApiVersions that is not offered, the error, in version 0."""
+        if frame[:2] == struct.pack(">h", API_VERSIONS) and self.ways.refuses_versions:
+            (correlation,) = struct.unpack_from(">i", frame, 4)
+            return framed(response_frame(correlation, "ApiVersions", 0, {"ErrorCode": 35, "ApiKeys": []}))
+        return self.ways.unreadable(self, frame)
 
     # --- the answers ---
 
@@ -221,7 +254,9 @@ class ModelBroker:
 
     def _Metadata(self, request):  # noqa: N802
         rows = []
-        for name in [*self.logs] if request.body["Topics"] is None else [row["Name"] for row in request.body["Topics"]]:
+        asked = request.body["Topics"]
+        is_of_all = asked is None or (not asked and request.version == 0)
+        for name in [*self.logs] if is_of_all else [self._name(row) for row in asked]:
             if "CreateTopics" not in self.ways.offered and request.body.get("AllowAutoTopicCreation", True):
                 self.logs.setdefault(name, Log({}))
             log = self.logs.get(name)
@@ -231,6 +266,11 @@ class ModelBroker:
         host, port = self.advertised or ("127.0.0.1", self.port)
         node = {"NodeId": 1, "Host": host, "Port": port}
         return {"Brokers": [node], "ControllerId": 1, "ClusterId": "model", "Topics": rows}
+
+    def _name(self, row):
+        """The name of a topic, which a row may give by its id."""
+        named = (name for name, log in self.logs.items() if log.id == row["TopicId"]) if row["Name"] is None else ()
+        return row["Name"] if row["Name"] is not None else next(iter(named), "")
 
     def _CreateTopics(self, request):  # noqa: N802
         rows = []
@@ -282,6 +322,24 @@ class ModelBroker:
             log = next((log for log in self.logs.values() if log.id == row["TopicId"]), None)
             return {"TopicId": row["TopicId"]}, log, UNKNOWN_ID
         return {key: row[key]}, self.logs.get(row[key]), UNKNOWN_TOPIC
+
+
+def plain_body(request):
+    """An answer to a request that this broker makes nothing of."""
+    message = shipped_types().messages[f"{request.name}Response"]
+    return Values(message, request.version, {}).plain()
+
+
+def framed(answer):
+    """An answer with its size."""
+    return struct.pack(">i", len(answer)) + answer
+
+
+def shut(connection):
+    """Close a connection at once, though another thread may hold it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 def take(connection, count):

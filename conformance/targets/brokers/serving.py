@@ -238,11 +238,19 @@ class BrokerTarget:
         address = self._address
         check_offered(parts["frames"], self._connection().offered)
         if self._topic is None:
-            self._topic = self._begun({})[0].topic
+            self._topic = self._named()
         before = memory_of(address.pids)
         value = exchanged(parts, names_of(self._topic), lambda: Connection(address.host, address.port, _SECONDS))
         self._connection().ask("ApiVersions", 0, {})
         return {"ok": True, "value": value, "grown": memory_of(address.pids) - before}
+
+    def _named(self) -> Topic:
+        """The topic that frames name; one that is not there, where none can be had."""
+        try:
+            return self._begun({})[0].topic
+        except (NotReady, NotOffered, NoTopic):
+            self._drop()
+            return Topic(f"{self._address.prefix}none", b"", self._address.host, self._address.port)
 
     # --- connections ----------------------------------------------------------------------------------
 

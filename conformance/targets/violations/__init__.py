@@ -11,6 +11,7 @@ from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations.appends import APPENDS
 from conformance.targets.violations.batches import BATCHES
+from conformance.targets.violations.exchanges import EXCHANGES
 from conformance.targets.violations.logs import LOGS
 from conformance.targets.violations.message_sets import MESSAGE_SETS
 from conformance.targets.violations.messages import MESSAGES
@@ -25,6 +26,7 @@ TABLES: dict[str, dict[str, Lie]] = {
     "messages": MESSAGES,
     "requests": REQUESTS,
     "appends": APPENDS,
+    "exchanges": EXCHANGES,
 }
 """The violations by what their requirements are about."""
 

@@ -261,6 +261,12 @@ def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path)
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_broker_that_makes_no_topics_still_answers_requests(catalog, asked):
+    _, target = asked(ways=Ways(topic_error=29))
+    answered, appended = verdicts(target, catalog, "exchange/metadata-9-edges", CASE)
+    assert (answered.kind, appended.kind) == (Kind.PASS, Kind.SKIP)
+
+
 GONE = """
 import json, sys
 for line in sys.stdin:

@@ -64,7 +64,9 @@ def test_an_honest_broker_passes_every_must(tmp_path):
 def test_the_cases_that_catch_a_lie_pass_an_honest_broker(offered, catalog, target):
     asked = target(Ways(offered=offered))
     for lie in LIES.values():
-        assert verdict(catalog.cases[lie.case], asked).kind is Kind.PASS, lie.case
+        found = verdict(catalog.cases[lie.case], asked)
+        is_too_new = offered is OLD and found.detail.endswith("is not offered")
+        assert found.kind is (Kind.SKIP if is_too_new else Kind.PASS), lie.case
 
 
 @pytest.mark.parametrize("name", LIES)
@@ -99,6 +101,7 @@ def test_a_broker_that_knows_the_epochs_of_producers_in_all_its_topics_is_not_ac
 def test_every_duty_with_a_case_of_its_own_has_a_broker_that_breaks_it(catalog):
     own = [case for case in catalog.cases.values() if case.op == "append" and case.id.startswith("append/")]
     own += [case for case in catalog.cases.values() if case.op == "sequence" and case.level == "must"]
+    own += [case for case in catalog.cases.values() if case.op == "exchange"]
     assert len(own) > 80
     assert {case.requirement for case in own} <= {catalog.cases[lie.case].requirement for lie in LIES.values()}
 

@@ -1,0 +1,72 @@
+"""Violations of the requirements on how a broker answers requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.cases.exchanges import answer_to, due_for
+from conformance.cases.model import Due
+from conformance.codec.derivations import Values
+from conformance.targets.lies import Lie
+
+_CLOSED = {"hex": None, "end": "closed"}
+
+
+def _each(change: Callable[[Values, Values], Values]) -> Lie:
+    """Answer each frame otherwise: made of the frame and what came of it."""
+
+    def told(request: Values, answer: Values) -> Values:
+        if request["op"] != "exchange":
+            return answer
+        rows = zip(request["frames"], answer["value"], strict=True)
+        return {**answer, "value": [change(frame, row) if row["hex"] else row for frame, row in rows]}
+
+    return told
+
+
+def _bytes(change: Callable[[bytes], bytes]) -> Lie:
+    """Answer with other bytes."""
+    return _each(lambda _, row: {"hex": change(bytes.fromhex(row["hex"])).hex()})
+
+
+def _closes(when: Callable[[Values], bool]) -> Lie:
+    """Close the connection instead of an answer."""
+    return _each(lambda frame, row: _CLOSED if when(frame) else row)
+
+
+def _before(due: Due) -> Due:
+    """The same answer in the version before."""
+    return Due(due.name, due.version - 1, due.correlation)
+
+
+def _of_another_version(request: Values, answer: Values) -> Values:
+    if request["op"] != "exchange":
+        return answer
+    rows = zip(due_for(request["frames"]), answer["value"], strict=True)
+    return {**answer, "value": [{"hex": answer_to(_before(one)).hex()} if one.version else row for one, row in rows]}
+
+
+def _in_another_order(request: Values, answer: Values) -> Values:
+    if request["op"] != "exchange" or not request.get("pipelined"):
+        return answer
+    return {**answer, "value": answer["value"][::-1]}
+
+
+def _has(name: str, value: object) -> Callable[[Values], bool]:
+    """Whether a frame has a field with a value somewhere."""
+
+    def when(given: object) -> bool:
+        if isinstance(given, dict):
+            return any((key == name and entry == value) or when(entry) for key, entry in given.items())
+        return isinstance(given, list | tuple) and any(map(when, given))
+
+    return when
+
+
+EXCHANGES: dict[str, Lie] = {
+    "definitions.response-version-matches": _of_another_version,
+    "response.size": _bytes(lambda data: data + b"\0"),
+    "response.correlation-id": _bytes(lambda data: b"\x12\x34\x56\x78" + data[4:]),
+    "response.order": _in_another_order,
+    "response.each-request": _closes(_has("ClientId", "")),
+}
