@@ -80,14 +80,24 @@ def live_client(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def bundled_broker(tmp_path_factory):
+def broker_manifest(tmp_path_factory):
+    """Sets a bundled broker up: what its broker.yaml says."""
+
+    def manifest(name):
+        built(f"broker:{name}", tmp_path_factory.mktemp("setup"))
+        return read_broker(brokers()[name].folder / BROKER)
+
+    return manifest
+
+
+@pytest.fixture(scope="session")
+def bundled_broker(broker_manifest):
     """Starts a bundled broker, once in a session, and ends it with that; it is set up first."""
     with ExitStack() as stack:
 
         @cache
         def started(name):
-            built(f"broker:{name}", tmp_path_factory.mktemp("setup"))
-            return stack.enter_context(Running(read_broker(brokers()[name].folder / BROKER)))
+            return stack.enter_context(Running(broker_manifest(name)))
 
         yield started
 

@@ -131,7 +131,8 @@ class RunOptions:
 def command(**given: Any) -> ExitStatus:
     """Judge one or several targets.
 
-    TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py or command:COMMAND LINE.
+    TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py, command:COMMAND LINE,
+    live:NAME (a client), broker:HOST:PORT, broker:./broker.yaml or broker:NAME (a broker).
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
     return run_targets(_options(given))

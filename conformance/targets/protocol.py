@@ -277,7 +277,7 @@ def description(answer: Answer) -> Description:
     if "crash" in answer:
         raise ProtocolError(f"describe crashed: {cut(str(answer['crash']))}")
     if answer.get("ok") is not True:
-        raise ProtocolError(f"describe was not answered with ok: {shown(_encode(answer))}")
+        raise ProtocolError(str(answer.get("gone", f"describe was not answered with ok: {shown(_encode(answer))}")))
     if answer.get("protocol", PROTOCOL) != PROTOCOL:
         raise ProtocolError(f"protocol {answer['protocol']!r}, the suite speaks {PROTOCOL}")
     supports = answer.get("supports", {})

@@ -117,15 +117,26 @@ def brokers() -> dict[str, Adapter]:
 
 
 def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Launch:
-    """How `broker:NAME` or `broker:HOST:PORT` is asked. Raises UnknownTarget."""
-    host, _, port = rest.rpartition(":")
-    if host and port.isdecimal() and 0 < int(port) < 1 << 16:
-        asking = (sys.executable, "-m", "conformance.targets.brokers", rest, "--run", uuid4().hex[:8])
-        return Launch(target, asking, cleaning=(*asking, "--clean"))
+    """How a broker is asked. Raises UnknownTarget, or FileError for a broker.yaml that cannot be used."""
+    from conformance.targets.brokers.address import address_of
+
     known = brokers()
-    if rest not in known:
-        raise UnknownTarget(f"{target}: a broker is broker:HOST:PORT, or broker: and one of {', '.join(known)}")
-    return _ready(target, known[rest], python, interpreter)
+    if rest in known:
+        return _ready(target, known[rest], python, interpreter)
+    path = Path(rest)
+    if path.name == BROKER and not path.is_file():
+        raise UnknownTarget(f"{target}: there is no file {rest}")
+    try:
+        address = address_of(rest)
+    except ValueError:
+        names = ", ".join(known)
+        raise UnknownTarget(
+            f"{target}: a broker is broker:HOST:PORT, broker:./{BROKER}, or broker: and one of {names}"
+        ) from None
+    if address is None:
+        return _ready(target, adapter_in(path.resolve()), python, interpreter)
+    asking = (sys.executable, "-m", "conformance.targets.brokers", rest, "--run", uuid4().hex[:8])
+    return Launch(target, asking, cleaning=() if address.topics else (*asking, "--clean"))
 
 
 def _driver(target: str, rest: str) -> Adapter:

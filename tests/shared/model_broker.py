@@ -31,6 +31,7 @@ API_VERSIONS, LARGEST = 18, 100 << 20
 UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE = 3, 100, 1
 OFFERED = {
     **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 6)},
+    **{"SaslHandshake": (0, 1), "SaslAuthenticate": (0, 2)},
     **{"Produce": (3, 9), "Fetch": (4, 12)},
 }
 SETTINGS = {"compression.type": "compressionType", "message.timestamp.type": "timestampType"}
@@ -140,8 +141,10 @@ class ModelBroker:
     It gives bytes, or None to close the connection instead.
     """
 
-    def __init__(self, ways=None, sends=lambda _, frame: frame):
+    def __init__(self, ways=None, sends=lambda _, frame: frame, tls=None, login=None):
         self.ways, self.sends = ways or Ways(), sends
+        self.tls, self.login = tls, login
+        """The TLS of its listener, and the bytes by which SASL/PLAIN lets in; None without."""
         self.logs = {}
         self.failing = 0
         """The error with which every fetch is answered."""
@@ -176,8 +179,9 @@ class ModelBroker:
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
                 broker._open.add(self.request)
-                with suppress(OSError, EOFError):
-                    broker._converse(self.request)
+                with suppress(OSError, EOFError), broker._safe(self.request) as connection:
+                    broker._open.add(connection)
+                    broker._converse(connection)
 
         class Server(socketserver.ThreadingTCPServer):
             allow_reuse_address, daemon_threads, block_on_close = True, True, False
@@ -200,7 +204,12 @@ class ModelBroker:
             connection.close()
         self._open.clear()
 
+    def _safe(self, connection):
+        """The connection as it is spoken on."""
+        return connection if self.tls is None else self.tls.wrap_socket(connection, server_side=True)
+
     def _converse(self, connection):
+        is_in = self.login is None
         while True:
             (size,) = struct.unpack(">i", take(connection, 4))
             frame = take(connection, size) if 0 <= size <= LARGEST else b""
@@ -214,9 +223,12 @@ class ModelBroker:
                 continue
             version, correlation = request.version, request.header["CorrelationId"]
             self.versions.add((request.name, version))
+            if not is_in and request.name not in ("ApiVersions", "SaslHandshake", "SaslAuthenticate"):
+                return
             with self._lock:
                 self.asked[request.name] += 1
                 body = getattr(self, "_" + request.name, plain_body)(request)
+            is_in = is_in or (request.name == "SaslAuthenticate" and not body["ErrorCode"])
             if request.name == self.silent_on:
                 body = {"Responses": []}
             answer = response_frame(correlation, request.name, version, body)
@@ -251,6 +263,15 @@ class ModelBroker:
         rows = [{"ApiKey": keys[name], "MinVersion": low, "MaxVersion": high}
                 for name, (low, high) in self.ways.offered.items()]  # fmt: skip
         return {"ErrorCode": 0, "ApiKeys": rows}
+
+    def _SaslHandshake(self, request):  # noqa: N802
+        is_known = self.login is not None and request.body["Mechanism"] == "PLAIN"
+        return {"ErrorCode": 0 if is_known else 33, "Mechanisms": ["PLAIN"] if self.login else []}
+
+    def _SaslAuthenticate(self, request):  # noqa: N802
+        is_right = request.body["AuthBytes"] == self.login
+        told = None if is_right else "Authentication failed: Invalid username or password"
+        return {"ErrorCode": 0 if is_right else 58, "ErrorMessage": told, "AuthBytes": b""}
 
     def _Metadata(self, request):  # noqa: N802
         rows = []

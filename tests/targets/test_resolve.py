@@ -64,3 +64,14 @@ def test_a_module_that_describes_nothing_is_told_as_such(here):
         "FAIL  starts and describes itself: module:./adapter.py was not described: describe crashed: "
         "TypeError: the module adapter is not an adapter: it has no function describe\n"
     )
+
+
+def test_a_broker_of_ones_own_is_started_from_its_file(tmp_path):
+    (tmp_path / "mine").mkdir()
+    path = tmp_path / "mine" / "broker.yaml"
+    path.write_text("name: mine\nversion: '1'\ncommand: [cat]\nstartup: 20\n")
+    launch = resolve(f"broker:{path}")
+    assert str(path) in launch.command
+    assert launch.cleaning == ()
+    with pytest.raises(UnknownTarget, match=r"there is no file \./elsewhere/broker\.yaml"):
+        resolve("broker:./elsewhere/broker.yaml")

@@ -4,11 +4,15 @@ import argparse
 import sys
 from pathlib import Path
 
+import msgspec
+
+from conformance.errors import FileError
+from conformance.targets.brokers.address import Address, address_of
 from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
 from conformance.targets.brokers.cleaning import delete_topics
-from conformance.targets.brokers.connection import Connection, Late, Lost
-from conformance.targets.brokers.serving import Address, serve
-from conformance.targets.brokers.topics import PREFIX
+from conformance.targets.brokers.connection import Connection, Denied, Late, Lost
+from conformance.targets.brokers.serving import serve
+from conformance.targets.brokers.topics import NoTopic
 from conformance.targets.live.frames import Garbled
 from conformance.targets.manifests import BROKER
 
@@ -18,19 +22,30 @@ _SECONDS = 30.0
 
 def main() -> None:
     """Serve until the input ends; what keeps the broker from being asked is the last line of standard error."""
-    given = _arguments()
+    given, address = _arguments(), None
     try:
-        if Path(given.broker).name == BROKER:
+        address = address_of(given.broker)
+        if address is None:
             with Running(read_broker(Path(given.broker), given.python)) as running:
                 serve(Address.of(running), lambda: _restarted(running))
         elif given.clean:
-            _clean(_address(given))
+            _clean(address.of_run(given.run))
         else:
-            serve(_address(given))
-    except BrokerError as problem:
+            serve(address.of_run(given.run) if given.run else address)
+    except (BrokerError, FileError) as problem:
         sys.exit(str(problem))
+    except (Denied, NoTopic) as problem:
+        # Another attempt comes to the same, and a broker may count how often a login fails.
+        if given.clean:
+            sys.exit(str(problem))
+        for line in sys.stdin.buffer:
+            answer = {"id": msgspec.json.decode(line)["id"], "gone": str(problem)}
+            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+            sys.stdout.buffer.flush()
     except (OSError, Lost, Late, Garbled) as problem:
-        sys.exit(f"the broker does not answer: {problem}")
+        is_plain = isinstance(problem, Lost) and address is not None and address.security.tls is None
+        hint = f"; where it listens for TLS, a {BROKER} says so" if is_plain else ""
+        sys.exit(f"the broker does not answer: {problem}{hint}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -45,16 +60,9 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
-def _address(given: argparse.Namespace) -> Address:
-    """Where a broker listens that runs already."""
-    host, _, port = given.broker.rpartition(":")
-    prefix = f"{PREFIX}{given.run}-" if given.run else PREFIX
-    return Address(host, int(port), f"broker {given.broker}", prefix=prefix)
-
-
 def _clean(address: Address) -> None:
     """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or Garbled."""
-    connection = Connection(address.host, address.port, _SECONDS)
+    connection = Connection(address.host, address.port, _SECONDS, address.security)
     try:
         delete_topics(connection, address.prefix)
     finally:

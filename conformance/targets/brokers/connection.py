@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import select
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from conformance.cases.conversations import names
+from conformance.targets.brokers.address import Security
 from conformance.targets.live.frames import Garbled, Values, request_frame, response_in, spoken
 
 _SIZE = struct.Struct(">i")
 _LARGEST = 128 << 20
 """Bytes of a response at most."""
 _CHUNK = 1 << 16
+_ALERT = 0x1503
+"""What an alert of TLS begins with."""
 CLIENT = "kafka-conformance"
 
 
@@ -26,6 +29,10 @@ def request_names() -> Mapping[int, str]:
 
 class Lost(Exception):
     """A broker that closed the connection; the message says when."""
+
+
+class Denied(Lost):
+    """A broker that lets nobody in who comes as we do; the message says what it, or TLS, says."""
 
 
 class Late(Exception):
@@ -43,21 +50,25 @@ def _told(seconds: float) -> Iterator[None]:
         yield
     except TimeoutError:
         raise Late(f"no answer within {seconds:g} s") from None
-    except ConnectionError as error:
+    except (ConnectionError, ssl.SSLError) as error:
         raise Lost(f"the connection ended: {error.strerror or error}") from None
 
 
 class Connection:
     """A connection to one broker. `close` it."""
 
-    def __init__(self, host: str, port: int, seconds: float) -> None:
-        """Connect, and ask for the versions. Raises OSError, Lost, Late or Garbled; `seconds` bound each answer."""
+    def __init__(self, host: str, port: int, seconds: float, security: Security = Security()) -> None:  # noqa: B008
+        """Connect, ask for the versions, log in. Raises OSError, Lost, Late or Garbled; `seconds` bound each answer."""
         self._seconds = seconds
         self._correlation = 0
         self._socket = socket.create_connection((host, port), timeout=seconds)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if security.tls is not None:
+                self._encrypt(security.tls, security.server_name or host)
             self.offered = self._versions()
+            if security.username:
+                self._log_in(security.username, security.password)
         except BaseException:
             self.close()
             raise
@@ -70,9 +81,13 @@ class Connection:
     def is_idle(self) -> bool:
         """Whether it stands, and nothing comes on it that was not asked for."""
         try:
-            return not select.select([self._socket], [], [], 0)[0]
-        except (OSError, ValueError):
+            self._socket.settimeout(0)
+            self._socket.recv(1)  # what TLS sends on its own is taken here too
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
             return False
+        return False
 
     def version(self, name: str, low: int = 0, high: int = 1 << 15) -> int:
         """The highest version of a request between two that both sides speak. Raises NotOffered."""
@@ -111,7 +126,8 @@ class Connection:
         with _told(seconds):
             (size,) = _SIZE.unpack(self._take(_SIZE.size, deadline))
             if not 0 <= size <= _LARGEST:
-                raise Garbled(f"a response of {size} bytes")
+                is_tls = size >> 16 == _ALERT
+                raise Garbled("an alert of TLS: it is spoken there" if is_tls else f"a response of {size} bytes")
             return self._take(size, deadline)
 
     def _take(self, count: int, deadline: float) -> bytes:
@@ -126,6 +142,32 @@ class Connection:
                 raise Lost("the connection was closed without an answer" if not taken else "an answer was cut")
             taken += part
         return bytes(taken)
+
+    def _encrypt(self, tls: ssl.SSLContext, name: str) -> None:
+        """Speak TLS from now on. Raises Denied or Late."""
+        try:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=name)
+        except TimeoutError:
+            raise Late(f"no answer to TLS within {self._seconds:g} s") from None
+        except ssl.SSLCertVerificationError as error:
+            raise Denied(f"TLS: the broker's certificate is not trusted: {error.verify_message}") from None
+        except (ConnectionError, ssl.SSLError) as error:
+            raise Denied(f"TLS: the handshake fails: {error.strerror or error}") from None
+
+    def _log_in(self, username: str, password: str) -> None:
+        """Log in by SASL/PLAIN (RFC 4616). Raises Denied, or as `ask`."""
+        try:
+            taken = self.ask("SaslHandshake", self.version("SaslHandshake", low=1), {"Mechanism": "PLAIN"})
+            if taken["ErrorCode"]:
+                offers = ", ".join(taken["Mechanisms"]) or "none"
+                raise Denied(f"SASL: PLAIN is refused with error {taken['ErrorCode']}; mechanisms there: {offers}")
+            token = f"\0{username}\0{password}".encode()
+            answer = self.ask("SaslAuthenticate", self.version("SaslAuthenticate"), {"AuthBytes": token})
+        except NotOffered as problem:
+            raise Denied(f"SASL: {problem} is not offered") from None
+        if answer["ErrorCode"]:
+            said = answer["ErrorMessage"] or "no reason is given"
+            raise Denied(f"SASL: the login is refused with error {answer['ErrorCode']}: {said}")
 
     def _versions(self) -> Mapping[str, tuple[int, int]]:
         """What the broker speaks: the lowest and highest version of each request that has a definition."""

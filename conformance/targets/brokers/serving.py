@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -19,12 +18,12 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
-from conformance.targets.brokers.bundled import Running
-from conformance.targets.brokers.connection import Connection, Late, Lost, NotOffered
+from conformance.targets.brokers.address import Address
+from conformance.targets.brokers.connection import Connection, Denied, Late, Lost, NotOffered
 from conformance.targets.brokers.exchanges import check_offered, exchanged, memory_of, names_of
 from conformance.targets.brokers.partition import Partition, Refusal, error_class
 from conformance.targets.brokers.producers import fates
-from conformance.targets.brokers.topics import PREFIX, NoTopic, Topic, Topics
+from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import PROTOCOL
@@ -55,29 +54,6 @@ _VOIDS = 3
 """So many cases after one another for which a broker was not ready, and it is not asked any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a broker listens, and what the suite calls it."""
-
-    host: str
-    port: int
-    name: str
-    version: str = ""
-    language: str = ""
-    prefix: str = PREFIX
-    """What the names of the topics begin with."""
-    pids: tuple[int, ...] = ()
-    """The processes of a broker of ours, whose memory is watched."""
-
-    @classmethod
-    def of(cls, running: Running) -> Address:
-        """That of a broker that the suite has started."""
-        manifest = running.manifest
-        return cls(
-            running.host, running.port, manifest.name, manifest.version, manifest.language, pids=tuple(running.pids)
-        )
-
-
 class BrokerDown(Exception):
     """A broker that takes no connection any more; the message says since when."""
 
@@ -90,13 +66,16 @@ class BrokerTarget:
     """Puts cases to one broker, one at a time. `close` it."""
 
     def __init__(self, address: Address, voids: int = _VOIDS) -> None:
-        """Connect; the broker may be not ready for fewer than `voids` cases. Raises OSError, Lost, Late or Garbled."""
+        """Connect; the broker may be not ready for fewer than `voids` cases.
+
+        Raises OSError, Lost, Late, Garbled or NoTopic.
+        """
         self._address, self._voids_left, self._voids = address, voids, voids
         self._connections: dict[tuple[str, int], Connection] = {}
         self._has_served = False
         self.gone = ""
         """Why the broker cannot be asked any more; empty while it can."""
-        self._topics = Topics(self._connection(), address.prefix)
+        self._topics = self._begin()
         self._topic: Topic | None = None
         """The topic that the frames of exchanges name."""
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
@@ -104,6 +83,15 @@ class BrokerTarget:
             "sequence": self._sequence,
             "exchange": self._exchange,
         }
+
+    def _begin(self) -> Topics | GivenTopics:
+        """Connect: the topics that cases are put to. Raises OSError, Lost, Late, Garbled or NoTopic."""
+        connection, address = self._connection(), self._address
+        try:
+            return GivenTopics(connection, address.topics) if address.topics else Topics(connection, address.prefix)
+        except BaseException:
+            self._drop()
+            raise
 
     def close(self) -> None:
         """Close the connections. The topics stay."""
@@ -240,7 +228,9 @@ class BrokerTarget:
         if self._topic is None:
             self._topic = self._named()
         before = memory_of(address.pids)
-        value = exchanged(parts, names_of(self._topic), lambda: Connection(address.host, address.port, _SECONDS))
+        value = exchanged(
+            parts, names_of(self._topic), lambda: Connection(address.host, address.port, _SECONDS, address.security)
+        )
         self._connection().ask("ApiVersions", 0, {})
         return {"ok": True, "value": value, "grown": memory_of(address.pids) - before}
 
@@ -261,7 +251,8 @@ class BrokerTarget:
             topic = self._topics.take(settings)
             partition = Partition(self._reach(topic.host, topic.port), topic)
             offset = _sound(partition.produce(plain_log(2)))
-            if not self._has_served and not partition.fetch(0, until=1):
+            begin = offset if self._address.topics else 0
+            if not self._has_served and not partition.fetch(begin, until=begin + 1):
                 raise NotReady("a plain batch in a new topic is not served")
         except BrokerDown as down:
             raise NotReady(f"it says that {topic.host}:{topic.port} leads a new topic: {down}") from None
@@ -276,7 +267,7 @@ class BrokerTarget:
         if place in self._connections and not self._connections[place].is_idle:
             self._connections.pop(place).close()
         if place not in self._connections:
-            self._connections[place] = Connection(*place, _SECONDS)
+            self._connections[place] = Connection(*place, _SECONDS, self._address.security)
         return self._connections[place]
 
     def _reach(self, host: str = "", port: int = 0) -> Connection:
@@ -285,6 +276,8 @@ class BrokerTarget:
         while True:
             try:
                 return self._connection(host, port)
+            except Denied as problem:
+                raise BrokerDown(str(problem)) from None
             except (OSError, Lost, Late, Garbled) as problem:
                 if time.monotonic() > deadline:
                     raise BrokerDown(str(problem)) from None
@@ -315,8 +308,8 @@ def _served(partition: Partition, end: int, after: int) -> tuple[bytes, str]:
 def serve(address: Address, restart: Callable[[], Address] | None = None) -> None:
     """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
 
-    Without `restart`, every request after that is answered with why it is gone. Raises OSError, Lost, Late or Garbled
-    at the start, and what `restart` raises.
+    Without `restart`, every request after that is answered with why it is gone. Raises OSError, Lost, Late, Garbled
+    or NoTopic at the start, and what `restart` raises.
     """
     voids = _VOIDS if restart is None else 1
     target = BrokerTarget(address, voids)

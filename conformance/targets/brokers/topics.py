@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from uuid import uuid4
 
 from conformance.targets.brokers.connection import Connection, NotOffered
@@ -16,8 +17,6 @@ NOT_YET = frozenset((3, 5, 6, 14))
 _INVALID_CONFIG = 40
 _CHOOSES = 4
 """The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
-PREFIX = "conformance-"
-"""What the name of every topic begins with."""
 _AHEAD = 32
 """Topics without settings that are made in one request."""
 _PATIENCE = 20.0
@@ -77,14 +76,14 @@ class Topics:
         except NotOffered:
             if settings:
                 raise
-            return self._found(names, create=True)
+            return _found(self.connection, names, create=True)
         errors = self._created(version, names, {**self._common, **settings})
         if _INVALID_CONFIG in errors:
             self._common = {}
             errors = self._created(version, names, settings)
         if failed := next(filter(None, errors), 0):
             raise NoTopic(f"the topic was not made: error {failed}" + (f", with {dict(settings)}" if settings else ""))
-        return self._found(names)
+        return _found(self.connection, names)
 
     def _created(self, version: int, names: Sequence[str], settings: Settings) -> list[int]:
         """The error for each topic, 0 for none."""
@@ -93,24 +92,44 @@ class Topics:
         response = self.connection.ask("CreateTopics", version, {"Topics": rows, "timeoutMs": 30_000})
         return [row["ErrorCode"] for row in response["Topics"]]
 
-    def _found(self, names: Sequence[str], *, create: bool = False) -> list[Topic]:
-        """Where the leaders of topics are, as soon as each has one. Raises NoTopic."""
-        version, deadline = self.connection.version("Metadata", low=1, high=12), time.monotonic() + _PATIENCE
-        body: Values = {"Topics": tuple({"Name": name} for name in names)}
-        if version >= _CHOOSES:
-            body["AllowAutoTopicCreation"] = create
-        while True:
-            response = self.connection.ask("Metadata", version, body)
-            brokers = {row["NodeId"]: row for row in response["Brokers"]}
-            rows = [(row, part) for row in response["Topics"] for part in row["Partitions"][:1]]
-            errors = [row["ErrorCode"] or part["ErrorCode"] for row, part in rows]
-            led = all(part["LeaderId"] in brokers for _, part in rows)
-            if len(rows) == len(names) and led and not any(errors):
-                return [
-                    Topic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"])
-                    for row, part in rows
-                    for leader in [brokers[part["LeaderId"]]]
-                ]
-            if time.monotonic() > deadline or not NOT_YET.issuperset(filter(None, errors)):
-                raise NoTopic(f"no leader of {names[0]} and {len(names) - 1} more: errors {sorted(set(errors))}")
-            time.sleep(_PAUSE)
+
+class GivenTopics:
+    """Topics that are there already, used one after the other; of each, the first partition."""
+
+    def __init__(self, connection: Connection, names: Sequence[str]) -> None:
+        """Look for them. Raises NoTopic, or what Connection.ask raises."""
+        self.connection = connection
+        self._topics = cycle(_found(connection, names, patience=0))
+
+    def take(self, settings: Settings) -> Topic:
+        """The next of them, whatever was written to it. Raises NoTopic where it would need settings."""
+        if settings:
+            raise NoTopic(f"a topic that is given has settings of its own, this case needs {dict(settings)}")
+        return next(self._topics)
+
+
+def _found(
+    connection: Connection, names: Sequence[str], *, create: bool = False, patience: float | None = None
+) -> list[Topic]:
+    """Where the leaders of topics are, as soon as each has one. Raises NoTopic."""
+    version = connection.version("Metadata", low=1, high=12)
+    deadline = time.monotonic() + (_PATIENCE if patience is None else patience)
+    body: Values = {"Topics": tuple({"Name": name} for name in names)}
+    if version >= _CHOOSES:
+        body["AllowAutoTopicCreation"] = create
+    while True:
+        response = connection.ask("Metadata", version, body)
+        brokers = {row["NodeId"]: row for row in response["Brokers"]}
+        rows = [(row, part) for row in response["Topics"] for part in row["Partitions"] if part["PartitionIndex"] == 0]
+        led = {row["Name"]: (row, brokers[part["LeaderId"]]) for row, part in rows if part["LeaderId"] in brokers}
+        errors = {row["Name"]: row["ErrorCode"] for row in response["Topics"] if row["ErrorCode"]}
+        errors |= {row["Name"]: part["ErrorCode"] for row, part in rows if part["ErrorCode"]}
+        if not errors and led.keys() >= {*names}:
+            return [
+                Topic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"])
+                for row, leader in led.values()
+            ]
+        if time.monotonic() > deadline or not NOT_YET.issuperset(errors.values()):
+            name = next(name for name in names if name in errors or name not in led)
+            raise NoTopic(f"no leader of the topic {name}: error {errors.get(name, 0)}")
+        time.sleep(_PAUSE)

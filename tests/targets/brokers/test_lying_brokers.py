@@ -12,7 +12,8 @@ from model_broker import OFFERED, ModelBroker, Ways, fate
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
-from conformance.targets.brokers.serving import Address, BrokerTarget
+from conformance.targets.brokers.address import Address
+from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.protocol import outcome
 
 BY_ID = {**OFFERED, "Produce": (3, 13), "Fetch": (4, 18)}

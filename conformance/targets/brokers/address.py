@@ -1,0 +1,161 @@
+"""Where a broker listens that runs already, and how it is asked: HOST:PORT, or a broker.yaml with an address."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from conformance.cases.rows import Row
+from conformance.errors import FileError
+from conformance.targets.brokers.bundled import Running
+from conformance.targets.manifests import BROKER
+
+_PREFIX = "conformance-"
+"""What the name of every topic begins with, if nothing else is said."""
+_HOST_AND_PORT = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^:/\s]+)):(?P<port>[0-9]{1,5})\Z")
+_Prefix = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+_Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What makes a connection safe before anything is asked on it."""
+
+    tls: ssl.SSLContext | None = None
+    server_name: str = ""
+    """The name that the broker's certificate has; empty: the host that is connected to."""
+    username: str = ""
+    """Who logs in, by SASL/PLAIN; empty where nobody does."""
+    password: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a broker listens, and what the suite calls it."""
+
+    host: str
+    port: int
+    name: str
+    version: str = ""
+    language: str = ""
+    prefix: str = _PREFIX
+    """What the names of the topics begin with that are made."""
+    topics: tuple[str, ...] = ()
+    """Topics that are used instead."""
+    security: Security = Security()
+    pids: tuple[int, ...] = ()
+    """The processes of a broker of ours, whose memory is watched."""
+
+    @classmethod
+    def of(cls, running: Running) -> Address:
+        """That of a broker that the suite has started."""
+        manifest = running.manifest
+        pids = tuple(running.pids)
+        return cls(running.host, running.port, manifest.name, manifest.version, manifest.language, pids=pids)
+
+    def of_run(self, run: str) -> Address:
+        """The same, where the topics of one run, and no others, begin with the prefix."""
+        return replace(self, prefix=f"{self.prefix}{run}-")
+
+
+class _Part(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
+    """A part of a broker.yaml."""
+
+
+class _Tls(_Part):
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    server_name: str = ""
+
+
+class _Sasl(_Part):
+    mechanism: Literal["PLAIN"]
+    username: str
+    password_variable: str
+
+
+class _Described(_Part):
+    address: str
+    prefix: _Prefix = ""
+    topics: Annotated[tuple[_Topic, ...], msgspec.Meta(min_length=1)] = ()
+    tls: _Tls | None = None
+    sasl: _Sasl | None = None
+
+
+def address_of(given: str) -> Address | None:
+    """The address that is given, or stands in a file; None for the file of a broker that the suite starts.
+
+    Raises FileError, and ValueError for what is neither a file nor an address.
+    """
+    return _address_in(Path(given)) if Path(given).name == BROKER else _address(given)
+
+
+def _address(given: str) -> Address:
+    match = _HOST_AND_PORT.match(given)
+    if not match or not 0 < int(match["port"]) < 1 << 16:
+        raise ValueError(f"address: {given!r} is not HOST:PORT")
+    return Address(match["six"] or match["host"], int(match["port"]), f"broker {given}")
+
+
+def _address_in(path: Path) -> Address | None:
+    from conformance.cases.yaml_files import load
+
+    row = load(path)
+    if not isinstance(row, Row) or "address" not in row:
+        return None
+    try:
+        return _made(msgspec.convert(row, _Described), path.parent)
+    except ValueError as problem:  # what msgspec raises is one
+        parts = [
+            part for name, part in row.items() if isinstance(part, Row) and re.search(rf"\b{name}\b", str(problem))
+        ]
+        raise FileError(path, str(problem), parts[0].line if parts else row.line) from None
+
+
+def _made(described: _Described, folder: Path) -> Address:
+    """Raises ValueError."""
+    topics = described.topics
+    if topics and (described.prefix or len({*topics}) < len(topics)):
+        raise ValueError("topics: each stands once, and where some are given, there is no prefix for new ones")
+    security = _logging_in(described.sasl, _with_tls(described.tls, folder))
+    prefix = described.prefix or _PREFIX
+    return replace(_address(described.address), prefix=prefix, topics=topics, security=security)
+
+
+def _with_tls(tls: _Tls | None, folder: Path) -> Security:
+    """How connections are encrypted; the files stand beside the one that names them. Raises ValueError."""
+    if tls is None:
+        return Security()
+    named = {"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}
+    files = {part: folder / name for part, name in named.items() if name}
+    if missing := [part for part, file in files.items() if not file.is_file()]:
+        raise ValueError(f"tls: {missing[0]}: there is no file {files[missing[0]]}")
+    if tls.key and not tls.certificate:
+        raise ValueError("tls: a key belongs to a certificate")
+    part = "ca"
+    try:
+        context = ssl.create_default_context(cafile=files.get(part))
+        if tls.certificate:
+            part = "certificate"
+            # Nobody is asked for the password of an encrypted key: it cannot be used.
+            context.load_cert_chain(files[part], files.get("key"), password="")
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"tls: {part}: {files.get(part, '')} cannot be used: {problem}") from None
+    return Security(context, tls.server_name)
+
+
+def _logging_in(sasl: _Sasl | None, security: Security) -> Security:
+    """The same with a login. Raises ValueError."""
+    if sasl is None:
+        return security
+    password = os.environ.get(sasl.password_variable)
+    if not sasl.username or not password:
+        raise ValueError(f"sasl: there is a username, and a password in the variable {sasl.password_variable!r}")
+    return replace(security, username=sasl.username, password=password)

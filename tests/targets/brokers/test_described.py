@@ -1,0 +1,248 @@
+"""A broker.yaml with an address: topics under another prefix or given ones, TLS, and a login."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from model_broker import Log, ModelBroker
+
+from conformance import cli
+from conformance.cases.model import Kind
+from conformance.judging.judge import judge
+from conformance.targets.brokers import bundled
+from conformance.targets.brokers.address import address_of
+from conformance.targets.brokers.bundled import Running
+from conformance.targets.brokers.connection import Connection, Denied, Lost
+from conformance.targets.brokers.serving import BrokerTarget
+from conformance.targets.brokers.topics import NoTopic
+from conformance.targets.live.frames import Garbled
+from conformance.targets.manifests import BROKER
+from conformance.targets.protocol import outcome
+
+TLS = Path(__file__).parents[2] / "shared" / "tls"
+SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
+LOGIN = b"\0alice\0open sesame"
+SASL = "sasl:\n  mechanism: PLAIN\n  username: alice\n  password-variable: BROKER_PASSWORD\n"
+TRUSTED = f"tls:\n  ca: {TLS}/ca.pem\n  server-name: broker.test\n"
+CLIENT = f"  certificate: {TLS}/client.pem\n  key: {TLS}/client.key\n"
+
+
+@pytest.fixture
+def described(tmp_path, monkeypatch):
+    """Writes a file that describes a broker: its path."""
+    monkeypatch.setenv("BROKER_PASSWORD", "open sesame")
+
+    def write(text):
+        (tmp_path / BROKER).write_text(text)
+        return str(tmp_path / BROKER)
+
+    return write
+
+
+@pytest.fixture
+def verdicts(described, catalog):
+    """The verdicts on the cases of a broker that a file describes."""
+
+    def judged(text):
+        target = BrokerTarget(address_of(described(text)))
+        try:
+            cases = [catalog.cases[name] for name in SELECT]
+            return [judge(case, outcome(target.answer(case.request))) for case in cases]
+        finally:
+            target.close()
+
+    return judged
+
+
+def run(path, *options):
+    """How a run ended, and the verdicts by case."""
+    report = Path(path).with_name("report.json")
+    select = [part for pattern in SELECT for part in ("--select", pattern)]
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance", "run", f"broker:{path}", *select, "--generated", "0"]
+        + ["--json", str(report), *options],
+        capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    return done, [row["verdict"] for row in json.loads(report.read_text())["results"]]
+
+
+def listener(*, asks_for_certificate=False):
+    """What a listener with TLS has."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "broker.pem", TLS / "broker.key")
+    if asks_for_certificate:
+        context.load_verify_locations(TLS / "ca.pem")
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+# --- topics -------------------------------------------------------------------------------------------
+
+
+def test_topics_are_made_under_the_prefix_that_is_told(verdicts):
+    with ModelBroker() as broker:
+        assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\nprefix: team-a.\n")} == {Kind.PASS}
+        assert all(re.match(r"team-a\.[0-9a-f]{8}-", name) for name in broker.logs)
+
+
+def test_given_topics_are_written_to_wherever_they_end_and_none_is_made(verdicts):
+    with ModelBroker() as broker:
+        broker.logs |= {name: Log({}) for name in ("one", "two", "orders")}
+        for _ in range(2):
+            one, with_setting, sequence = verdicts(f"address: {broker.address}\ntopics: [one, two]\n")
+            assert (one.kind, with_setting.kind, sequence.kind) == (Kind.PASS, Kind.SKIP, Kind.PASS)
+            assert "a topic that is given has settings of its own" in with_setting.detail
+        assert {name: log.end > 0 for name, log in broker.logs.items()} == {"one": True, "two": True, "orders": False}
+        assert broker.asked["CreateTopics"] == 0
+
+
+def test_a_given_topic_that_is_not_there_is_named(verdicts):
+    with ModelBroker() as broker:
+        broker.logs["one"] = Log({})
+        with pytest.raises(NoTopic, match="no leader of the topic elsewhere: error 3"):
+            verdicts(f"address: {broker.address}\ntopics: [one, elsewhere]\n")
+        assert set(broker.logs) == {"one"}
+
+
+# --- TLS and logins -----------------------------------------------------------------------------------
+
+
+def test_a_run_goes_through_tls_and_a_login_and_cleans_under_the_prefix(described):
+    with ModelBroker(tls=listener(asks_for_certificate=True), login=LOGIN) as broker:
+        broker.logs["team-b"] = Log({})
+        path = described(f"address: {broker.address}\nprefix: team-\n{TRUSTED}{CLIENT}{SASL}")
+        done, kinds = run(path, "--clean")
+        assert set(broker.logs) == {"team-b"}
+        assert broker.asked["SaslAuthenticate"] == 2  # a connection for the cases, and one to clean: each is kept
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert kinds == ["pass"] * 3
+
+
+def test_who_is_not_let_in_tries_once_and_is_told_why_in_one_line(described):
+    with ModelBroker(login=b"\0alice\0another") as broker:
+        done, kinds = run(described(f"address: {broker.address}\n{SASL}"))
+        assert broker.asked["SaslAuthenticate"] == 1  # a broker may count how often a login fails
+    assert (done.returncode, kinds) == (3, [])
+    said = " ".join(done.stdout.split())
+    assert "SASL: the login is refused with error 58: Authentication failed: Invalid username or password" in said
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "sesame" not in done.stdout + done.stderr
+
+
+REFUSED = {
+    "a wrong password": (None, b"\0alice\0another", SASL, Denied, "SASL: the login is refused with error 58: Authent"),
+    "no login is offered": (None, None, SASL, Denied, "SASL: PLAIN is refused with error 33; mechanisms there: none"),
+    "no login is given": (None, LOGIN, "", Lost, "the connection was closed without an answer"),
+    "an untrusted certificate": (listener(), None, "tls: {}\n", Denied, "the broker's certificate is not trusted: "),
+    "a certificate of another": (listener(), None, f"tls:\n  ca: {TLS}/ca.pem\n", Denied, "IP address mismatch"),
+    "a plain listener": (None, None, TRUSTED, Denied, "TLS: the handshake fails: "),
+    "TLS that is not asked for": (listener(), None, "", (Garbled, Lost), "TLS|the connection"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_keeps_us_out_is_told(name, described):
+    tls, login, told, error, said = REFUSED[name]
+    with ModelBroker(tls=tls, login=login) as broker:
+        address = address_of(described(f"address: {broker.address}\n{told}"))
+        with (
+            pytest.raises(error, match=said),
+            closing(Connection(address.host, address.port, 1, address.security)) as one,
+        ):
+            one.ask("Metadata", 1, {"Topics": ()})
+
+
+def test_a_connection_through_tls_is_kept_from_case_to_case(verdicts):
+    """What TLS sends on its own, as session tickets, is not an answer that nobody asked for."""
+    with ModelBroker(tls=listener()) as broker:
+        assert {verdict.kind for verdict in verdicts(f"address: {broker.address}\n{TRUSTED}")} == {Kind.PASS}
+        assert broker.asked["ApiVersions"] == 1
+
+
+WRONG = {
+    "no address": ("address: nowhere\n", 1, "address: 'nowhere' is not HOST:PORT"),
+    "an unknown part": ("address: x:1\ncommand: [cat]\n", 1, "unknown field `command`"),
+    "an unknown part of TLS": ("address: x:1\ntls:\n  cert: x\n", 3, "unknown field `cert` - at `$.tls`"),
+    "a file that is not there": ("address: x:1\ntls:\n  ca: ca.pem\n", 3, "tls: ca: there is no file "),
+    "a file that is no certificate": (f"address: x:1\ntls:\n  ca: {BROKER}\n", 3, "cannot be used"),
+    "a key alone": (f"address: x:1\ntls:\n  key: {TLS}/client.key\n", 3, "tls: a key belongs to a certificate"),
+    "another mechanism": ("address: x:1\n" + SASL.replace("PLAIN", "SCRAM-SHA-256"), 3, "'SCRAM-SHA-256' - at `$.sasl"),
+    "no password": ("address: x:1\n" + SASL.replace("BROKER_P", "NO_P"), 3, "in the variable 'NO_PASSWORD'"),
+    "a prefix and topics": ("address: x:1\nprefix: a\ntopics: [b]\n", 1, "topics: each stands once"),
+    "a topic twice": ("address: x:1\ntopics: [b, b]\n", 1, "topics: each stands once"),
+    "no topic": ("address: x:1\ntopics: []\n", 1, "length >= 1 - at `$.topics`"),
+    "a prefix that no topic has": ("address: x:1\nprefix: a/b\n", 1, "at `$.prefix`"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_file_that_cannot_be_used_is_one_line_that_names_the_place(name, described):
+    text, line, said = WRONG[name]
+    path = described(text)
+    done = CliRunner().invoke(cli.main, ["run", f"broker:{path}", "--select", SELECT[0]])
+    assert done.exit_code == 2
+    (told,) = done.stderr.strip().splitlines()
+    assert f"{path}:{line}: " in told
+    assert said in told
+
+
+# --- Apache Kafka -------------------------------------------------------------------------------------
+
+LISTENERS = """
+listeners=PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller}},SAFE://127.0.0.1:{safe}
+advertised.listeners=PLAINTEXT://127.0.0.1:{{port}},SAFE://127.0.0.1:{safe}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SAFE:SASL_SSL
+sasl.enabled.mechanisms=PLAIN
+listener.name.safe.plain.sasl.jaas.config={module} user_alice="open sesame";
+listener.name.safe.ssl.client.auth=required
+ssl.keystore.type=PEM
+ssl.keystore.location={folder}/broker
+ssl.truststore.type=PEM
+ssl.truststore.location={folder}/ca
+"""
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture
+def safe_kafka(broker_manifest, tmp_path):
+    """Apache Kafka with a listener that asks for TLS, a certificate and a login: its two addresses."""
+    manifest = broker_manifest("kafka")
+    safe, _ = bundled._free_ports()
+    (tmp_path / "broker").write_text((TLS / "broker.key").read_text() + (TLS / "broker.pem").read_text())
+    (tmp_path / "ca").write_text((TLS / "ca.pem").read_text())
+    settings = (manifest.home / "server.properties").read_text().splitlines()
+    added = LISTENERS.format(safe=safe, folder=tmp_path, module=MODULE)
+    plain = [line for line in settings if not line.startswith(("listeners=", "advertised.listeners="))]
+    (tmp_path / "server.properties").write_text("\n".join(plain) + added)
+
+    def at_home(command):
+        return tuple(word.replace("{dir}", str(manifest.home)) for word in command)
+
+    steps = tuple(map(at_home, manifest.prepare))
+    with Running(replace(manifest, home=tmp_path, command=at_home(manifest.command), prepare=steps)) as running:
+        yield f"127.0.0.1:{safe}", f"127.0.0.1:{running.port}"
+
+
+def test_apache_kafka_is_judged_through_tls_and_a_login(safe_kafka, described, verdicts):
+    safe, plain = safe_kafka
+    found = verdicts(f"address: {safe}\n{TRUSTED}{CLIENT}{SASL}")
+    assert [verdict.kind for verdict in found] == [Kind.PASS] * 3
+    for told, error, said in (
+        (f"{safe}\n{TRUSTED}{CLIENT}{SASL.replace('alice', 'bob')}", Denied, "error 58: Authentication failed"),
+        (f"{safe}\n{TRUSTED}{SASL}", Lost, "certificate"),
+        (f"{safe}\n", (Garbled, Lost), "TLS"),
+        (f"{plain}\n{TRUSTED}{SASL}", Denied, "TLS: the handshake fails: "),
+        (f"{plain}\n{SASL}", Denied, "SASL: PLAIN is refused with error 34"),
+    ):
+        address = address_of(described(f"address: {told}"))
+        with pytest.raises(error, match=said):
+            Connection(address.host, address.port, 10, address.security)
