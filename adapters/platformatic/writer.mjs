@@ -1,7 +1,8 @@
 // The Producer of @platformatic/kafka as an application uses it: send, in a transaction or not.
 
 import { ProduceAcks, Producer } from "@platformatic/kafka";
-import { octets } from "./driving.mjs";
+
+const octets = (digits) => (digits === null ? null : Buffer.from(digits, "hex"));
 
 /** Writes batches, each by a send of its own. */
 export async function produce({ topic, partition, bootstrap, produce: asked }) {

@@ -6,17 +6,18 @@ import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from multiprocessing import get_context
 
 from conformance.cases.catalog import Catalog, read_catalog
-from conformance.cases.model import Case, Kind
+from conformance.cases.model import Answer, Case, Kind
 from conformance.errors import Defect
 from conformance.judging.judge import judge
 from conformance.targets.defects import DEFECTS
 from conformance.targets.defects.model import SeededDefect
-from conformance.targets.violations import told
+from conformance.targets.reference import answer as honest
+from conformance.targets.violations import heard
 
 _COUNTED = ("must", "should")
 """The levels at which a failure shows a defect; for the violation of a requirement its own level does too."""
@@ -31,8 +32,6 @@ class Trial:
     defect: str
     caught_by: str
     """The id of the first case that failed it; empty where it survived."""
-    tried: int
-    """How many cases were put to it."""
 
 
 def trials(names: Sequence[str], jobs: int) -> Iterator[Trial]:
@@ -40,6 +39,7 @@ def trials(names: Sequence[str], jobs: int) -> Iterator[Trial]:
     if jobs == 1:
         yield from map(_trial_of, names)
         return
+    _catalog()  # made once, where it was not: the processes load it
     # A fresh interpreter, not a copy of this one: it ends when this one is gone, however that went.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_leave_interrupts)
     try:
@@ -53,40 +53,42 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _trial_of(name: str) -> Trial:
-    return trial(DEFECTS[name], _catalog())
-
-
 @cache
 def _catalog() -> Catalog:
     return read_catalog()
 
 
-def trial(defect: SeededDefect, catalog: Catalog) -> Trial:
+def _trial_of(name: str) -> Trial:
     """Put cases to a defect until one fails it."""
-    row = catalog.requirements.get(defect.source)
+    defect = DEFECTS[name]
+    row = _catalog().requirements.get(defect.source)
     levels = {*_COUNTED, row.level if row else "must"}
-    tried = 0
-    for case in _ordered(defect, catalog):
-        tried += 1
-        if _shows(defect, case, levels):
-            return Trial(defect.id, case.id, tried)
-    return Trial(defect.id, "", tried)
+    catching = (case.id for case, answer in _ordered(defect) if _shows(defect, case, answer, levels))
+    return Trial(name, next(catching, ""))
 
 
-def _ordered(defect: SeededDefect, catalog: Catalog) -> Iterator[Case]:
-    """All cases: those of the requirements that the defect names, then the others, small ones before large ones."""
-    labels = sorted(catalog.cases.labels.values(), key=lambda label: label.size)
+def _ordered(defect: SeededDefect) -> Iterator[tuple[Case, Answer]]:
+    """All cases with their right answers: those of the requirements that the defect names, then the others by size."""
+    labels = sorted(_catalog().cases.labels.values(), key=lambda label: label.size)
     own = [label.id for label in labels if label.requirement in defect.first]
     others = [label.id for label in labels if label.requirement not in defect.first]
-    return (catalog.cases[name] for name in chain(own, others))
+    return map(_answered, chain(own, others))
 
 
-def _shows(defect: SeededDefect, case: Case, levels: set[str]) -> bool:
+@lru_cache(maxsize=1 << 14)
+def _answered(name: str) -> tuple[Case, Answer]:
+    """A case and the answer of the reference, which every defect begins with."""
+    case = _catalog().cases[name]
+    return case, honest(case.request)
+
+
+def _shows(defect: SeededDefect, case: Case, right: Answer, levels: set[str]) -> bool:
     """Whether a case fails a defect. Raises Defect where its function raises."""
     try:
-        outcome = told(defect.bend, case)
+        answer = defect.bend(case.request, right)
     except Exception as error:
         raise Defect(f"the seeded defect {defect.id} raises {error!r} at {case.id}") from error
-    verdict = judge(case, outcome)
+    if answer is right or answer == right:
+        return False  # the reference passes every case
+    verdict = judge(case, heard(answer))
     return verdict.kind in (Kind.FAIL, Kind.CRASH) and (verdict.level or case.level) in levels

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from conformance import cli
+from conformance.running.selftest import trials
 from conformance.targets import lies
-from conformance.targets.defects import DEFECTS
+from conformance.targets.defects import DEFECTS, bending
+from conformance.targets.reference import answer
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def selftest(*arguments):
@@ -73,8 +80,35 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
     assert name in output
 
 
-def test_every_defect_has_a_source_of_its_own_kind(catalog):
-    for defect in DEFECTS.values():
-        assert defect.source in catalog.requirements or defect.source.startswith("https://"), defect.id
-        assert defect.says or defect.source in catalog.requirements, defect.id
-        assert set(defect.first) <= set(catalog.requirements), defect.id
+@pytest.mark.parametrize(
+    "bend",
+    [
+        bending.wrong("semantics.sequences._span", lambda right: right, "sequence"),
+        bending.stops(lambda *_: False),
+        bending.fetches(lambda *_: {}),
+        bending.meets_tail(lambda *_: False),
+        bending.stays(lambda _: False),
+        bending.encoding("VARINT", lambda _: None),
+    ],
+)
+def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
+    one = replace(DEFECTS["violates/sequence.record-formula"], id="harmless", area="harmless", bend=bend)
+    monkeypatch.setitem(DEFECTS, one.id, one)
+    assert next(trials([one.id], 1)).caught_by == ""
+
+
+def test_a_wrong_function_that_dies_is_a_crash_and_is_gone_afterwards(catalog):
+    bend = bending.wrong("semantics.sequences._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence")
+    request = catalog.cases["sequence/repeat-of-the-last"].request
+    right = answer(request)
+    assert bend(request, right) == {"crash": "error('unpack requires a buffer of 1 bytes')"}
+    assert answer(request) == right
+
+
+def test_what_the_readme_says_of_seeded_defects_holds():
+    told = re.search(
+        r"more than (\d+) % of over (\d+) seeded defects", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+    assert len(DEFECTS) > int(told[2])
+    survivors = sum(bool(defect.why) for defect in DEFECTS.values())
+    assert 1 - survivors / len(DEFECTS) > int(told[1]) / 100

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import types
 from collections import defaultdict
 
 import pytest
 
 from conformance.targets import lies
+from conformance.targets.defects import DEFECTS
 from conformance.targets.violations import UNPROVEN, VIOLATIONS, catches
 
 
@@ -46,3 +48,43 @@ def test_what_only_a_broker_can_break_has_no_case(catalog, own_cases):
 def test_a_fault_charged_to_another_requirement_proves_nothing(own_cases):
     lie = VIOLATIONS["batch.base-offset"]
     assert list(catches(lie, "batch.producer-epoch", "must", own_cases["batch.producer-epoch"])) == []
+
+
+# --- seeded defects -----------------------------------------------------------------------------------
+
+
+def test_every_defect_has_a_source_of_its_own_kind(catalog):
+    for defect in DEFECTS.values():
+        assert defect.source in catalog.requirements or defect.source.startswith("https://"), defect.id
+        assert defect.says or defect.source in catalog.requirements, defect.id
+        assert set(defect.first) <= set(catalog.requirements), defect.id
+
+
+def shape(value, depth=24):
+    """What a function does, as far as its code and what it holds on to tell; equal for two that do the same."""
+    inner = depth - 1
+    if not depth:
+        return None
+    if isinstance(value, types.FunctionType):
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        return shape(value.__code__, inner), *(shape(part, inner) for part in (held, value.__defaults__))
+    if isinstance(value, types.CodeType):
+        return value.co_code, value.co_names, shape(value.co_consts, inner)
+    if isinstance(value, tuple | list):
+        return tuple(shape(part, inner) for part in value)
+    return tuple((key, shape(part, inner)) for key, part in value.items()) if isinstance(value, dict) else repr(value)
+
+
+def test_no_two_defects_bend_the_same_way():
+    # A violation that is that of another requirement as well stands in TWINS (conformance/targets/defects).
+    alike = defaultdict(list)
+    for defect in DEFECTS.values():
+        alike[shape(defect.bend)].append(defect.id)
+    assert [ids for ids in alike.values() if len(ids) > 1] == []
+
+
+def test_each_defect_that_is_left_out_is_the_same_as_one_that_is_there():
+    left_out = set(VIOLATIONS) - {defect.source for defect in DEFECTS.values() if defect.id.startswith("violates/")}
+    there = {shape(defect.bend) for defect in DEFECTS.values()}
+    assert left_out
+    assert [name for name in left_out if shape(VIOLATIONS[name]) not in there] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.cases.model import Broke, Case, Kind, Outcome
+from conformance.cases.model import Answer, Broke, Case, Kind, Outcome
 from conformance.judging.judge import judge
 from conformance.targets.lies import Lie
 from conformance.targets.protocol import outcome
@@ -42,7 +42,11 @@ UNPROVEN = {
 
 def told(lie: Lie, case: Case) -> Outcome:
     """What a liar does when a case is put to it."""
-    answer = lie(case.request, honest(case.request))
+    return heard(lie(case.request, honest(case.request)))
+
+
+def heard(answer: Answer) -> Outcome:
+    """An answer of a liar as what it did."""
     return Broke("memory", "took memory without end") if "hoards" in answer else outcome(answer)
 
 

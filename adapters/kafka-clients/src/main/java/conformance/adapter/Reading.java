@@ -66,8 +66,7 @@ final class Reading {
         return shown;
     }
 
-    /** A record as the consumer hands it out. */
-    static Map<String, Object> show(ConsumerRecord<byte[], byte[]> record) {
+    private static Map<String, Object> show(ConsumerRecord<byte[], byte[]> record) {
         Map<String, Object> shown = new LinkedHashMap<>();
         shown.put("offset", Long.toString(record.offset()));
         shown.put("timestamp", Long.toString(record.timestamp()));
