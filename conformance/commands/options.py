@@ -120,6 +120,13 @@ basis = click.option(
     help="Judge only by requirements that rest on this; repeatable.  [default: all]",
 )
 strict = click.option("--strict", is_flag=True, help="Disputed failures count too.")
+clean = click.option("--clean", is_flag=True, help="Delete the topics that the run has made on a broker, at its end.")
+log_dir = click.option(
+    "--log-dir",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Where the broker keeps its log: what it stores is judged too.",
+)
 quiet = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
 master = click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
 conf = click.option("--conf", multiple=True, metavar="KEY=VALUE", callback=_settings, help="A setting of Spark.")

@@ -120,7 +120,8 @@ class RunOptions:
     metavar="DIR",
     help="Write each distinct generated failure as a vector.",
 )
-@click.option("--clean", is_flag=True, help="Delete the topics that the run has made on a broker, at its end.")
+@shared.clean
+@shared.log_dir
 @shared.fail_on
 @shared.basis
 @shared.strict
@@ -143,9 +144,13 @@ def _options(given: dict[str, Any]) -> RunOptions:
     # What is quickly found wrong comes first: cases take seconds to make.
     allowance = Allowance(timeout=given["timeout"], memory=given["memory"])
     names = dict.fromkeys(given["targets"])
-    if given["clean"] and not any(name.startswith("broker:") for name in names):
+    asked = [name for name in names if name.startswith("broker:")]
+    if given["clean"] and not asked:
         raise UsageError("--clean", "only brokers are left with something; name one, broker:HOST:PORT")
-    targets = tuple(target_spec(name, given["python"], allowance, given["jobs"]) for name in names)
+    if given["log_dir"] and len(asked) != 1:
+        raise UsageError("--log-dir", f"it is the folder of one broker; there are {len(asked)} among the targets")
+    folders = dict.fromkeys(asked, given["log_dir"])
+    targets = tuple(target_spec(name, given["python"], allowance, given["jobs"], folders.get(name)) for name in names)
     # Before the known failures are read: what is then written follows from them.
     watched, folder = [path for path in (given["known_failures"],) if path], given["save_failures"]
     outputs = Outputs.watching(watched, folder) if watched or folder else Outputs()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from conformance import codec
 from conformance.cases.model import (
@@ -216,12 +217,32 @@ _OFFSETS = "offset.broker-assigns-base"
 def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
     """Hold the bytes that a broker serves of a batch against the batch that it was sent. Raises NotationError."""
     answered = APPENDED.parse(given)
-    if set(answered) != set(APPENDED.fields):
+    if not {"logEnd", "baseOffset"} <= set(answered):
         raise NotationError("value: logEnd and baseOffset are expected")
     end, told = answered["logEnd"], answered["baseOffset"]
     if told != end:
         return _failed(f"the broker told offset {told}, and its log ended at {end}", "baseOffset", _OFFSETS)
-    batches = _batches_in(served, "served")
+    verdict = _as_sent(expect, end, served, "served")
+    if verdict.kind is Kind.FAIL or answered.get("stored") is None:
+        return verdict
+    return _stored(expect, answered, served) or verdict
+
+
+def _stored(expect: Appends, answered: Value, served: bytes) -> Verdict | None:
+    """What is wrong with what a broker stores, where it serves what it should: the records are those that it serves."""
+    verdict = _as_sent(expect, answered["logEnd"], answered["stored"], "stored")
+    if verdict.kind is not Kind.FAIL:
+        kept, shown = (flattened(codec.decode("LOG", data).value["batches"]) for data in (answered["stored"], served))
+        path = next(CONVERTED.mismatches(shown, kept), None)
+        if path is None:
+            return None
+        verdict = _failed(f"{path} is stored otherwise than it is served", path)
+    return replace(verdict, detail=f"{verdict.detail} (segment {answered.get('segment')})", path="")
+
+
+def _as_sent(expect: Appends, end: int, data: bytes, how: str) -> Verdict:
+    """Hold what a broker made of a batch, from where its log ended, against the batch that it was sent."""
+    batches = _batches_in(data, how)
     if isinstance(batches, Verdict):
         return batches
     records = tuple({**record, "offset": record["offset"] - end} for record in flattened(batches))
@@ -229,7 +250,7 @@ def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
     path = next(CONVERTED.mismatches(due, records), None)
     if path is not None:
         rule = _OFFSETS if path.endswith(".offset") else ""
-        return _failed(f"{path} differs in what was served", path, rule)
+        return _failed(f"{path} differs in what was {how}", path, rule)
     differs = next(filter(None, map(_of_broker, batches)), None)
     return differs or (Verdict(Kind.EITHER, "taken") if expect.open else PASSED)
 

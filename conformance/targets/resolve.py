@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from conformance.errors import UserError
+from conformance.errors import UsageError, UserError
 from conformance.targets.launch import Launch
 from conformance.targets.manifests import BROKER, DRIVER, SHIM, Adapter, adapter_in
 from conformance.targets.session import Allowance
@@ -41,9 +41,11 @@ def _descriptions() -> dict[str, Path]:
     return {path.parent.name: path for path in sorted(ADAPTERS.glob("*/target.yaml"))}
 
 
-def target_spec(name: str, python: str | None, allowance: Allowance, jobs: int = 1) -> TargetSpec:
-    """A target of the command line, ready to be opened. Raises UnknownTarget with what to mend."""
-    launch = None if name == "reference" else resolve(name, python)
+def target_spec(
+    name: str, python: str | None, allowance: Allowance, jobs: int = 1, log_dir: Path | None = None
+) -> TargetSpec:
+    """A target of the command line, ready to be opened; a broker has its log there. Raises as `resolve`."""
+    launch = None if name == "reference" else resolve(name, python, log_dir)
     if name.startswith(("live:", "broker:")):
         # It keeps to deadlines of its own, for each topic, and says itself what was late.
         memory = allowance.memory + LIVE_MEMORY
@@ -52,8 +54,11 @@ def target_spec(name: str, python: str | None, allowance: Allowance, jobs: int =
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
 
 
-def resolve(target: str, python: str | None = None) -> Launch:
-    """How a target other than `reference` is started. Raises UnknownTarget with what to mend."""
+def resolve(target: str, python: str | None = None, log_dir: Path | None = None) -> Launch:
+    """How a target other than `reference` is started. Raises UnknownTarget with what to mend.
+
+    `log_dir` is where a broker that runs already keeps its log. Raises UsageError for one that the suite starts.
+    """
     kind, colon, rest = target.partition(":")
     interpreter = python or sys.executable
     if colon and kind == "command":
@@ -64,7 +69,12 @@ def resolve(target: str, python: str | None = None) -> Launch:
     if colon and kind == "live":
         return _ready(target, _driver(target, rest), python, interpreter)
     if colon and kind == "broker":
-        return _broker(target, rest, python, interpreter)
+        launch = _broker(target, rest, python, interpreter)
+        if log_dir is None:
+            return launch
+        if "--run" not in launch.command:
+            raise UsageError("--log-dir", f"where {target} keeps its log is known, as the suite starts it")
+        return replace(launch, command=(*launch.command, "--log-dir", str(log_dir.resolve())))
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(

@@ -71,6 +71,8 @@ class Ways:
     served: object = staticmethod(lambda batch: [batch])
     """The batches that are served of one that was taken."""
     keeps_refused: bool = False
+    kept: object = staticmethod(lambda stored, _: stored)
+    """What stands in its segment of the batches that it stores, none if it refused what was sent."""
     offered: dict = field(default_factory=lambda: OFFERED)
     topic_error: int = 0
     """The error with which every topic is refused."""
@@ -141,10 +143,12 @@ class ModelBroker:
     It gives bytes, or None to close the connection instead.
     """
 
-    def __init__(self, ways=None, sends=lambda _, frame: frame, tls=None, login=None):
+    def __init__(self, ways=None, sends=lambda _, frame: frame, tls=None, login=None, log_dir=None):
         self.ways, self.sends = ways or Ways(), sends
         self.tls, self.login = tls, login
         """The TLS of its listener, and the bytes by which SASL/PLAIN lets in; None without."""
+        self.log_dir = log_dir
+        """Where it keeps segments, a folder a partition; None where it keeps none."""
         self.logs = {}
         self.failing = 0
         """The error with which every fetch is answered."""
@@ -316,9 +320,20 @@ class ModelBroker:
         for row in request.body["TopicData"]:
             named, log, unknown = self._log(row, "Name")
             for part in row["PartitionData"]:
+                before = len(log.batches) if log else 0
                 error, offset = (unknown, -1) if log is None else log.append(part["Records"] or b"", self.ways)
+                if self.log_dir is not None and log is not None:
+                    self._keep(log, [batch for _, batch in log.batches[before:]], part["Records"] or b"")
                 rows.append({**named, "PartitionResponses": [{"Index": 0, "ErrorCode": error, "BaseOffset": offset}]})
         return {"Responses": rows}
+
+    def _keep(self, log, batches, sent):
+        """Write batches to the segment of a log, as `Ways.kept` has it."""
+        name = next(name for name, one in self.logs.items() if one is log)
+        folder = self.log_dir / f"{name}-0"
+        folder.mkdir(exist_ok=True)
+        with (folder / f"{0:020d}.log").open("ab") as file:
+            file.write(self.ways.kept(b"".join(batches), sent))
 
     def _Fetch(self, request):  # noqa: N802
         rows = []

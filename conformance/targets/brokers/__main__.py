@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -31,7 +32,7 @@ def main() -> None:
         elif given.clean:
             _clean(address.of_run(given.run))
         else:
-            serve(address.of_run(given.run) if given.run else address)
+            serve(replace(address.of_run(given.run) if given.run else address, log_dir=given.log_dir))
     except (BrokerError, FileError) as problem:
         sys.exit(str(problem))
     except (Denied, NoTopic) as problem:
@@ -54,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--python", default=sys.executable, help="interpreter for a broker that is a Python program")
     parser.add_argument("--run", default="", help="what tells the topics of one run from those of others")
     parser.add_argument("--clean", action="store_true", help="delete the topics of that run, and end")
+    parser.add_argument("--log-dir", type=Path, help="where the broker's segments lie, a folder a partition")
     given = parser.parse_args()
     if given.clean and not given.run:
         parser.error("--clean needs --run")

@@ -49,6 +49,8 @@ class Address:
     topics: tuple[str, ...] = ()
     """Topics that are used instead."""
     security: Security = Security()
+    log_dir: Path | None = None
+    """Where its segments lie, a folder a partition; None where that is not known."""
     pids: tuple[int, ...] = ()
     """The processes of a broker of ours, whose memory is watched."""
 
@@ -56,8 +58,15 @@ class Address:
     def of(cls, running: Running) -> Address:
         """That of a broker that the suite has started."""
         manifest = running.manifest
-        pids = tuple(running.pids)
-        return cls(running.host, running.port, manifest.name, manifest.version, manifest.language, pids=pids)
+        return cls(
+            running.host,
+            running.port,
+            manifest.name,
+            manifest.version,
+            manifest.language,
+            log_dir=running.log_dir,
+            pids=tuple(running.pids),
+        )
 
     def of_run(self, run: str) -> Address:
         """The same, where the topics of one run, and no others, begin with the prefix."""

@@ -85,7 +85,7 @@ class Partition:
             if part["ErrorCode"]:
                 raise Refusal(part["ErrorCode"])
             records: bytes = part["Records"] or b""
-            came, following, is_all = _until(records, offset, until)
+            came, following, is_all = batches_until(records, offset, until)
             served += came
             is_stuck = following == offset and records != b"" and records == before
             if is_all or is_stuck or following >= until or time.monotonic() > deadline:
@@ -129,7 +129,7 @@ def _part(request: str, response: Values, topics: str, parts: str) -> Values:
     raise Garbled(f"{request}: nothing is said of the partition")
 
 
-def _until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:
+def batches_until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:
     """Of fetched bytes: the batches before an offset, the offset behind them, and whether no more come before it."""
     taken = 0
     for at, end in extents(records):

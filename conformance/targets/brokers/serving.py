@@ -19,10 +19,12 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
 from conformance.targets.brokers.address import Address
+from conformance.targets.brokers.appends import Appended
 from conformance.targets.brokers.connection import Connection, Denied, Late, Lost, NotOffered
 from conformance.targets.brokers.exchanges import check_offered, exchanged, memory_of, names_of
-from conformance.targets.brokers.partition import Partition, Refusal, error_class
+from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.producers import fates
+from conformance.targets.brokers.segments import NotStored, Segments
 from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
 from conformance.targets.probes import plain_log
@@ -36,13 +38,6 @@ _VALUES = {"none": "uncompressed"}
 """The values of these settings that brokers call otherwise."""
 _VIA = {"exchange": "a connection of its own"}
 """The calls that are judged, where they are not those of a batch."""
-_ITS_AFFAIR = {
-    **{10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
-    **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
-}
-"""Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
-_UNSURE = (7, 19, 20)
-"""Errors that leave open what was stored: it took too long, or too few replicas have it."""
 _SECONDS = 5.0
 """Seconds that a broker has for an answer."""
 _BACK = 10.0
@@ -134,7 +129,7 @@ class BrokerTarget:
             answer = row(OPERATIONS[str(request["op"])].parse(request, LOG))
         except (NotationError, codec.Unencodable) as error:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
-        except (NotOffered, NoTopic) as reason:
+        except (NotOffered, NoTopic, NotStored) as reason:
             return {"unsupported": str(reason)}
         except NotReady as problem:
             return self._void(str(problem))
@@ -177,19 +172,13 @@ class BrokerTarget:
         """Write a plain batch, the case and a plain batch, and fetch what stands between the two."""
         chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
         partition, end = self._begun({name: _VALUES.get(value, value) for name, value in chosen.items()})
+        folder = self._address.log_dir
+        segments = Segments.of(folder, partition.topic.name) if folder else None
         told, refusal = self._told(partition, parts["hex"])
         after = self._plain_after(partition)
         served, trouble = _served(partition, end, after)
-        if refusal is not None and refusal.code in _UNSURE:
-            return {"unsupported": f"whether it is stored is not told: {refusal}"}
-        if refusal is None or served:
-            # A batch that is served although it was refused is neither: no offset was told.
-            value = {"logEnd": str(end), "baseOffset": str(-1 if told is None else told)}
-            message = f"it is served, although refused: {refusal}" if refusal else trouble
-            return {"ok": True, "hex": served.hex(), "value": value, **({"message": message} if message else {})}
-        if refusal.code in _ITS_AFFAIR:
-            return {"unsupported": f"{_ITS_AFFAIR[refusal.code]}: {refusal}"}
-        return {"ok": False, "error": error_class(refusal.code), "message": str(refusal)}
+        stored = segments.since(end, after) if segments else None
+        return Appended(end, told, refusal, served, trouble, stored).answer()
 
     def _told(self, partition: Partition, data: bytes) -> tuple[int | None, Refusal | None]:
         """The offset that the broker tells of a batch, or how it refused it. Raises BrokerDown."""

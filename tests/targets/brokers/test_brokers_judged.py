@@ -19,6 +19,7 @@ def judged(broker, tmp_path, *patterns, status):
     """The verdict on each case of a broker that runs."""
     select = [option for pattern in patterns for option in ("--select", pattern)]
     target = f"broker:{broker.host}:{broker.port}"
+    select += ["--log-dir", str(broker.log_dir)] if broker.log_dir else []
     report = tmp_path / "report.json"
     done = CliRunner().invoke(cli.main, ["run", target, *select, "--generated", "0", "--json", str(report)])
     assert done.exit_code == status, done.output

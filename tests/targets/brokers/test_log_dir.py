@@ -1,0 +1,138 @@
+"""What a broker stores is a third witness: it is what it was sent, and what it serves."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+from model_broker import ModelBroker, Ways
+
+from conformance import cli, codec
+from conformance.cases.model import Kind
+from conformance.codec.record_batch import stored_size
+from conformance.judging.judge import judge
+from conformance.targets.brokers.address import Address
+from conformance.targets.brokers.partition import Partition
+from conformance.targets.brokers.segments import Segments
+from conformance.targets.brokers.serving import BrokerTarget
+from conformance.targets.probes import plain_log
+from conformance.targets.protocol import outcome
+
+CASE, DAMAGED = "append/one-record", "crc/one:append"
+LATER = b"\x7f" * 8
+
+
+def verdict(address, case):
+    target = BrokerTarget(address)
+    try:
+        return judge(case, outcome(target.answer(case.request)))
+    finally:
+        target.close()
+
+
+def changed(**fields):
+    """The batch with other values in its header, or of its first record, and a checksum that is right."""
+
+    def change(batch):
+        value = codec.decode("RECORD_BATCH", batch).value
+        records = ({**value["records"][0], **fields.pop("record", {})}, *value["records"][1:])
+        return codec.encode("RECORD_BATCH", {**value, "records": records, **fields})
+
+    return change
+
+
+LIES = {
+    "another value": changed(record={"value": b"another"}),
+    "another checksum": lambda batch: batch[:17] + bytes(4) + batch[21:],
+    "no leader epoch": changed(partitionLeaderEpoch=-1),
+    "another offset": changed(baseOffset=7),
+    "a cut batch": lambda batch: batch[:-1],
+    "nothing": lambda _: b"",
+    "twice": lambda batch: batch + batch,
+    "bytes that are no batch": lambda batch: bytes(len(batch)),
+}
+
+
+def only_of(case, lie):
+    """Keeps everything as it is served, but for the batch of a case."""
+    data = bytes.fromhex(case.request["hex"])
+    return lambda stored, sent: lie(stored) if sent == data and sent != plain_log(2) else stored
+
+
+@pytest.mark.parametrize("name", ["nothing is wrong", *LIES])
+def test_a_broker_that_stores_something_else_than_it_serves_is_caught(name, catalog, tmp_path):
+    case = catalog.cases[CASE]
+    ways = Ways(kept=only_of(case, LIES[name])) if name in LIES else Ways()
+    with ModelBroker(ways, log_dir=tmp_path) as broker:
+        seen = verdict(Address("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
+        unseen = verdict(Address("127.0.0.1", broker.port, "model"), case)
+    assert unseen.kind is Kind.PASS
+    assert seen.kind is (Kind.FAIL if name in LIES else Kind.PASS), seen
+    if name in LIES:
+        assert f"(segment {tmp_path}/conformance-" in seen.detail
+        assert ".log at byte " in seen.detail
+
+
+def test_a_refused_batch_that_is_stored_is_caught(catalog, tmp_path):
+    case = catalog.cases[DAMAGED]
+    ways = Ways(kept=lambda stored, sent: stored or sent)
+    with ModelBroker(ways, log_dir=tmp_path) as broker:
+        seen = verdict(Address("127.0.0.1", broker.port, "model", log_dir=tmp_path), case)
+        unseen = verdict(Address("127.0.0.1", broker.port, "model"), case)
+    assert (unseen.kind, seen.kind) == (Kind.PASS, Kind.FAIL)
+
+
+@pytest.mark.parametrize("kept", [lambda *_: b"", None], ids=["empty segments", "another folder"])
+def test_a_folder_without_the_topic_accuses_nobody(kept, catalog, tmp_path):
+    ways = Ways(kept=kept) if kept else Ways()
+    (tmp_path / "elsewhere").mkdir()
+    with ModelBroker(ways, log_dir=tmp_path) as broker:
+        folder = tmp_path if kept else tmp_path / "elsewhere"
+        found = verdict(Address("127.0.0.1", broker.port, "model", log_dir=folder), catalog.cases[CASE])
+    assert found.kind is Kind.SKIP
+    assert f"nothing of the topic is stored in {folder}/conformance-" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        (["reference"], "--log-dir: it is the folder of one broker; there are 0 among the targets"),
+        (["broker:127.0.0.1:1", "broker:127.0.0.1:2"], "there are 2 among the targets"),
+        (["broker:mine/broker.yaml"], "--log-dir: where broker:mine/broker.yaml keeps its log is known"),
+    ],
+    ids=["none", "two", "one of the suite"],
+)
+def test_the_folder_belongs_to_one_broker(targets, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "broker.yaml").write_text("name: mine\nversion: '1'\ncommand: [cat]\nstartup: 20\n")
+    done = CliRunner().invoke(cli.main, ["run", *targets, "--log-dir", str(tmp_path)])
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_run_takes_the_folder(tmp_path, catalog):
+    ways = Ways(kept=only_of(catalog.cases[CASE], LIES["another checksum"]))
+    with ModelBroker(ways, log_dir=tmp_path) as broker:
+        arguments = ["run", f"broker:{broker.address}", "--select", CASE, "--log-dir", str(tmp_path)]
+        done = CliRunner().invoke(cli.main, arguments)
+    assert done.exit_code == 1
+    assert "what was stored" in " ".join(done.stdout.split())
+
+
+def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
+    broker = bundled_broker("kafka")
+    target = BrokerTarget(Address.of(broker))
+    try:
+        for name in (CASE, DAMAGED, "append/none-to-gzip", "timestamp/log-append-fresh:append"):
+            found = judge(catalog.cases[name], outcome(target.answer(catalog.cases[name].request)))
+            assert found.kind in (Kind.PASS, Kind.EITHER), found
+        partition, end = target._begun({})
+        segments = Segments.of(broker.log_dir, partition.topic.name)
+        first, after = partition.produce(plain_log(2)), partition.produce(plain_log(2))
+        stored = segments.since(end, after)
+        assert isinstance(partition, Partition)
+        assert first == end
+        assert stored.data == partition.fetch(end, until=after)
+        assert len(stored.data) == 12 + stored_size(stored.data, 0)
+    finally:
+        target.close()
