@@ -1,10 +1,13 @@
 """What the drivers in Python share: topics come in on standard input, what an application is handed goes out."""
 
+import gzip
 import json
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 END = b"conformance.end"
@@ -14,6 +17,8 @@ Told = dict[str, Any]
 """A line of the suite: `topic`, `partition`, `bootstrap`, and `offset` and `isolation`, or `produce`."""
 _out = threading.Lock()
 
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+"""What the standard library documents for damaged data; a client that lets it pass leaves it to the application."""
 
 IsRefusal = Callable[[Exception], bool]
 """Tells what the library documents, or an application can be expected to catch, from a crash."""
@@ -32,22 +37,47 @@ def drive(
     say({"version": version})
 
     def one(told: Told) -> None:
-        topic = told["topic"]
-        try:
+        with ending(told["topic"], is_refusal):
             if produce is not None and "produce" in told:
                 produce(told)
-                return say({"topic": topic, "end": True})
+                return
             for record in consume(told):
-                say({"topic": topic, "record": shown(record)})
-                if shown(record)["key"] == END.hex():
+                if hand(told["topic"], shown(record)):
                     break
-            say({"topic": topic, "end": True})
-        except Exception as error:  # noqa: BLE001 - whatever an application would get
-            say({"topic": topic, **raised(error, is_refusal)})
 
     with ThreadPoolExecutor(at_once) as pool:
         for told in topics():
             pool.submit(one, told)
+
+
+@contextmanager
+def ending(topic: str, is_refusal: IsRefusal) -> Iterator[None]:
+    """Say that a topic has come to its end, or what was raised before that."""
+    try:
+        yield
+        say({"topic": topic, "end": True})
+    except Exception as error:  # noqa: BLE001 - whatever an application would get
+        say({"topic": topic, **raised(error, is_refusal)})
+
+
+def hand(topic: str, record: Told) -> bool:
+    """Say a record that the consumer handed out, and return whether it is the last one of its topic."""
+    say({"topic": topic, "record": record})
+    return bool(record["key"] == END.hex())
+
+
+def shown_as(
+    offset: int, timestamp: int, timestamp_type: str | None, key: Any, value: Any, headers: Iterable[tuple[str, Any]]
+) -> Told:
+    """Return a record in the notation of `read`; the type of the timestamp is left out where it is None."""
+    return {
+        "offset": str(offset),
+        "timestamp": str(timestamp),
+        **({} if timestamp_type is None else {"timestampType": timestamp_type}),
+        "key": hexed(key),
+        "value": hexed(value),
+        "headers": [{"key": name, "value": hexed(octets)} for name, octets in headers],
+    }
 
 
 class CannotBeTold(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common")]
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion, version
-from driving import Told, drive, hexed
+from driving import Told, drive, shown_as
 from writer import produce
 
 AT_ONCE = 16
@@ -39,17 +39,11 @@ def consume(told: Told) -> Iterator[Any]:
         consumer.close()
 
 
-def shown(message: Any) -> dict[str, Any]:
+def shown(message: Any) -> Told:
     """Return a message in the notation of `read`."""
     kind, timestamp = message.timestamp()
-    return {
-        "offset": str(message.offset()),
-        "timestamp": str(timestamp if kind else -1),
-        "timestampType": TYPES[kind],
-        "key": hexed(message.key()),
-        "value": hexed(message.value()),
-        "headers": [{"key": key, "value": hexed(value)} for key, value in message.headers() or []],
-    }
+    headers = message.headers() or []
+    return shown_as(message.offset(), timestamp if kind else -1, TYPES[kind], message.key(), message.value(), headers)
 
 
 drive(

@@ -1,8 +1,6 @@
 """KafkaConsumer of kafka-python as an application uses it: assign, seek, poll."""
 
-import gzip
 import sys
-import zlib
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -12,14 +10,14 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common
 
 import snappy  # type: ignore[import-untyped]
 import zstandard
-from driving import Told, drive, hexed
+from driving import DAMAGED, Told, drive, shown_as
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 from writer import produce
 
 AT_ONCE = 8
-# What the codecs' own libraries document for damaged data; kafka-python lets them pass.
-DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, snappy.UncompressError, zstandard.ZstdError)
+# What the library documents; and what the codecs' own libraries document for damaged data: kafka-python lets them pass.
+REFUSALS = (KafkaError, ValueError, snappy.UncompressError, zstandard.ZstdError, *DAMAGED)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 
 
@@ -36,22 +34,17 @@ def consume(told: Told) -> Iterator[Any]:
         consumer.close(autocommit=False)
 
 
-def shown(record: Any) -> dict[str, Any]:
+def shown(record: Any) -> Told:
     """Return a ConsumerRecord in the notation of `read`."""
-    return {
-        "offset": str(record.offset),
-        "timestamp": str(-1 if record.timestamp is None else record.timestamp),
-        "timestampType": TYPES.get(record.timestamp_type, "NoTimestampType"),
-        "key": hexed(record.key),
-        "value": hexed(record.value),
-        "headers": [{"key": key, "value": hexed(value)} for key, value in record.headers],
-    }
+    timestamp = -1 if record.timestamp is None else record.timestamp
+    kind = TYPES.get(record.timestamp_type, "NoTimestampType")
+    return shown_as(record.offset, timestamp, kind, record.key, record.value, record.headers)
 
 
 def is_refusal(error: Exception) -> bool:
     """Tell what an application can be expected to catch; lz4 has no error class of its own."""
     lz4 = isinstance(error, RuntimeError) and "LZ4F_" in str(error)
-    return lz4 or isinstance(error, (KafkaError, ValueError, *DAMAGED))
+    return lz4 or isinstance(error, REFUSALS)
 
 
 drive(version("kafka-python"), consume, shown, at_once=AT_ONCE, is_refusal=is_refusal, produce=produce)

@@ -1,34 +1,17 @@
 // The consumer of kafkajs as an application uses it: subscribe, run, eachMessage; what ends it comes as CRASH.
 
-import { createRequire } from "node:module";
-import { createInterface } from "node:readline";
 import kafkajs from "kafkajs";
 import LZ4Codec from "kafkajs-lz4";
 import SnappyCodec from "kafkajs-snappy";
-import { CannotBeTold, produce } from "./writer.mjs";
+import { drive, hexed } from "./driving.mjs";
+import { produce } from "./writer.mjs";
 
 const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = kafkajs;
 CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
 CompressionCodecs[CompressionTypes.LZ4] = new LZ4Codec().codec;
 
-const END = "conformance.end";
-const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
-const hexed = (data) => (data == null ? null : data.toString("hex"));
-
-/** Says what comes of a topic. */
-async function answer(told) {
-  const { topic } = told;
-  try {
-    await ("produce" in told ? produce(told) : consume(told));
-    say({ topic, end: true });
-  } catch (error) {
-    if (error instanceof CannotBeTold) return say({ topic, unsupported: error.message });
-    say({ topic, error: "other", message: `${error.name}: ${error.message}` });
-  }
-}
-
-/** Says the messages of a topic until its last one; the consumer is stopped by then. */
-async function consume({ topic, isolation, bootstrap }) {
+/** Hands over the messages of a topic until its last one; the consumer is stopped by then. */
+async function consume({ topic, isolation, bootstrap }, hand) {
   const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 10 } });
   const readUncommitted = isolation === "read_uncommitted";
   const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100 });
@@ -36,8 +19,7 @@ async function consume({ topic, isolation, bootstrap }) {
     await new Promise((resolve, reject) => {
       consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || reject(payload.error));
       const eachMessage = async ({ message }) => {
-        say({ topic, record: shown(message) });
-        if (message.key?.toString() === END) resolve();
+        if (hand(shown(message))) resolve();
       };
       start(consumer, topic, eachMessage).catch(reject);
     });
@@ -60,7 +42,4 @@ function shown({ offset, timestamp, key, value, headers = {} }) {
   return { offset, timestamp: timestamp ?? "-1", key: hexed(key), value: hexed(value), headers: rows };
 }
 
-say({ version: createRequire(import.meta.url)("kafkajs/package.json").version });
-createInterface({ input: process.stdin })
-  .on("line", (line) => answer(JSON.parse(line)))
-  .on("close", () => process.exit());
+drive("kafkajs", { consume, produce });

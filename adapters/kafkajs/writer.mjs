@@ -1,13 +1,10 @@
 // The producer of kafkajs as an application uses it: connect, send, in a transaction or not.
 
 import kafkajs from "kafkajs";
+import { CannotBeTold, octets } from "./driving.mjs";
 
 const { CompressionTypes, Kafka, Partitioners, logLevel } = kafkajs;
 const CODECS = { gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, lz4: CompressionTypes.LZ4 };
-const octets = (digits) => (digits === null ? null : Buffer.from(digits, "hex"));
-
-/** A record that the client's interface has no way to name; the message says what of it. */
-export class CannotBeTold extends Error {}
 
 /** Writes batches, each by a send of its own. */
 export async function produce({ topic, partition, bootstrap, produce: asked }) {

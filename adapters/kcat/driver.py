@@ -2,21 +2,17 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-sys.path.append(str(Path(__file__).parents[1] / "common"))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "common")]
 
-from driving import Told, batches, drive, hexed
+from driving import Told, drive, hexed
+from writer import Refused, last_words, produce
 
 AT_ONCE = 8
 FORMAT = "%o %T %K %S\n%k%s\n"  # lengths before contents, -1 for null: nothing in a record can be mistaken
-
-
-class Refused(Exception):
-    """It said what is wrong, and exited."""
 
 
 def consume(told: Told) -> Iterator[dict[str, Any]]:
@@ -31,10 +27,10 @@ def consume(told: Told) -> Iterator[dict[str, Any]]:
         try:
             while line := kcat.stdout.readline():
                 yield record(line, kcat.stdout)
-            words = kcat.stderr.read().decode("utf-8", "replace").strip().splitlines()
+            words = last_words(kcat.stderr.read())
             if kcat.wait() > 0:
-                raise Refused(words[-1] if words else f"exit status {kcat.returncode}")
-            raise RuntimeError(f"kcat ended with {kcat.returncode} before the end of the topic: {words[-1:]}")
+                raise Refused("".join(words) or f"exit status {kcat.returncode}")
+            raise RuntimeError(f"kcat ended with {kcat.returncode} before the end of the topic: {words}")
         finally:
             kcat.kill()
 
@@ -47,38 +43,6 @@ def record(line: bytes, contents: IO[bytes]) -> dict[str, Any]:
     # kcat prints 0 for a record without a timestamp too, and no type: then it does not tell.
     told = {} if timestamp == b"0" else {"timestamp": timestamp.decode()}
     return {"offset": offset.decode(), **told, "key": hexed(key), "value": hexed(value)}
-
-
-def produce(told: Told) -> None:
-    """Write batches as lines of keys and values; it sends after a pause. Raises Refused with its last words."""
-    asked, topic, rows = told["produce"], told["topic"], batches(told, cannot)
-    command = ["kcat", "-P", "-q", "-b", told["bootstrap"], "-t", topic, "-p", str(told["partition"]), "-K", "\t"]
-    command += [
-        "-X",
-        f"client.id={topic}",
-        "-X",
-        "linger.ms=100",
-        "-X",
-        "message.timeout.ms=10000",
-        "-X",
-        f"compression.codec={asked['compression']}",
-    ]
-    command += ["-X", f"enable.idempotence={str(asked['idempotent']).lower()}"]
-    command += ["-X", f"transactional.id={topic}"] if asked["transactional"] else []
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as kcat:  # noqa: S603
-        assert kcat.stdin is not None
-        for batch in rows:
-            kcat.stdin.write(b"".join(b"%b\t%b\n" % (row["key"], row["value"]) for row in batch))
-            kcat.stdin.flush()
-            time.sleep(0.5)
-        words = kcat.communicate()[1].decode("utf-8", "replace").strip().splitlines()
-        if kcat.returncode:
-            raise Refused(words[-1] if words else f"exit status {kcat.returncode}")
-
-
-def cannot(row: Told) -> str:
-    """Say what of a record a line of input does not tell."""
-    return "nulls and headers" if None in (row["key"], row["value"]) or row["headers"] else ""
 
 
 said = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout  # noqa: S607

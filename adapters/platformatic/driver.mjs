@@ -1,29 +1,11 @@
 // The Consumer of @platformatic/kafka as an application uses it: consume, then the messages of the stream.
 
-import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline";
 import { Consumer, FetchIsolationLevels, MessagesStreamModes } from "@platformatic/kafka";
+import { drive, hexed } from "./driving.mjs";
 import { produce } from "./writer.mjs";
 
-const END = "conformance.end";
-const PACKAGE = new URL("node_modules/@platformatic/kafka/package.json", import.meta.url);
-const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
-const hexed = (data) => (data == null ? null : data.toString("hex"));
-
-/** Says what comes of a topic. */
-async function answer(told) {
-  const { topic } = told;
-  try {
-    await ("produce" in told ? produce(told) : consume(told));
-    say({ topic, end: true });
-  } catch (error) {
-    const last = error.errors?.at(-1) ?? error; // one for each attempt
-    say({ topic, error: "other", message: `${last.name}: ${last.message}` });
-  }
-}
-
-/** Says the messages of a topic until its last one; the consumer is closed by then. */
-async function consume({ topic, isolation, bootstrap }) {
+/** Hands over the messages of a topic until its last one; the consumer is closed by then. */
+async function consume({ topic, isolation, bootstrap }, hand) {
   const isolationLevel = FetchIsolationLevels[isolation.toUpperCase()];
   const consumer = new Consumer({
     clientId: "driver",
@@ -35,8 +17,7 @@ async function consume({ topic, isolation, bootstrap }) {
   try {
     const stream = await consumer.consume({ topics: [topic], mode: MessagesStreamModes.COMMITTED, isolationLevel });
     for await (const message of stream) {
-      say({ topic, record: shown(message) });
-      if (message.key?.toString() === END) break;
+      if (hand(shown(message))) break;
     }
   } finally {
     consumer.close(true).catch(() => {});
@@ -50,7 +31,7 @@ function shown({ offset, timestamp, key, value, headers }) {
   return { ...numbers, key: hexed(key), value: hexed(value), headers: rows };
 }
 
-say({ version: JSON.parse(readFileSync(PACKAGE)).version });
-createInterface({ input: process.stdin })
-  .on("line", (line) => answer(JSON.parse(line)))
-  .on("close", () => process.exit());
+/** The last error of several, one for each attempt. */
+const cause = (error) => error.errors?.at(-1) ?? error;
+
+drive("@platformatic/kafka", { consume, produce, cause });

@@ -1,8 +1,7 @@
 // The Producer of @platformatic/kafka as an application uses it: send, in a transaction or not.
 
 import { ProduceAcks, Producer } from "@platformatic/kafka";
-
-const octets = (digits) => (digits === null ? null : Buffer.from(digits, "hex"));
+import { octets } from "./driving.mjs";
 
 /** Writes batches, each by a send of its own. */
 export async function produce({ topic, partition, bootstrap, produce: asked }) {

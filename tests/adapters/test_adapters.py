@@ -18,7 +18,7 @@ from conformance.errors import FileError
 from conformance.reports.screen import LINES
 from conformance.strategies.seeded.cases import case_of
 from conformance.targets import manifests, resolve
-from conformance.targets.resolve import adapters
+from conformance.targets.resolve import adapters, drivers
 from conformance.targets.session import Allowance, Session
 
 KNOWN = Path(__file__).parent.parent / "known"
@@ -214,3 +214,22 @@ def test_a_base_that_is_no_adapter_or_never_built_names_the_file(two_adapters, w
     (two_adapters / "old/target.yaml").write_text(f"name: old\ncommand: [cat]\n{wrong}\n")
     with pytest.raises(FileError, match=r"old/target\.yaml"):
         adapters()
+
+
+SOURCES = (".go", ".java", ".mjs", ".py", ".rs")
+PARTS_OF_A_DRIVER = ("driver", "output", "reader", "writer")
+"""What the sources of a driver are called in a folder that holds an adapter too."""
+
+
+def sources(driver):
+    """The programs of a driver, without what several share."""
+    programs = [path for path in driver.folder.rglob("*") if path.suffix in SOURCES]
+    beside_an_adapter = (driver.folder / "target.yaml").exists()
+    return [path for path in programs if not beside_an_adapter or path.stem.lower() in PARTS_OF_A_DRIVER]
+
+
+@pytest.mark.parametrize("name", sorted(drivers()))
+def test_no_file_of_a_driver_has_more_than_60_lines(name):
+    lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in sources(drivers()[name])}
+    assert {Path(file).stem.lower() for file in lines} & {"driver", "main"}
+    assert {file: count for file, count in lines.items() if count > 60} == {}

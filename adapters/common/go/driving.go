@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -56,7 +55,8 @@ type line map[string]any
 
 var out sync.Mutex
 
-type consumer func(told) iter.Seq2[record, error]
+// consumer hands over the records of a topic, until it is told that this was the last one.
+type consumer func(topic told, hand func(record) bool) error
 type producer func(told) error
 
 // drive consumes each topic that the suite names, or writes to it, all at once, until the suite ends the input.
@@ -81,7 +81,7 @@ func one(topic told, consume consumer, produce producer) {
 		}
 	}()
 	if topic.Produce == nil {
-		produce = func(topic told) error { return handOut(topic, consume) }
+		produce = func(topic told) error { return consume(topic, topic.hand) }
 	}
 	if err := produce(topic); err != nil {
 		say(line{"topic": topic.Topic, "error": "other", "message": err.Error()})
@@ -90,18 +90,37 @@ func one(topic told, consume consumer, produce producer) {
 	say(line{"topic": topic.Topic, "end": true})
 }
 
-// handOut says the records of a topic, up to the one that ends it.
-func handOut(topic told, consume consumer) error {
-	for record, err := range consume(topic) {
-		if err != nil {
+// hand says a record that the consumer handed out, and returns whether it was the last one of its topic.
+func (topic told) hand(record record) bool {
+	say(line{"topic": topic.Topic, "record": record})
+	return record.Key != nil && *record.Key == end
+}
+
+// send writes each batch by itself, within a transaction where the suite asks for one; the first error ends that.
+func (asked *asked) send(begin func() error, write func([]record) error, commit func() error) error {
+	if asked.Transactional {
+		if err := begin(); err != nil {
 			return err
 		}
-		say(line{"topic": topic.Topic, "record": record})
-		if record.Key != nil && *record.Key == end {
-			break
+	}
+	for _, batch := range asked.Batches {
+		if err := write(batch); err != nil {
+			return err
 		}
 	}
+	if asked.Transactional {
+		return commit()
+	}
 	return nil
+}
+
+// each makes something of every one.
+func each[From, To any](all []From, made func(From) To) []To {
+	results := make([]To, len(all))
+	for index, one := range all {
+		results[index] = made(one)
+	}
+	return results
 }
 
 // version is that of the module which this program was built with.

@@ -1,15 +1,16 @@
 //! rdkafka as an application uses it: a BaseConsumer, assigned at an offset and polled; a consumer a topic.
 
 mod driving;
+mod records;
 mod writer;
 
-use driving::{drive, hexed, pinned, Done, Hand, Told};
+use driving::{drive, pinned, Done, Hand, Told};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp};
+use rdkafka::message::Message;
 use rdkafka::util::get_rdkafka_version;
 use rdkafka::{Offset, TopicPartitionList};
-use serde_json::{json, Value};
+use records::shown;
 use std::time::Duration;
 
 /// Hands over the messages that poll returns, until the last one. An error of it ends that.
@@ -33,23 +34,6 @@ fn consume(told: &Told, hand: &mut Hand) -> Done {
             }
         }
     }
-}
-
-fn shown(message: &BorrowedMessage) -> Value {
-    let headers = message.headers();
-    let headers = headers.iter().flat_map(|all| all.iter());
-    let mut record = json!({
-        "offset": message.offset().to_string(),
-        "timestamp": message.timestamp().to_millis().unwrap_or(-1).to_string(),
-        "value": hexed(message.payload()),
-        "headers": headers.map(|one| json!({"key": one.key, "value": hexed(one.value)})).collect::<Vec<_>>(),
-    });
-    match message.timestamp() {
-        Timestamp::NotAvailable => (), // -1, whatever its type
-        Timestamp::CreateTime(_) => record["timestampType"] = "CreateTime".into(),
-        Timestamp::LogAppendTime(_) => record["timestampType"] = "LogAppendTime".into(),
-    }
-    record
 }
 
 fn main() {

@@ -1,11 +1,10 @@
 //! rdkafka as an application uses it to write: a FutureProducer, send_result and flush.
 
-use crate::driving::{CannotBeTold, Done, Produce, Row, Told};
+use crate::driving::{Done, Produce, Told};
+use crate::records::taken;
 use futures_executor::block_on;
 use rdkafka::config::ClientConfig;
-use rdkafka::error::KafkaError;
-use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::{DeliveryFuture, FutureProducer, FutureRecord, Producer};
+use rdkafka::producer::{FutureProducer, Producer};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -13,9 +12,8 @@ const MUCH: &str = "4194304"; // bytes of a batch or request at most
 
 /// Writes batches, each by a flush of its own. An error that a delivery reports ends that.
 pub fn produce(told: &Told, asked: &Produce) -> Done {
-    if asked.batches.iter().flatten().any(|row| row.timestamp == 0) {
-        return Err(CannotBeTold("the timestamp 0, which stands for now").into());
-    }
+    let now = "the timestamp 0, which stands for now";
+    asked.cannot(|row| row.timestamp == 0, now)?;
     let mut settings = ClientConfig::new();
     settings
         .set("bootstrap.servers", &told.bootstrap)
@@ -35,9 +33,10 @@ pub fn produce(told: &Told, asked: &Produce) -> Done {
         producer.begin_transaction()?;
     }
     for batch in &asked.batches {
-        let sent: Result<Vec<_>, _> = batch.iter().map(|row| send(&producer, told, row)).collect();
+        let send = |row| producer.send_result(taken(told, row));
+        let sent: Result<Vec<_>, _> = batch.iter().map(send).collect();
         producer.flush(LONG)?;
-        for delivery in sent? {
+        for delivery in sent.map_err(|(error, _)| error)? {
             block_on(delivery)?.map_err(|(error, _)| error)?;
         }
     }
@@ -45,22 +44,4 @@ pub fn produce(told: &Told, asked: &Produce) -> Done {
         producer.commit_transaction(LONG)?;
     }
     Ok(())
-}
-
-fn send(producer: &FutureProducer, told: &Told, row: &Row) -> Result<DeliveryFuture, KafkaError> {
-    let headers = row.headers.iter().fold(OwnedHeaders::new(), |all, header| {
-        all.insert(Header {
-            key: &header.key,
-            value: header.value.as_ref(),
-        })
-    });
-    let record = FutureRecord {
-        topic: &told.topic,
-        partition: Some(told.partition),
-        payload: row.value.as_ref(),
-        key: row.key.as_ref(),
-        timestamp: Some(row.timestamp),
-        headers: Some(headers),
-    };
-    producer.send_result(record).map_err(|(error, _)| error)
 }

@@ -68,6 +68,8 @@ class Client:
         self._heard: dict[str, Heard] = {}
         self.version = ""
         self.is_alive = False
+        self.was_asked = False
+        """Whether it was told of a topic."""
 
     async def start(self, seconds: float) -> None:
         """Start the driver and wait for its first line. Raises OSError, TimeoutError or DriverError."""
@@ -87,6 +89,7 @@ class Client:
 
     def ask(self, topic: str, request: Mapping[str, object]) -> Heard:
         """Tell the driver of a topic; what it says of it comes later."""
+        self.was_asked = True
         heard = self._heard[topic] = Heard(died=not self.is_alive)
         assert self._process.stdin is not None
         with suppress(ConnectionError):

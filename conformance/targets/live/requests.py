@@ -12,6 +12,7 @@ from conformance.cases.model import Answer, Request, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.judging.requests import flaws_of
+from conformance.targets.live.seats import Put, Seat
 from conformance.targets.probes import plain_log
 
 _KEPT = 512
@@ -64,17 +65,18 @@ class Witness:
         return {"ok": True, "value": SENT.render(wanted[:_SHOWN])}
 
 
+Alone = Callable[[Put], Awaitable[Answer]]
 Work = Callable[..., Awaitable[Answer]]
 
 
 class Conversations:
     """Holds each conversation with a client once, and answers from what it sent in that and in the whole run."""
 
-    def __init__(self, witness: Witness, alone: Work, consume: Work, write: Work, *, idempotent: bool) -> None:
+    def __init__(self, alone: Alone, witness: Witness, consume: Work, write: Work, *, idempotent: bool) -> None:
         """`alone` does some work while the client has no other; its producer can be `idempotent`, or cannot.
 
-        `consume` lets it consume a `read` request, `write` lets it write batches; their first requests are refused with
-        these `refusals`.
+        `consume` lets the client in a seat consume a `read` request, `write` lets it write batches; their first
+        requests are refused with these `refusals`.
         """
         self._witness, self._alone, self._consume, self._write = witness, alone, consume, write
         self._idempotent = idempotent
@@ -86,21 +88,21 @@ class Conversations:
         which = parts["conversation"], parts["isolation"]
         async with self._one_at_a_time:
             if which not in self._held:
-                await self._alone(lambda: self._hold(*which))
+                await self._alone(lambda seat: self._hold(seat, *which))
         heard, said = self._held[which]
         return self._witness.answer(parts, heard) if heard else said
 
-    async def _hold(self, conversation: str, isolation: str) -> Answer:
+    async def _hold(self, seat: Seat, conversation: str, isolation: str) -> Answer:
         """Bring the client to do something, and keep what it sends meanwhile, and what came of it."""
         self._witness.heard = deque(maxlen=_KEPT)
-        said = await self._brought_to(conversation, isolation, _REFUSALS.get(conversation, ()))
+        said = await self._brought_to(seat, conversation, isolation, _REFUSALS.get(conversation, ()))
         self._held[conversation, isolation] = [*self._witness.heard], said
         self._witness.heard = deque(maxlen=0)
         return said
 
-    async def _brought_to(self, conversation: str, isolation: str, refusals: Sequence[int]) -> Answer:
+    async def _brought_to(self, seat: Seat, conversation: str, isolation: str, refusals: Sequence[int]) -> Answer:
         if conversation in _WRITES:
             batches = written(transactional=conversation == "transact", idempotent=self._idempotent)
-            return await self._write(batches, refusals=refusals)
+            return await self._write(seat, batches, refusals=refusals)
         asked = fetch_question({"hex": plain_log(2), "isolation": isolation}).parts
-        return await self._consume(OPERATIONS["read"].parse(asked, LOG), refusals=refusals)
+        return await self._consume(seat, OPERATIONS["read"].parse(asked, LOG), refusals=refusals)

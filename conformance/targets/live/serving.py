@@ -11,7 +11,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -32,12 +32,11 @@ from conformance.targets.live.offers import OFFERS, to_producers
 from conformance.targets.live.outcomes import consumed, delivered, silence
 from conformance.targets.live.producing import told_of, why_not, written
 from conformance.targets.live.requests import Conversations, lacking_for
+from conformance.targets.live.seats import STARTUP, Put, Seat, Seats
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import LAST_OFFSET, Topic, is_served_by_entry, topic_of
 from conformance.targets.protocol import PROTOCOL
 
-_STARTUP = 30.0
-"""Seconds that a driver has to start, and a client from there to the first fetch of a topic."""
 _PATIENCE = 5.0
 """Seconds from the last sign of a client (a fetch, a record) to the end of a topic."""
 _LONGEST = 20.0
@@ -45,49 +44,41 @@ _LONGEST = 20.0
 _SHOWN = 300
 """Characters of an answer that an error quotes."""
 
-
-Put = Callable[[], Awaitable[Answer]]
-"""Lets the client consume a topic, or write to it."""
 Shown = Callable[[Topic, Heard], Answer]
 """The answer about a topic that is over."""
 
 
 class LiveClient:
-    """Puts cases to one client, several at once, and starts it anew when it dies. `close` it."""
+    """Puts cases to one client, several at once. `close` it."""
 
     def __init__(self, driver: Driver) -> None:
         """Nothing runs before `start`."""
-        self._driver = driver
-        self._server = Server(self._void, OFFERS[driver.offers])
-        self._producers = Server(self._void, to_producers(OFFERS[driver.offers]), self._server.witness)
-        self._bare = Server(self._void, OFFERS["bare"])
-        held = partial(Conversations, alone=self._alone, write=self._write, idempotent="idempotence" in driver.produces)
-        self._conversations = held(self._server.witness, consume=self._put)
-        self._at_least = held(self._bare.witness, consume=self._put_bare)
-        self._slots = asyncio.Semaphore(driver.concurrency)
-        self._one_at_a_time = asyncio.Lock()
-        self._starting = asyncio.Lock()
+        self._driver, self._seats = driver, Seats(driver)
+        self._server = Server(self._seats.void, OFFERS[driver.offers])
+        self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
+        self._bare = Server(self._seats.void, OFFERS["bare"])
+        held = partial(Conversations, self._seats.alone, write=self._write, idempotent="idempotence" in driver.produces)
+        self._conversations = held(witness=self._server.witness, consume=self._put)
+        self._at_least = held(witness=self._bare.witness, consume=self._put_bare)
         self._number = 0
-        self._client: Client | None = None
 
     async def start(self) -> None:
         """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineError."""
         self._broker: Broker = await self._server.start()
         self._written_to: Broker = await self._producers.start()
         self._least: Broker = await self._bare.start()
-        await self._ready()
+        await self._seats.crowd.ready()
         await self._pass_baseline()
 
     async def close(self) -> None:
         """End the client, then the broker."""
-        if self._client is not None:
-            await self._client.close(kindly=True)
+        await self._seats.close()
         for server in (self._server, self._producers, self._bare):
             await server.close()
 
     async def describe(self) -> Answer:
         """What the driver's file says, and the version that the client itself tells."""
-        client, driver = await self._ready(), self._driver
+        client, driver = await self._seats.crowd.ready(), self._driver
         encodes = ["RECORD_BATCH"] * ("timestamps" in driver.produces)
         writer = {"encode RECORD_BATCH": f"public: {driver.writer}"} if driver.writer else {}
         return {
@@ -103,7 +94,7 @@ class LiveClient:
         }
 
     async def read(self, request: Mapping[str, object]) -> Answer:
-        """The answer to a `read` request. What is not as due is asked once more, alone, before it counts."""
+        """The answer to a `read` request. What is not as due is asked once more, apart, before it counts."""
         try:
             parts = OPERATIONS["read"].parse(request, LOG)
         except NotationError as error:
@@ -112,11 +103,11 @@ class LiveClient:
             return {"unsupported": reason}
         expected = fetch_question(parts).expect
         sides = between(parts, expected)
-        answer = await self._confirmed(expected, lambda: self._put(parts, sides))
+        answer = await self._confirmed(expected, lambda seat: self._put(seat, parts, sides))
         again = is_served_by_entry(parts, expected, stood_between=sides is not None)
         if not again or not is_as_due(expected, answer):
             return answer
-        by_entry = await self._confirmed(expected, lambda: self._put(parts, by_entry=True))
+        by_entry = await self._confirmed(expected, lambda seat: self._put(seat, parts, by_entry=True))
         if is_as_due(expected, by_entry):
             return answer
         return {**by_entry, "message": f"served one entry a fetch; {by_entry.get('message', '')}".rstrip("; ")}
@@ -140,18 +131,15 @@ class LiveClient:
         """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client."""
         failed = ""
         for parts in baseline(self._driver.isolations[0]):
-            async with self._slots:
-                answer = await self._put(parts, name="baseline")
+            answer = await self._put(self._seats.crowd, parts, name="baseline")
             if "unsupported" not in answer and is_as_due(fetch_question(parts).expect, answer):
                 return
             failed = failed or str(answer)[:_SHOWN]
         raise BaselineError(f"the client is not judged: no plain batch came through to it, but {failed}")
 
     async def _confirmed(self, expected: Expectation, put: Put) -> Answer:
-        """What comes of a case; what is not as due is asked once more, alone, before it counts."""
-        async with self._slots:
-            answer = await put()
-        return answer if is_as_due(expected, answer) else await self._alone(put)
+        """What comes of a case; what is not as due is asked once more, apart, before it counts."""
+        return await self._seats.confirmed(put, partial(is_as_due, expected))
 
     async def encode(self, request: Mapping[str, object]) -> Answer:
         """The answer to an `encode` request: the batch that the client writes for such records."""
@@ -161,26 +149,15 @@ class LiveClient:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
         if reason := why_not(batch, self._driver.produces):
             return {"unsupported": reason}
-        async with self._slots:
-            answer = await self._write([batch])
-        return answer if answer.get("ok") is True else await self._alone(lambda: self._write([batch]))
+        return await self._seats.confirmed(
+            lambda seat: self._write(seat, [batch]), lambda answer: answer.get("ok") is True
+        )
 
-    async def _write(self, batches: Sequence[Value], refusals: Sequence[int] = ()) -> Answer:
+    async def _write(self, seat: Seat, batches: Sequence[Value], refusals: Sequence[int] = ()) -> Answer:
         """Let the client write these batches to a topic, its first requests refused with these errors."""
         topic = Topic(b"", 0, 0, refusals=[*refusals])
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
-        return await self._hold(self._written_to, topic, {"produce": told_of(batches)}, written)
-
-    async def _alone(self, put: Put) -> Answer:
-        """What comes of a case while the client has no other; one that died or fell silent is started anew for it."""
-        async with self._one_at_a_time:
-            for _ in range(self._driver.concurrency):
-                await self._slots.acquire()
-            try:
-                return await put()
-            finally:
-                for _ in range(self._driver.concurrency):
-                    self._slots.release()
+        return await self._hold(seat, self._written_to, topic, {"produce": told_of(batches)}, written)
 
     def _cannot(self, parts: Request) -> str:
         """Why a case cannot be put to this client; empty when it can."""
@@ -194,6 +171,7 @@ class LiveClient:
 
     async def _put(
         self,
+        seat: Seat,
         parts: Request,
         sides: Between | None = None,
         *,
@@ -205,41 +183,41 @@ class LiveClient:
         topic = topic_of(sides.parts if sides else parts, by_entry=by_entry)
         topic.refusals = [*refusals]
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
-        return await self._hold(self._broker, topic, told, partial(consumed, sides=sides), name)
+        return await self._hold(seat, self._broker, topic, told, partial(consumed, sides=sides), name)
 
-    async def _put_bare(self, parts: Request, refusals: Sequence[int]) -> Answer:
+    async def _put_bare(self, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
         """Let the client consume a topic of the broker that offers the least."""
         topic = topic_of(parts)
         topic.refusals = [*refusals]
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
-        return await self._hold(self._least, topic, told, consumed)
+        return await self._hold(seat, self._least, topic, told, consumed)
 
     async def _hold(
-        self, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
+        self, seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
     ) -> Answer:
-        """Tell the client of a topic, and wait for what comes of it."""
-        client = await self._ready()
+        """Tell the client in a seat of a topic, and wait for what comes of it."""
+        client = await seat.ready()
         self._number += 1
         name = f"{name}-{os.getpid()}-{self._number}"
         broker.topics[name] = topic
         heard = client.ask(name, {"partition": 0, "bootstrap": f"{broker.host}:{broker.port}", **told})
         topic.on_fetch = heard.changed.set
         try:
-            return await self._await(client, topic, heard, shown)
+            return await self._await(seat, client, topic, heard, shown)
         finally:
             client.forget(name)
             del broker.topics[name]
 
-    async def _await(self, client: Client, topic: Topic, heard: Heard, shown: Shown) -> Answer:
+    async def _await(self, seat: Seat, client: Client, topic: Topic, heard: Heard, shown: Shown) -> Answer:
         """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
         asked = seen = time.monotonic()
         while not heard.is_over:
             heard.changed.clear()
             first = topic.first_fetch
-            until = asked + _STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
+            until = asked + STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
             left = until - time.monotonic()
             if answer := self._given_up(topic, heard, late=left <= 0):
-                await self._end(client)  # it goes on with the topic, may spin; those beside it are asked again
+                await seat.end(client)  # it goes on with the topic, may spin; those beside it are asked again
                 return answer
             try:
                 await asyncio.wait_for(heard.changed.wait(), left)
@@ -258,32 +236,7 @@ class LiveClient:
             return {"unsupported": ENDLESS}
         if heard.flooded:
             return delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
-        return {"timeout": silence(topic, heard, _STARTUP)} if late else None
-
-    async def _ready(self) -> Client:
-        """The client, started anew where it is gone. Raises OSError, TimeoutError or DriverError."""
-        async with self._starting:  # several cases may find it gone
-            if self._client is None or not self._client.is_alive:
-                await self._end(self._client)
-                client = Client(self._driver.command, {**os.environ, **self._driver.env})
-                try:
-                    await client.start(_STARTUP)
-                except BaseException:
-                    await client.close()
-                    raise
-                self._client = client
-            return self._client
-
-    async def _end(self, client: Client | None) -> None:
-        """End a client, and leave alone one that was started since."""
-        if client is not None:
-            await client.close()
-        if self._client is client:
-            self._client = None
-
-    def _void(self, problem: str) -> None:
-        if self._client is not None:
-            self._client.void(problem)
+        return {"timeout": silence(topic, heard, STARTUP)} if late else None
 
 
 async def serve(driver: Driver) -> None:

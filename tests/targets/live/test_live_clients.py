@@ -92,12 +92,13 @@ def test_a_client_that_dies_of_a_case_is_charged_with_that_case_alone(run, concu
     assert "SIGABRT" in found[GZIP]["detail"]
 
 
-def test_a_client_that_dies_while_many_cases_wait_is_started_once(run, tmp_path):
+def test_a_client_that_dies_while_many_cases_wait_is_not_started_for_each_of_them(run, tmp_path):
     body = f"open({str(tmp_path / 'starts')!r}, 'a').write('started ')\ntime.sleep(0.3)\n" + DIES
-    found = run(body, GZIP, "offset/*:read", "lz4/*:read", concurrency=8)
+    found = run(body, GZIP, "offset/*:read", "lz4/*:read", concurrency=32)
     assert {name for name, row in found.items() if row["verdict"] == "crash"} == {GZIP}
+    assert len(found) > 40
     starts = (tmp_path / "starts").read_text().split()
-    assert len(starts) == 4, "at first, after a death in company, after one alone, and for what the end of a run asks"
+    assert len(starts) < 10, "two for the crowd, at most four beside it, one without a past, one for what ends a run"
 
 
 DIES_FOR_GOOD = (
@@ -301,9 +302,10 @@ with open({str(pids)!r}, "a+") as file:
     file.seek(0)
     for pid in file.read().split():
         if os.path.exists(f"/proc/{{pid}}") and open(f"/proc/{{pid}}/stat").read().split()[2] != {gone!r}: os.abort()
-    file.write(f"{{{pid}}} ")
 for line in told():
-    if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f": time.sleep(100)
+    if Connection(line["bootstrap"]).fetch(line, int(line["offset"]))["Records"][61:62] == b"\\x1f":
+        open({str(pids)!r}, "a").write(f"{{{pid}}} ")
+        time.sleep(100)
     consume(line)
 """
     found = run(body, GZIP, THREE)

@@ -36,6 +36,16 @@ pub struct Produce {
     pub transactional: bool,
 }
 
+impl Produce {
+    /// Refuses to write where a record is such as the client's interface has no way to name.
+    pub fn cannot(&self, is: fn(&Row) -> bool, what: &'static str) -> Result<(), CannotBeTold> {
+        match self.batches.iter().flatten().any(is) {
+            true => Err(CannotBeTold(what)),
+            false => Ok(()),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 pub struct Row {
     #[serde(deserialize_with = "number")]

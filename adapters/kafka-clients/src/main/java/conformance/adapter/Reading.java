@@ -66,7 +66,8 @@ final class Reading {
         return shown;
     }
 
-    private static Map<String, Object> show(ConsumerRecord<byte[], byte[]> record) {
+    /** A record as the consumer hands it out. */
+    static Map<String, Object> show(ConsumerRecord<byte[], byte[]> record) {
         Map<String, Object> shown = new LinkedHashMap<>();
         shown.put("offset", Long.toString(record.offset()));
         shown.put("timestamp", Long.toString(record.timestamp()));

@@ -3,39 +3,30 @@ package conformance.adapter;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Future;
 
 /** KafkaProducer as an application uses it, a fresh one for each topic: send, flush after each batch. */
 final class Writer {
 
     private static final int MUCH = 4 << 20;
 
-    @SuppressWarnings("unchecked")
     static void write(Map<String, Object> told) throws Throwable {
-        String topic = (String) told.get("topic");
-        Map<String, Object> asked = (Map<String, Object>) told.get("produce");
+        Map<?, ?> asked = Notation.object(told.get("produce"));
         boolean transactional = (Boolean) asked.get("transactional");
         try (var producer = new KafkaProducer<>(settings(told, asked), new ByteArraySerializer(), new ByteArraySerializer())) {
             if (transactional) {
                 producer.initTransactions();
                 producer.beginTransaction();
             }
-            for (List<Map<String, Object>> batch : (List<List<Map<String, Object>>>) asked.get("batches")) {
-                List<Future<RecordMetadata>> sent = new ArrayList<>();
-                for (Map<String, Object> row : batch)
-                    sent.add(producer.send(record(topic, (Integer) told.get("partition"), row)));
+            for (Object batch : Notation.list(asked.get("batches"))) {
+                var sent = Notation.list(batch).stream().map(row -> producer.send(record(told, row))).toList();
                 producer.flush();
-                for (Future<RecordMetadata> one : sent)
+                for (var one : sent)
                     one.get();
             }
             if (transactional)
@@ -45,7 +36,7 @@ final class Writer {
         }
     }
 
-    private static Map<String, Object> settings(Map<String, Object> told, Map<String, Object> asked) {
+    private static Map<String, Object> settings(Map<String, Object> told, Map<?, ?> asked) {
         Map<String, Object> settings = new HashMap<>();
         settings.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"));
         settings.put(ProducerConfig.CLIENT_ID_CONFIG, told.get("topic"));
@@ -59,16 +50,10 @@ final class Writer {
         return settings;
     }
 
-    @SuppressWarnings("unchecked")
-    private static ProducerRecord<byte[], byte[]> record(String topic, int partition, Map<String, Object> row) {
-        RecordHeaders headers = new RecordHeaders();
-        for (Map<String, Object> header : (List<Map<String, Object>>) row.get("headers"))
-            headers.add((String) header.get("key"), bytes(header.get("value")));
-        Long timestamp = Long.parseLong((String) row.get("timestamp"));
-        return new ProducerRecord<>(topic, partition, timestamp, bytes(row.get("key")), bytes(row.get("value")), headers);
-    }
-
-    private static byte[] bytes(Object hex) {
-        return hex == null ? null : HexFormat.of().parseHex((String) hex);
+    private static ProducerRecord<byte[], byte[]> record(Map<String, Object> told, Object given) {
+        Map<?, ?> row = Notation.object(given);
+        return new ProducerRecord<>((String) told.get("topic"), (Integer) told.get("partition"),
+            Notation.int64(row, "timestamp"), Notation.array(row.get("key")), Notation.array(row.get("value")),
+            List.of(RecordParts.headers(row)));
     }
 }

@@ -1,0 +1,54 @@
+// franz-go as an application uses it to write: ProduceSync, in a transaction or not.
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+var codecs = map[string]kgo.CompressionCodec{
+	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+}
+
+// produce writes batches, each by a ProduceSync of its own; the first error that it returns.
+func produce(topic told) error {
+	client, err := kgo.NewClient(options(topic)...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	write := func(batch []record) error {
+		records := each(batch, func(row record) *kgo.Record { return taken(topic, row) })
+		return client.ProduceSync(context.Background(), records...).FirstErr()
+	}
+	commit := func() error { return client.EndTransaction(context.Background(), kgo.TryCommit) }
+	return topic.Produce.send(client.BeginTransaction, write, commit)
+}
+
+func options(topic told) []kgo.Opt {
+	options := []kgo.Opt{
+		kgo.SeedBrokers(topic.Bootstrap), kgo.ClientID(topic.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(codecs[topic.Produce.Compression]), kgo.ProducerBatchMaxBytes(much),
+		kgo.ProducerLinger(100 * time.Millisecond),
+		kgo.MetadataMinAge(100 * time.Millisecond), // after a refusal it would wait for 5 seconds
+	}
+	if topic.Produce.Transactional {
+		options = append(options, kgo.TransactionalID(topic.Topic))
+	} else if !topic.Produce.Idempotent {
+		options = append(options, kgo.DisableIdempotentWrite())
+	}
+	return options
+}
+
+func taken(topic told, row record) *kgo.Record {
+	return &kgo.Record{
+		Topic: topic.Topic, Partition: int32(topic.Partition), Timestamp: moment(row),
+		Key: octets(row.Key), Value: octets(row.Value),
+		Headers: each(row.Headers, func(one header) kgo.RecordHeader {
+			return kgo.RecordHeader{Key: one.Key, Value: octets(one.Value)}
+		}),
+	}
+}

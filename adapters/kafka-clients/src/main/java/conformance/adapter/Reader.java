@@ -1,0 +1,40 @@
+package conformance.adapter;
+
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/** KafkaConsumer as an application uses it, a fresh one for each topic: assign, seek, poll. */
+final class Reader {
+
+    private static final byte[] END = "conformance.end".getBytes(StandardCharsets.UTF_8);
+
+    private Reader() {}
+
+    static void read(Map<String, Object> told) {
+        Map<String, Object> settings = Map.of(
+            ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"),
+            ConsumerConfig.ISOLATION_LEVEL_CONFIG, told.get("isolation"),
+            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none");
+        TopicPartition partition = new TopicPartition((String) told.get("topic"), (Integer) told.get("partition"));
+        try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.assign(List.of(partition));
+            consumer.seek(partition, Long.parseLong((String) told.get("offset")));
+            while (true) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
+                    Output.say(Map.of("topic", told.get("topic"), "record", Reading.show(record)));
+                    if (Arrays.equals(record.key(), END))
+                        return;
+                }
+            }
+        }
+    }
+}

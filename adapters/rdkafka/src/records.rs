@@ -1,0 +1,40 @@
+//! Records of rdkafka: those that it hands out in the notation of the suite, and those that it is to write.
+
+use crate::driving::{hexed, Row, Told};
+use rdkafka::message::{BorrowedMessage, Header, Headers, Message, OwnedHeaders, Timestamp};
+use rdkafka::producer::FutureRecord;
+use serde_json::{json, Value};
+
+pub fn shown(message: &BorrowedMessage) -> Value {
+    let headers = message.headers();
+    let headers = headers.iter().flat_map(|all| all.iter());
+    let mut record = json!({
+        "offset": message.offset().to_string(),
+        "timestamp": message.timestamp().to_millis().unwrap_or(-1).to_string(),
+        "value": hexed(message.payload()),
+        "headers": headers.map(|one| json!({"key": one.key, "value": hexed(one.value)})).collect::<Vec<_>>(),
+    });
+    match message.timestamp() {
+        Timestamp::NotAvailable => (), // -1, whatever its type
+        Timestamp::CreateTime(_) => record["timestampType"] = "CreateTime".into(),
+        Timestamp::LogAppendTime(_) => record["timestampType"] = "LogAppendTime".into(),
+    }
+    record
+}
+
+pub fn taken<'a>(told: &'a Told, row: &'a Row) -> FutureRecord<'a, Vec<u8>, Vec<u8>> {
+    let headers = row.headers.iter().fold(OwnedHeaders::new(), |all, header| {
+        all.insert(Header {
+            key: &header.key,
+            value: header.value.as_ref(),
+        })
+    });
+    FutureRecord {
+        topic: &told.topic,
+        partition: Some(told.partition),
+        payload: row.value.as_ref(),
+        key: row.key.as_ref(),
+        timestamp: Some(row.timestamp),
+        headers: Some(headers),
+    }
+}

@@ -1,0 +1,151 @@
+"""Which process of a client a case is put to, and who has a case at the same time."""
+
+import asyncio
+import sys
+
+import pytest
+
+from conformance.targets.live.drivers import Driver
+from conformance.targets.live.seats import Seats
+
+PROGRAM = "import json, sys; print(json.dumps({'version': '1'}), flush=True); sys.stdin.read()"
+DRIVER = Driver("idle", "python", (sys.executable, "-c", PROGRAM), "none", (), (2,), (), concurrency=2)
+DUE, WRONG, DIED, SILENT, VOID = {"ok": True}, {"ok": False}, {"crash": "-"}, {"timeout": "-"}, {"unsupported": "-"}
+AT_MOST = 60
+
+
+class Cases:
+    """Puts cases to the processes of a client; each is told with its process, and which ones were busy then."""
+
+    def __init__(self, seats):
+        self.seats, self.busy = seats, []
+
+    async def ask(self, *answers, during=None):
+        """What is told of a case that has these answers, one after the other, and the processes that gave them."""
+        left, processes = [*answers], []
+
+        async def put(seat):
+            client = await seat.ready()
+            client.ask("case", {})
+            self.busy.append(seat)
+            processes.append((client, [*self.busy]))
+            if during is not None:
+                await during()
+            self.busy.remove(seat)
+            answer = left.pop(0)
+            if answer in (DIED, SILENT):
+                await seat.end(client)
+            return answer
+
+        told = await asyncio.wait_for(self.seats.confirmed(put, lambda answer: answer is DUE), AT_MOST)
+        assert not left
+        return told, processes
+
+
+@pytest.fixture
+def run():
+    """Runs a coroutine function that is given `Cases`."""
+
+    def start(work):
+        async def whole():
+            seats = Seats(DRIVER)
+            try:
+                await seats.crowd.ready()
+                await work(Cases(seats))
+            finally:
+                await seats.close()
+
+        asyncio.run(whole())
+
+    return start
+
+
+def test_what_is_as_due_is_asked_once(run):
+    async def work(cases):
+        assert len((await cases.ask(DUE))[1]) == 1
+
+    run(work)
+
+
+def test_what_is_not_as_due_is_asked_again_in_another_process(run):
+    async def work(cases):
+        told, [(first, _), (second, _)] = await cases.ask(WRONG, DUE)
+        assert told is DUE
+        assert first is not second
+
+    run(work)
+
+
+def test_a_case_that_is_asked_again_waits_for_no_other_one(run):
+    async def work(cases):
+        confirmed = asyncio.Event()
+        long = asyncio.create_task(cases.ask(DUE, during=confirmed.wait))
+        await asyncio.sleep(0)
+        assert (await cases.ask(WRONG, WRONG))[0] is WRONG
+        confirmed.set()
+        assert (await long)[0] is DUE
+
+    run(work)
+
+
+def test_four_processes_with_one_case_each_stand_beside_one_another(run):
+    async def work(cases):
+        four = asyncio.Event()
+
+        async def until_there_are_four():
+            if (apart := sum(seat is not cases.seats.crowd for seat in cases.busy)) == 4:
+                four.set()
+            if cases.busy[-1] is not cases.seats.crowd and apart:
+                await four.wait()
+
+        asked = await asyncio.gather(*(cases.ask(WRONG, WRONG, during=until_there_are_four) for _ in range(12)))
+        busy = [[seat for seat in busy if seat is not cases.seats.crowd] for _, (_, (_, busy)) in asked]
+        assert all(len({*map(id, seats)}) == len(seats) <= 4 for seats in busy)
+
+    run(work)
+
+
+def test_quick_cases_that_are_asked_again_share_a_process(run):
+    async def work(cases):
+        cases.seats.crowd.took = AT_MOST
+        asked = await asyncio.gather(*(cases.ask(WRONG, WRONG) for _ in range(20)))
+        assert len({id(client) for _, (_, (client, _)) in asked}) == 1
+
+    run(work)
+
+
+@pytest.mark.parametrize("end", [DIED, SILENT])
+def test_a_death_or_a_silence_counts_only_in_a_process_without_a_past(run, end):
+    async def work(cases):
+        told, _ = await cases.ask(WRONG, end)
+        assert told is end, "the process had no other case before it"
+        await cases.ask(WRONG, WRONG)
+        told, processes = await cases.ask(WRONG, end, DUE)
+        assert told is DUE, "the process had had another case"
+        assert len({id(client) for client, _ in processes}) == 3
+
+    run(work)
+
+
+def test_a_silence_is_not_waited_for_in_a_process_with_a_past(run):
+    async def work(cases):
+        await cases.ask(WRONG, WRONG)
+        told, processes = await cases.ask(SILENT, SILENT)
+        assert told is SILENT
+        assert len(processes) == 2
+
+    run(work)
+
+
+def test_what_says_nothing_of_the_client_is_asked_again_while_there_is_no_other_case(run):
+    async def work(cases):
+        async def slow():
+            await asyncio.sleep(0.05)
+
+        others = [asyncio.create_task(cases.ask(WRONG, WRONG, during=slow)) for _ in range(6)]
+        told, [_, (_, busy)] = await cases.ask(VOID, VOID, during=slow)
+        assert told is VOID
+        assert busy == [cases.seats.crowd]
+        await asyncio.gather(*others)
+
+    run(work)
