@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.catalog import Labelled, read_catalog
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.vector_files import Requirement
 from conformance.commands.list import coverage, why_no_case
@@ -22,7 +22,8 @@ _HERE = "decisions"
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages to those of the folder."""
     catalog = read_catalog()
-    cases = catalog.covering()
+    labels = catalog.cases.labels
+    cases = {name: [labels[case] for case in covering] for name, covering in catalog.covering().items()}
     by_document: dict[str, list[Requirement]] = {}
     for requirement in catalog.requirements.values():
         by_document.setdefault(_document(requirement), []).append(requirement)
@@ -40,7 +41,7 @@ def _document(requirement: Requirement) -> str:
     return requirement.source[0].partition("#")[0]
 
 
-def _table(requirements: Sequence[Requirement], cases: dict[str, list[str]]) -> Iterator[str]:
+def _table(requirements: Sequence[Requirement], cases: Mapping[str, Sequence[Labelled]]) -> Iterator[str]:
     """All requirements, a row each, with a form that narrows them."""
     yield "# Requirements\n"
     yield f"All {len(requirements)} requirements of the register, with the {sum(map(len, cases.values()))} cases of"
@@ -60,7 +61,7 @@ def _table(requirements: Sequence[Requirement], cases: dict[str, list[str]]) -> 
         yield f"| {link} | {one.level} | {one.basis} | {_section(one.source[0])} | {count} |"
 
 
-def _page(document: str, requirements: Sequence[Requirement], cases: dict[str, list[str]]) -> Iterator[str]:
+def _page(document: str, requirements: Sequence[Requirement], cases: Mapping[str, Sequence[Labelled]]) -> Iterator[str]:
     """The requirements that stand first in a document, by its sections."""
     yield f"# {document}\n"
     sections: dict[str, list[Requirement]] = {}
@@ -72,18 +73,18 @@ def _page(document: str, requirements: Sequence[Requirement], cases: dict[str, l
             yield from _requirement(one, cases[one.id])
 
 
-def _requirement(one: Requirement, cases: Sequence[str]) -> Iterator[str]:
+def _requirement(one: Requirement, cases: Sequence[Labelled]) -> Iterator[str]:
     yield f"\n### {one.id} {{#{one.id}}}\n"
     yield f"{plain(one.statement)}\n"
     differs = ", Apache Kafka differs" * (one.upstream == "differs")
     yield f"*{one.level}, {one.basis}{differs}*: {', '.join(map(_section, one.source))}\n"
     if one.settled:
         yield f"Settled: {plain(one.settled)}. {plain(one.why)}\n"
-    told = coverage(one.id, len(cases)) if cases else why_no_case(one)
+    told = coverage(one, cases) if cases else why_no_case(one)
     if not cases:
         yield f"{plain(told)}\n"
         return
-    listed = " ".join(f"<code>{html.escape(case)}</code>" for case in cases)
+    listed = " ".join(f"<code>{html.escape(case.id)}</code>" for case in cases)
     yield f"<details><summary>{html.escape(told)}</summary>{listed}</details>\n"
 
 

@@ -20,9 +20,9 @@ from conformance.cases.model import (
     Converts,
     Delivers,
     Exchanges,
-    Expectation,
     Measures,
     Outcome,
+    Plays,
     Reads,
     Refused,
     Refuses,
@@ -33,8 +33,9 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.dump import Line, annotate, place_of
-from conformance.codec.notation import UNSHOWN, NotationError
+from conformance.codec.notation import NotationError
 from conformance.judging.requests import frame_at
+from conformance.reports.expected import expectation_json, expected_json
 from conformance.reports.reproduction import reproduce
 from conformance.running.keeping import Packed
 from conformance.running.results import Result
@@ -98,49 +99,6 @@ def _near(wire: codec.Wire | str, data: bytes, path: str, about: str = "") -> tu
 # --- expected and actual ------------------------------------------------------------------------------
 
 
-def expected_json(case: Case) -> dict[str, object]:
-    """The expectation in value notation, as the JSON report holds it."""
-    return _expectation(case, case.expect)
-
-
-def _expectation(case: Case, expect: Expectation) -> dict[str, object]:
-    if isinstance(expect, Delivers | Converts | Sequences | Sends | Appends | Exchanges):
-        return _log_expectation(expect)
-    render = case.wire.notation.render
-    match expect:
-        case Reads(value, consumed):
-            shown = {} if value is UNSHOWN else {"value": render(value)}
-            return shown if consumed is None else {**shown, "consumed": consumed}
-        case Refuses(_, said):
-            return {"reject": said}
-        case AnyOf(readings):
-            return {"either": [_expectation(case, reading) for reading in readings] or "any"}
-        case Writes(data):
-            return {"hex": data.hex()}
-        case WritesAs(value, name):
-            return {"decodes-to": codec.wire(name or case.wire).notation.render(value)}
-        case Measures(size):
-            return {"size": size}
-
-
-def _log_expectation(expect: Delivers | Converts | Sequences | Sends | Appends | Exchanges) -> dict[str, object]:
-    match expect:
-        case Delivers(view, _, is_open):
-            shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
-            shown |= {} if view.damage is None else {"then": "an error"}
-            return {"either": ["reject", shown]} if is_open else shown
-        case Converts(records):
-            return {"decodes-to": CONVERTED.render(records)}
-        case Appends(records):
-            return {"decodes-to": CONVERTED.render(records)}
-        case Sequences(answers):
-            return {"value": [" or ".join(sorted(right)) for right in answers]}
-        case Sends(check, _, of):
-            return {"requests": check, **({"of": of} if of else {})}
-        case Exchanges(due):
-            return {"answers": [f"{one.name} {one.version}" if one.must_answer else "any" for one in due]}
-
-
 def actual_json(result: Result) -> dict[str, object]:
     """What the target did, as the JSON report holds it."""
     match result.outcome:
@@ -162,12 +120,12 @@ def expected_text(case: Case, path: str = "") -> str:
         case Refuses(_, said):
             return f"refused ({said})"
         case AnyOf(readings):
-            shown = ("refused" if isinstance(r, Refuses) else _json(_expectation(case, r)) for r in readings)
+            shown = ("refused" if isinstance(r, Refuses) else _json(expectation_json(case, r)) for r in readings)
             return " or ".join(shown) or "any answer"
-        case Reads() | WritesAs() | Converts() | Sequences() | Appends():
+        case Reads() | WritesAs() | Converts() | Sequences() | Appends() | Plays():
             return _narrowed(expected_json(case), path)
         case Delivers() as delivers:
-            return _delivered_text(delivers, path)
+            return _delivered_text(case, delivers, path)
         case Writes(data) if path and not path.startswith("@"):
             return _written_text(case.wire, data.hex(), path)
         case Writes(data):
@@ -181,12 +139,12 @@ def expected_text(case: Case, path: str = "") -> str:
             return f"every {of or 'request'}{' request' if of else ''} is {check}{asked}"
 
 
-def _delivered_text(expect: Delivers, path: str) -> str:
+def _delivered_text(case: Case, expect: Delivers, path: str) -> str:
     """What a read is expected to deliver, and what else is right: over damage, or where the documents leave it open."""
     damaged = expect.view.damage is not None
     if path == "error":
         return "an error" if damaged else "no error"
-    shown = _narrowed(_log_expectation(replace(expect, open=False)), path)
+    shown = _narrowed(expectation_json(case, replace(expect, open=False)), path)
     return shown + (" or refused" if expect.open else " or an error" if damaged else "")
 
 

@@ -19,7 +19,8 @@ from conformance.cases.model import Kind
 from conformance.cases.operations import ONLY_LIVE
 from conformance.judging.causes import Cause
 from conformance.reports import json_schema as shape
-from conformance.reports.explain import actual_json, expected_json
+from conformance.reports.expected import expected_json
+from conformance.reports.explain import actual_json
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
 from conformance.reports.reproduction import reproduce

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from conformance import codec
 from conformance.cases.log_questions import first_seen, transactions
 from conformance.cases.model import Answer, Request, Value
@@ -10,6 +12,7 @@ from conformance.codec.messages import with_absent
 from conformance.codec.notation import NotationError
 from conformance.semantics.appending import APPENDED, appended_bytes
 from conformance.semantics.conversion import convert
+from conformance.semantics.scenario_broker import ScenarioBroker
 from conformance.semantics.sequences import answered
 from conformance.semantics.visibility import VIEW, view
 
@@ -94,3 +97,8 @@ def appended(_: codec.Wire, parts: Request) -> Answer:
         return {"ok": False, "error": error_class(first), "message": str(first)}
     data = appended_bytes(read.value, 1, parts)
     return {"ok": True, "hex": data.hex(), "value": APPENDED.render({"logEnd": 1, "baseOffset": 1})}
+
+
+def played(_: codec.Wire, parts: Request) -> Answer:
+    """What the reference's broker tells of each step."""
+    return {"ok": True, "value": [msgspec.to_builtins(told) for told in ScenarioBroker().play(parts["steps"])]}

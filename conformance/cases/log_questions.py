@@ -14,6 +14,7 @@ from conformance.cases.model import (
     Delivers,
     Expectation,
     NotAsked,
+    Plays,
     Question,
     Refuses,
     Request,
@@ -27,6 +28,8 @@ from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
 from conformance.semantics.appending import SETTINGS, appended
 from conformance.semantics.conversion import converted, flattened, rewritten
+from conformance.semantics.scenario_broker import ScenarioBroker, outcomes
+from conformance.semantics.scenarios import rendered_steps
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
 
@@ -269,3 +272,13 @@ def _may_be_refused(batch: Value) -> bool:
     """
     own = batch["isControlBatch"] or batch["hasDeleteHorizonMs"] or batch["timestampType"]
     return bool(own or batch["isTransactional"] or batch["baseOffset"] or batch["baseSequence"] > 0)
+
+
+# --- scenario -----------------------------------------------------------------------------------------
+
+
+def scenario_question(parts: Request) -> Question:
+    """The question of a `scenario` request, its parts parsed: what a broker tells of steps one after the other."""
+    steps = parts["steps"]
+    due = outcomes(steps, ScenarioBroker().play(steps))
+    return Question({"steps": rendered_steps(steps)}, Plays(steps, tuple(due)))

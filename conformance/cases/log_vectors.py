@@ -16,6 +16,7 @@ from conformance.cases.model import (
     Delivers,
     Exchanges,
     NotAsked,
+    Plays,
     Question,
     Refuses,
     Request,
@@ -43,8 +44,8 @@ def question_of(row: Request, data: bytes | None) -> Question:
     """
     if row.get("reject", "other") not in ERRORS:
         raise NotationError(f"reject: expected one of {', '.join(ERRORS)}, found {row['reject']!r}")
-    if data is not None and row["op"] == "sequence":
-        raise NotationError("a sequence request has batches and no hex")
+    if data is not None and row["op"] in ("sequence", "scenario"):
+        raise NotationError(f"a {row['op']} request has no hex of its own")
     given = {**_DEFAULTS, **row, **({} if data is None else {"hex": data.hex()})}
     return _QUESTIONS[row["op"]](row, OPERATIONS[row["op"]].parse(given, codec.TYPES["LOG"]))
 
@@ -117,6 +118,14 @@ def _append(row: Request, parts: Request) -> Question:
     return question
 
 
+def _scenario(row: Request, parts: Request) -> Question:
+    question = _asked(row, parts)
+    assert isinstance(question.expect, Plays)
+    if row.get("value") != list(question.expect.due):
+        raise NotationError(f"value: by the rules it is {list(question.expect.due)}")
+    return question
+
+
 def _asked(row: Request, parts: Request) -> Question:
     ask = OPERATIONS[row["op"]].question
     assert ask is not None
@@ -169,4 +178,5 @@ _QUESTIONS = {
     "send": _asked,
     "append": _append,
     "exchange": _exchange,
+    "scenario": _scenario,
 }

@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 from conformance.codec import MessageWire, Wire
 from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
+from conformance.semantics.scenarios import Step
 from conformance.semantics.visibility import View
 
-Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append", "exchange"]
+Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append", "exchange", "scenario"]
 Value = Any
 """A value of the wire, as the codec holds it."""
 Request = dict[str, Any]
@@ -150,7 +151,16 @@ class Exchanges:
     """The requirement that is broken where no answer comes, if that is not the case's own."""
 
 
-WholeLog = Delivers | Converts | Sequences | Sends | Appends | Exchanges
+@dataclass(frozen=True, slots=True)
+class Plays:
+    """A broker does these steps, one after the other."""
+
+    steps: tuple[Step, ...]
+    due: tuple[object, ...]
+    """What is due of each: `ok`, `refused`, `either`, or the values of the records that a consumer is shown."""
+
+
+WholeLog = Delivers | Converts | Sequences | Sends | Appends | Exchanges | Plays
 """What must come of an operation that names no type."""
 
 Expectation = Reads | Refuses | AnyOf | Writes | WritesAs | Measures | WholeLog

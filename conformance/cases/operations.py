@@ -16,6 +16,7 @@ from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.observation import unknown_fields
 from conformance.semantics.appending import SETTINGS
+from conformance.semantics.scenarios import parsed_steps
 from conformance.semantics.sequences import BATCHES
 from conformance.semantics.visibility import ISOLATIONS
 
@@ -161,14 +162,15 @@ OPERATIONS: dict[str, Operation] = {
         exchanges.exchanged,
         exchanges.exchange_question,
     ),
+    "scenario": Operation((Part("steps", parsed_steps),), answers.played, log_questions.scenario_question),
 }
 """Every operation by its name."""
 
 WHOLE_LOG = tuple(op for op, row in OPERATIONS.items() if row.question is not None)
 """Operations whose requests name no type: those on whole logs, and what a client sends."""
 
-ONLY_LIVE = ("send", "append", "exchange")
-"""Operations that a client or broker at work can be judged on, and no other target."""
+ONLY_LIVE = {"send": "live client", **dict.fromkeys(("append", "exchange", "scenario"), "live broker")}
+"""Operations that no target can be judged on but a client or broker at work, and which of the two."""
 
 # --- requests -----------------------------------------------------------------------------------------
 

@@ -37,8 +37,6 @@ class Requirement:
     upstream_crash: bool = False
     """Apache Kafka runs out of memory here, so a crash is disputed too."""
     testable: bool = True
-    judged_by: str = ""
-    """Who alone can break it, at work: `broker` or `producer`; empty where bytes or values show it."""
     tests: tuple[str, ...] = ()
     """The kinds of test that can show it, `lint` among them."""
     writer: str = ""
@@ -106,7 +104,6 @@ def read_requirements(path: Path) -> dict[str, Requirement]:
             upstream_op=row.get("upstream-op", ""),
             upstream_crash=row.get("upstream-crash", False),
             testable=row.get("testable", True),
-            judged_by=row.get("judged-by", ""),
             tests=tuple(row.get("tests", ())),
             writer=row.get("writer", ""),
         )

@@ -8,9 +8,13 @@ from pathlib import Path
 import click
 
 from conformance.cases.catalog import Catalog, Labelled, read_catalog, select
+from conformance.cases.operations import ONLY_LIVE
 from conformance.cases.vector_files import Requirement
 from conformance.commands import options as shared
 from conformance.errors import UserError
+
+_TOOLS = ("lint", "scan")
+"""Commands that test requirements without a target."""
 
 
 @click.command("list")
@@ -35,28 +39,29 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
 def _list_requirements(catalog: Catalog, cases: Sequence[Labelled], *, narrowed: bool) -> None:
 
     covering = catalog.covering()
-    ids = {case.id for case in cases}
+    listed = {case.id: case for case in cases}
     for name, requirement in catalog.requirements.items():
-        covered_by = [case for case in covering[name] if case in ids]
+        covered_by = [listed[case] for case in covering[name] if case in listed]
         if covered_by or not narrowed:
-            state = coverage(name, len(covered_by)) if covered_by else why_no_case(requirement)
+            state = coverage(requirement, covered_by) if covered_by else why_no_case(requirement)
             source = ", ".join(requirement.source)
-            click.echo(f"{name}\t{requirement.level}\t{requirement.basis}\t{source}\t{state}\t{' '.join(covered_by)}")
+            row = (name, requirement.level, requirement.basis, source, state, " ".join(case.id for case in covered_by))
+            click.echo("\t".join(row))
 
 
-def coverage(name: str, count: int) -> str:
-    """How many cases a requirement has, and why none of them is known to catch a violation, if so."""
+def coverage(requirement: Requirement, cases: Sequence[Labelled]) -> str:
+    """How many cases a requirement has, by which means it is tested, and why no case catches a violation, if so."""
     from conformance.targets.violations import UNPROVEN
 
-    cases = f"{count} cases"
-    return f"{cases}, no catch: {UNPROVEN[name]}" if name in UNPROVEN else cases
+    means = sorted({ONLY_LIVE.get(op, "vector") for op in {case.op for case in cases}}, reverse=True)
+    means += [tool for tool in _TOOLS if tool in requirement.tests]
+    told = f"{len(cases)} cases by {', '.join(means)}"
+    return f"{told}, no catch: {UNPROVEN[requirement.id]}" if requirement.id in UNPROVEN else told
 
 
 def why_no_case(requirement: Requirement) -> str:
     """Why a requirement has no case."""
-    if requirement.judged_by:
-        return f"waits for live mode: only a {requirement.judged_by} at work can break it"
     if not requirement.testable:
         return f"not testable: {requirement.why}"
-    tool = next((tool for tool in ("lint", "scan") if tool in requirement.tests), None)
+    tool = next((tool for tool in _TOOLS if tool in requirement.tests), None)
     return f"by conformance {tool}" if tool else "no case yet"

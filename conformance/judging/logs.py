@@ -15,6 +15,7 @@ from conformance.cases.model import (
     Delivers,
     Exchanges,
     Kind,
+    Plays,
     Sends,
     Sequences,
     Value,
@@ -30,6 +31,7 @@ from conformance.judging.answers import bytes_of
 from conformance.judging.exchanges import judge_exchanged
 from conformance.judging.open_places import explaining
 from conformance.judging.requests import judge_sent
+from conformance.judging.scenarios import judge_scenario
 from conformance.semantics.appending import APPENDED
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.sequences import ANSWERS
@@ -68,6 +70,8 @@ def judge_log(expect: WholeLog, answer: Answer) -> Verdict:
             return judge_appended(expect, answer.get("value"), bytes_of(answer))
         case Exchanges():
             return judge_exchanged(expect, answer)
+        case Plays():
+            return judge_scenario(expect, answer.get("value"))
 
 
 # --- read ---------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_parts_are_parsed_to_values():
 
 def test_the_reference_supports_every_operation_and_the_command_line_offers_those_about_bytes_and_values():
     assert set(reference.describe()["supports"]) == set(OPERATIONS)
-    assert WHOLE_LOG == ("read", "convert", "sequence", "send", "append", "exchange")
+    assert WHOLE_LOG == ("read", "convert", "sequence", "send", "append", "exchange", "scenario")
     options = {option.name: option.type for option in cli.main.get_command(None, "run").params}
     assert isinstance(options["op"], Choice)
-    assert list(options["op"].choices) == [op for op in OPERATIONS if op not in ("size", "send")]
+    assert list(options["op"].choices) == [op for op in OPERATIONS if op not in ("size", "send", "scenario")]

@@ -356,7 +356,23 @@ def test_list_requirements_names_the_cases_of_each(tmp_path):
     row = next(line.split("\t") for line in lines if line.startswith("varint.max-five-bytes\t"))
     assert row[1] == "must"
     assert row[2] in BASES
+    assert row[4].endswith("cases by vector")
     assert "varint/six-bytes" in row[5].split()
+
+
+@pytest.mark.parametrize(
+    ("requirement", "means"),
+    [
+        ("broker.holds-back-undecided", "live broker"),
+        ("crc.broker-validates", "live broker"),
+        ("request.size", "live client"),
+        ("broker.monotonic-offsets", "vector, live broker, lint"),
+    ],
+)
+def test_list_requirements_says_by_which_means_each_is_tested(requirement, means, tmp_path):
+    lines = text(conformance("list", "--requirements", cwd=tmp_path).stdout).splitlines()
+    row = next(line.split("\t") for line in lines if line.startswith(requirement + "\t"))
+    assert row[4].partition(" cases by ")[2] == means
 
 
 def test_serve_speaks_the_protocol_for_the_reference(tmp_path):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model_broker import ERROR_CODES, Ways, checked, fate, framed, stored
+from model_broker import ERROR_CODES, Ways, checked, cleaned, fate, framed, stored
 
 from conformance import codec
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.semantics.partition_log import marker
 from conformance.targets.brokers.connection import CLIENT
 from conformance.targets.live.frames import response_frame, response_in
 
@@ -143,6 +144,21 @@ def of_version_before(request, answer):
     return response_frame(request.header["CorrelationId"], "Metadata", request.version - 1, body)
 
 
+def closed_up(batch):
+    """A batch that begins and ends with the records that it has."""
+    if not batch["records"]:
+        return batch
+    offsets = [record["offset"] for record in batch["records"]]
+    placed = [{**one, "offsetDelta": one["offset"] - offsets[0]} for one in batch["records"]]
+    return {**batch, "baseOffset": offsets[0], "lastOffsetDelta": offsets[-1] - offsets[0], "records": tuple(placed)}
+
+
+def moved_on(before, batch):
+    """A batch whose sequence begins with the first record that it has."""
+    gone = before["recordCount"] - batch["recordCount"]
+    return {**batch, "baseSequence": batch["baseSequence"] + gone} if batch["producerId"] >= 0 else batch
+
+
 ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
 
 LIES = {
@@ -234,4 +250,44 @@ LIES = {
     "says a size for all answers at once": Lie(
         answers(lambda _, answer: answer + b"\0"),
         "exchange/sizes-at-once", "response.size"),
+    "tells one offset of every batch": Lie(
+        Ways(told=lambda _: 1), "scenario/plain", "broker.monotonic-offsets"),
+    "gives every producer one id": Lie(
+        Ways(identity=lambda _: 4000), "scenario/identities", "producer-id.assigned-by-broker"),
+    "gives a new instance the old epoch": Lie(
+        Ways(epoch_rises=False), "scenario/instances", "producer-epoch.fences"),
+    "takes an older instance": Lie(Ways(fences=False), "scenario/instances", "producer-epoch.fences"),
+    "writes no markers": Lie(
+        Ways(marks=lambda *_, **__: None), "scenario/committed", "broker.marks-transactions"),
+    "marks every transaction as committed": Lie(
+        Ways(marks=lambda identity, epoch, **_: marker(identity, epoch, commit=True)),
+        "scenario/aborted", "broker.marks-transactions"),
+    "marks the transaction of another producer": Lie(
+        Ways(marks=lambda identity, epoch, commit: marker(identity + 1, epoch, commit=commit)),
+        "scenario/committed", "broker.marks-transactions"),
+    "lists no aborted transactions": Lie(
+        Ways(lists=lambda _: []), "scenario/aborted", "broker.marks-transactions"),
+    "lists an aborted transaction one batch late": Lie(
+        Ways(lists=lambda due: [{**one, "FirstOffset": one["FirstOffset"] + 2} for one in due]),
+        "scenario/aborted", "broker.marks-transactions"),
+    "lists the last aborted transaction alone": Lie(
+        Ways(lists=lambda due: due[-1:]), "scenario/aborted-then-committed", "broker.marks-transactions"),
+    "holds nothing back": Lie(
+        Ways(holds_back=lambda _: 1 << 40), "scenario/undecided", "broker.holds-back-undecided"),
+    "holds back from the newest transaction on": Lie(
+        Ways(holds_back=max), "scenario/two-undecided", "broker.holds-back-undecided"),
+    "begins behind the batch of the offset": Lie(
+        Ways(inside=False), "scenario/inside-a-batch", "broker.serves-from-offset"),
+    "serves no batch larger than the fetch": Lie(
+        Ways(whole=False), "scenario/few-bytes", "broker.serves-from-offset"),
+    "answers beyond the end": Lie(Ways(ends=False), "scenario/inside-a-batch", "broker.serves-from-offset"),
+    "compacts to the records that are left": Lie(
+        Ways(cleaned=lambda batch, kept: closed_up(cleaned(batch, kept))),
+        "scenario/compacted", "compaction.offsets-preserved"),
+    "moves the sequence of a compacted batch": Lie(
+        Ways(cleaned=lambda batch, kept: moved_on(batch, cleaned(batch, kept))),
+        "scenario/compacted-producers", "compaction.sequences-preserved"),
+    "loses the last record of a key": Lie(
+        Ways(cleaned=lambda batch, kept: cleaned(batch, frozenset(kept) - {max(kept) - 1})),
+        "scenario/compacted", "compaction.offsets-preserved"),
 }  # fmt: skip

@@ -17,9 +17,12 @@ from uuid import uuid4
 from conformance import codec
 from conformance.cases.answers import error_class
 from conformance.cases.edges import Values
+from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.appending import appended_bytes
+from conformance.semantics.compaction import compacted
+from conformance.semantics.partition_log import marker
 from conformance.semantics.sequences import answered
 from conformance.targets.brokers.connection import request_names
 from conformance.targets.live.frames import Garbled, request_named, response_frame
@@ -28,13 +31,17 @@ from conformance.targets.protocol import ERRORS
 ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}
 FATE_CODES = {"out-of-order": 45, "duplicate": 46, "fenced": 47}
 API_VERSIONS, LARGEST = 18, 100 << 20
-UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE = 3, 100, 1
+UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE, FENCED = 3, 100, 1, 90
 OFFERED = {
     **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 6)},
     **{"SaslHandshake": (0, 1), "SaslAuthenticate": (0, 2)},
-    **{"Produce": (3, 9), "Fetch": (4, 12)},
+    **{"Produce": (3, 9), "Fetch": (4, 12), "InitProducerId": (0, 4), "FindCoordinator": (1, 4)},
+    **{"AddPartitionsToTxn": (0, 3), "EndTxn": (0, 3)},
 }
-SETTINGS = {"compression.type": "compressionType", "message.timestamp.type": "timestampType"}
+SETTINGS = {
+    **{"compression.type": "compressionType", "message.timestamp.type": "timestampType"},
+    "cleanup.policy": "cleanup",
+}
 assert set(ERROR_CODES) < set(ERRORS)
 
 
@@ -58,6 +65,11 @@ def told(offset):
 def fate(batches):
     """What becomes of the last of the batches that were sent to a log."""
     return answered(batches)[-1]
+
+
+def cleaned(batch, kept):
+    """A batch once the log cleaner has gone over it."""
+    return compacted(batch, kept)
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,23 @@ class Ways:
     """Whether a version of ApiVersions that is not offered is answered with the error that says so."""
     unreadable: object = staticmethod(lambda _, __: None)
     """The bytes that go out to a frame that cannot be read, by the broker and the frame; None closes the connection."""
+    identity: object = staticmethod(lambda number: number)
+    """The producer id of the producer with this number."""
+    fences: bool = True
+    epoch_rises: bool = True
+    marks: object = staticmethod(marker)
+    """The batch that ends a transaction; None for no marker."""
+    holds_back: object = staticmethod(min)
+    """The last stable offset, of the first offsets of the open transactions."""
+    lists: object = staticmethod(lambda listed: listed)
+    """The aborted transactions that a fetch lists, of those that are due."""
+    whole: bool = True
+    """Whether the first batch comes, however few bytes were asked for."""
+    inside: bool = True
+    """Whether a fetch from inside a batch brings that batch."""
+    ends: bool = True
+    """Whether there is an end, beyond which a fetch is refused."""
+    cleaned: object = staticmethod(cleaned)
 
 
 @dataclass
@@ -98,6 +127,10 @@ class Log:
     sent: list = field(default_factory=list)
     firsts: dict = field(default_factory=dict)
     """Where the batches of producers were stored."""
+    undecided: dict = field(default_factory=dict)
+    """The first offset of each open transaction, by producer id."""
+    aborted: list = field(default_factory=list)
+    """Producer id and first offset of each aborted transaction, with the offset of its marker."""
 
     def append(self, data, ways):
         """Take bytes, or refuse them: the error, and the offset that is told."""
@@ -121,15 +154,49 @@ class Log:
         self.firsts.setdefault(known, offset)
         self.end += max(1, BATCH_LAYOUT.peek("lastOffsetDelta", data) + 1) if len(data) >= HEADER_SIZE else 1
         self.batches += [(self.end, one) for one in ways.served(kept)]
+        if not error and batch is not None and batch["isTransactional"] and not batch["isControlBatch"]:
+            self.undecided.setdefault(batch["producerId"], offset)
+        if not error and batch is not None and batch["records"][0]["key"] == b"filler":
+            self.compact(ways)
         return error, -1 if error else ways.told(offset)
 
-    def served(self, offset, most):
-        """The batches from the one on that holds an offset: so many bytes, but the first batch whole."""
+    def decide(self, identity, epoch, ways, *, commit):
+        """Write the marker of a transaction that has written something here."""
+        first = self.undecided.pop(identity, None)
+        made = ways.marks(identity, epoch, commit=commit)
+        if first is None or made is None:
+            return
+        if not commit:
+            self.aborted.append((identity, first, self.end))
+        self.batches.append((self.end + 1, appended_bytes(made, self.end, {})))
+        self.end += 1
+
+    def stable(self, ways):
+        """The last stable offset."""
+        return ways.holds_back(self.undecided.values()) if self.undecided else self.end
+
+    def listed(self, offset, ways):
+        """The aborted transactions that reach beyond an offset."""
+        due = [{"ProducerId": one, "FirstOffset": first} for one, first, at in self.aborted if at >= offset]
+        return ways.lists(due)
+
+    def served(self, offset, most, ways, stop):
+        """The batches before an offset from the one on that holds another: so many bytes, but the first one whole."""
         data = b""
         for end, batch in self.batches:
-            if end > offset and (not data or len(data) + len(batch) <= most):
+            base = struct.unpack_from(">q", batch)[0]
+            is_due = end > offset and base < stop and (ways.inside or base >= offset)
+            if is_due and ((not data and ways.whole) or len(data) + len(batch) <= most):
                 data += batch
         return data
+
+    def compact(self, ways):
+        """Go over all but the last batch: keep the last record of each key."""
+        whole = [codec.decode("RECORD_BATCH", data).value for _, data in self.batches]
+        last = {record["key"]: record["offset"] for batch in whole for record in batch["records"]}
+        left = [ways.cleaned(batch, frozenset(last.values())) for batch in whole]
+        kept = [one for one in left if one["records"] or one["producerId"] >= 0]
+        self.batches = [(last_offset(one) + 1, codec.wire("RECORD_BATCH").encode(one)) for one in kept]
 
 
 def raw(data, offset):
@@ -158,6 +225,9 @@ class ModelBroker:
         """The request whose answer says nothing of any partition."""
         self.advertised = None
         """Where it says that it is."""
+        self.newest = {}
+        """Producer id and epoch, by transactional id."""
+        self.given = 4000
         self.asked = Counter()
         self.versions = set()
         self._lock = threading.Lock()
@@ -321,7 +391,10 @@ class ModelBroker:
             named, log, unknown = self._log(row, "Name")
             for part in row["PartitionData"]:
                 before = len(log.batches) if log else 0
-                error, offset = (unknown, -1) if log is None else log.append(part["Records"] or b"", self.ways)
+                fenced = FENCED * self._is_fenced(request.body["TransactionalId"], part["Records"] or b"")
+                error, offset = unknown if log is None else fenced, -1
+                if not error:
+                    error, offset = log.append(part["Records"] or b"", self.ways)
                 if self.log_dir is not None and log is not None:
                     self._keep(log, [batch for _, batch in log.batches[before:]], part["Records"] or b"")
                 rows.append({**named, "PartitionResponses": [{"Index": 0, "ErrorCode": error, "BaseOffset": offset}]})
@@ -345,12 +418,56 @@ class ModelBroker:
                     shown["ErrorCode"] = self.failing or unknown
                 elif self.served is not None:
                     shown |= {"ErrorCode": 0, "Records": self.served}
-                elif part["FetchOffset"] > log.end:
+                elif part["FetchOffset"] > log.end and self.ways.ends:
                     shown["ErrorCode"] = OUT_OF_RANGE
                 else:
-                    shown |= {"ErrorCode": 0, "Records": log.served(part["FetchOffset"], part["PartitionMaxBytes"])}
+                    shown |= self._part(log, part["FetchOffset"], part["PartitionMaxBytes"], request)
                 rows.append({**named, "Partitions": [shown]})
         return {"Responses": rows}
+
+    def _part(self, log, offset, most, request):
+        """What a fetch brings of a log."""
+        is_committed, stable = request.body.get("IsolationLevel"), log.stable(self.ways)
+        shown = {"ErrorCode": 0, "LastStableOffset": stable}
+        shown["Records"] = log.served(offset, most, self.ways, stable if is_committed else log.end)
+        return {**shown, "AbortedTransactions": log.listed(offset, self.ways)} if is_committed else shown
+
+    def _InitProducerId(self, request):  # noqa: N802
+        named = request.body["TransactionalId"]
+        known = self.newest.get(named) if named is not None else None
+        if known is None:
+            self.given += 1
+        identity, epoch = known or (self.ways.identity(self.given), -1)
+        epoch += bool(self.ways.epoch_rises or known is None)
+        if named is not None:
+            self.newest[named] = identity, epoch
+        for log in self.logs.values():
+            log.decide(identity, epoch, self.ways, commit=False)
+        return {"ErrorCode": 0, "ProducerId": identity, "ProducerEpoch": epoch}
+
+    def _is_fenced(self, named, data):
+        """Whether a batch comes from an instance that is not the newest."""
+        batch = codec.decode("RECORD_BATCH", data).value if named is not None and self.ways.fences else None
+        return batch is not None and self.newest.get(named) != (batch["producerId"], batch["producerEpoch"])
+
+    def _FindCoordinator(self, request):  # noqa: N802
+        node = {"ErrorCode": 0, "NodeId": 1, "Host": "127.0.0.1", "Port": self.port}
+        keys = request.body.get("CoordinatorKeys", ())
+        return node if request.version < 4 else {"Coordinators": [{**node, "Key": key} for key in keys]}
+
+    def _AddPartitionsToTxn(self, request):  # noqa: N802
+        topics = request.body["V3AndBelowTopics"]
+        parts = [{"PartitionIndex": 0, "PartitionErrorCode": 0}]
+        return {"ResultsByTopicV3AndBelow": [{"Name": row["Name"], "ResultsByPartition": parts} for row in topics]}
+
+    def _EndTxn(self, request):  # noqa: N802
+        body = request.body
+        identity = body["ProducerId"], body["ProducerEpoch"]
+        if self.newest.get(body["TransactionalId"]) != identity and self.ways.fences:
+            return {"ErrorCode": FENCED}
+        for log in self.logs.values():
+            log.decide(*identity, self.ways, commit=body["Committed"])
+        return {"ErrorCode": 0}
 
     def _log(self, row, key):
         """How a row names a topic, its log, and the error where there is none."""

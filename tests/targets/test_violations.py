@@ -39,12 +39,6 @@ def test_an_honest_target_violates_nothing(catalog, own_cases):
         assert list(catches(lies.nothing, requirement, level, cases)) == []
 
 
-def test_what_only_a_broker_can_break_has_no_case(catalog, own_cases):
-    waiting = {name: row.judged_by for name, row in catalog.requirements.items() if row.judged_by}
-    assert set(waiting.values()) == {"broker"}
-    assert set(waiting).isdisjoint(own_cases)
-
-
 def test_a_fault_charged_to_another_requirement_proves_nothing(own_cases):
     lie = VIOLATIONS["batch.base-offset"]
     assert list(catches(lie, "batch.producer-epoch", "must", own_cases["batch.producer-epoch"])) == []

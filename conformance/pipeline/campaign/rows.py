@@ -14,7 +14,8 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.charging import basis_of
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.reports.explain import actual_json, expected_json
+from conformance.reports.expected import expected_json
+from conformance.reports.explain import actual_json
 from conformance.running.keeping import cause_in, kept_again
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result

@@ -28,7 +28,7 @@ def main() -> None:
         address = address_of(given.broker)
         if address is None:
             with Running(read_broker(Path(given.broker), given.python)) as running:
-                serve(Address.of(running), lambda: _restarted(running))
+                serve(Address.of(running), lambda: _restarted(running), keeps_log=running.keeps_data)
         elif given.clean:
             _clean(address.of_run(given.run))
         else:

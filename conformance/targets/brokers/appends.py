@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conformance.cases.model import Answer
-from conformance.targets.brokers.partition import Refusal, error_class
+from conformance.targets.brokers.partition import UNSURE, Refusal, error_class
 from conformance.targets.brokers.segments import Stored
 
 _ITS_AFFAIR = {
@@ -13,8 +13,6 @@ _ITS_AFFAIR = {
     **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
 }
 """Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
-_UNSURE = (7, 19, 20)
-"""Errors that leave open what was stored: it took too long, or too few replicas have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Appended:
     def answer(self) -> Answer:
         """The answer."""
         refusal, stored = self.refusal, self.stored
-        if refusal is not None and refusal.code in _UNSURE:
+        if refusal is not None and refusal.code in UNSURE:
             return {"unsupported": f"whether it is stored is not told: {refusal}"}
         if refusal is None or self.served or (stored and stored.data):
             return self._taken()

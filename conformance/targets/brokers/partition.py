@@ -21,6 +21,8 @@ _SERVED = 5.0
 """Seconds until all that a broker has taken is served."""
 _MOST = 64 << 20
 """Bytes that a fetch asks for."""
+UNSURE = (7, 19, 20)
+"""Errors that leave open what was stored: it took too long, or too few replicas have it."""
 _CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
 _NAMES = {
     **{-1: "UNKNOWN_SERVER_ERROR", 1: "OFFSET_OUT_OF_RANGE", 2: "CORRUPT_MESSAGE", 10: "MESSAGE_TOO_LARGE"},
@@ -78,10 +80,9 @@ class Partition:
 
         Raises Refusal, or as Connection.ask.
         """
-        version = self.connection.version("Fetch", low=4)
         served, before, deadline = b"", b"", time.monotonic() + _SERVED
         while True:
-            part = self._fetched(version, offset, isolation)
+            part = self.fetched(offset, isolation)
             if part["ErrorCode"]:
                 raise Refusal(part["ErrorCode"])
             records: bytes = part["Records"] or b""
@@ -95,10 +96,15 @@ class Partition:
                 time.sleep(_PAUSE)
             offset = following
 
-    def _fetched(self, version: int, offset: int, isolation: int) -> Values:
-        part = {"Partition": 0, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": _MOST}
+    def fetched(self, offset: int, isolation: int = 0, most: int = _MOST, least: int = 1) -> Values:
+        """What one fetch brings of the partition: so many bytes at most, at once where `least` is 0.
+
+        Raises as Connection.ask.
+        """
+        version = self.connection.version("Fetch", low=4)
+        part = {"Partition": 0, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": most}
         body = {
-            **{"ReplicaId": -1, "MaxWaitMs": 500, "MinBytes": 1, "MaxBytes": _MOST, "IsolationLevel": isolation},
+            **{"ReplicaId": -1, "MaxWaitMs": 500, "MinBytes": least, "MaxBytes": most, "IsolationLevel": isolation},
             **{"SessionId": 0, "SessionEpoch": -1},
             "Topics": ({**self._named(version, "Topic"), "Partitions": (part,)},),
         }

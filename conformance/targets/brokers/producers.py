@@ -47,7 +47,8 @@ def _assigned(partition: Partition) -> int:
         version = partition.connection.version("InitProducerId", high=4)
     except NotOffered:
         return random.getrandbits(48)
-    given = partition.connection.ask("InitProducerId", version, {"TransactionTimeoutMs": 60_000})
+    body = {"TransactionalId": None, "TransactionTimeoutMs": 60_000}
+    given = partition.connection.ask("InitProducerId", version, body)
     return random.getrandbits(48) if given["ErrorCode"] else int(given["ProducerId"])
 
 

@@ -18,12 +18,14 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
+from conformance.semantics.scenarios import Compact
 from conformance.targets.brokers.address import Address
 from conformance.targets.brokers.appends import Appended
 from conformance.targets.brokers.connection import Connection, Denied, Late, Lost, NotOffered
 from conformance.targets.brokers.exchanges import check_offered, exchanged, memory_of, names_of
 from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.producers import fates
+from conformance.targets.brokers.scenarios import COMPACTED, Play, Unplayed
 from conformance.targets.brokers.segments import NotStored, Segments
 from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
@@ -60,12 +62,12 @@ class NotReady(Exception):
 class BrokerTarget:
     """Puts cases to one broker, one at a time. `close` it."""
 
-    def __init__(self, address: Address, voids: int = _VOIDS) -> None:
+    def __init__(self, address: Address, voids: int = _VOIDS, reboot: Callable[[], object] | None = None) -> None:
         """Connect; the broker may be not ready for fewer than `voids` cases.
 
-        Raises OSError, Lost, Late, Garbled or NoTopic.
+        `reboot` restarts a broker that keeps its log and its port. Raises OSError, Lost, Late, Garbled or NoTopic.
         """
-        self._address, self._voids_left, self._voids = address, voids, voids
+        self._address, self._voids_left, self._voids, self._reboot = address, voids, voids, reboot
         self._connections: dict[tuple[str, int], Connection] = {}
         self._has_served = False
         self.gone = ""
@@ -77,6 +79,7 @@ class BrokerTarget:
             "append": self._append,
             "sequence": self._sequence,
             "exchange": self._exchange,
+            "scenario": self._scenario,
         }
 
     def _begin(self) -> Topics | GivenTopics:
@@ -231,6 +234,25 @@ class BrokerTarget:
             self._drop()
             return Topic(f"{self._address.prefix}none", b"", self._address.host, self._address.port)
 
+    # --- scenario -------------------------------------------------------------------------------------
+
+    def _scenario(self, parts: Request) -> Answer:
+        """Do steps one after the other: what the broker tells of each."""
+        steps = parts["steps"]
+        partition, end = self._begun(COMPACTED if any(isinstance(step, Compact) for step in steps) else {})
+
+        def restarted() -> Partition:
+            assert self._reboot is not None
+            self._drop()
+            self._reboot()
+            topic = partition.topic
+            return Partition(self._reach(topic.host, topic.port), topic)
+
+        try:
+            return Play(partition, end, self._reach, restarted if self._reboot else None).do(steps)
+        except Unplayed as reason:
+            return {"unsupported": str(reason)}
+
     # --- connections ----------------------------------------------------------------------------------
 
     def _begun(self, settings: Mapping[str, str]) -> tuple[Partition, int]:
@@ -294,14 +316,16 @@ def _served(partition: Partition, end: int, after: int) -> tuple[bytes, str]:
         return b"", f"a fetch is answered with {refusal}"
 
 
-def serve(address: Address, restart: Callable[[], Address] | None = None) -> None:
+def serve(address: Address, restart: Callable[[], Address] | None = None, *, keeps_log: bool = False) -> None:
     """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
 
-    Without `restart`, every request after that is answered with why it is gone. Raises OSError, Lost, Late, Garbled
-    or NoTopic at the start, and what `restart` raises.
+    One that `keeps_log` is restarted where a case asks for it, too. Without `restart`, every request after that is
+    answered with why it is gone. At the start, it raises OSError, Lost, Late, Garbled or NoTopic, and what `restart`
+    raises.
     """
     voids = _VOIDS if restart is None else 1
-    target = BrokerTarget(address, voids)
+    reboot = restart if keeps_log else None
+    target = BrokerTarget(address, voids, reboot)
     encoder = msgspec.json.Encoder()
     try:
         for line in sys.stdin.buffer:
@@ -309,7 +333,7 @@ def serve(address: Address, restart: Callable[[], Address] | None = None) -> Non
             answer = target.answer(request)
             if target.gone and restart is not None:
                 target.close()
-                target = BrokerTarget(restart(), voids)
+                target = BrokerTarget(restart(), voids, reboot)
                 # It had gone before this case, which is not to blame.
                 answer = target.answer(request) if "crash" not in answer else answer
             sys.stdout.buffer.write(encoder.encode({"id": request.get("id"), **answer}) + b"\n")

@@ -17,6 +17,7 @@ from conformance.targets.violations.message_sets import MESSAGE_SETS
 from conformance.targets.violations.messages import MESSAGES
 from conformance.targets.violations.primitives import PRIMITIVES
 from conformance.targets.violations.requests import REQUESTS
+from conformance.targets.violations.scenarios import SCENARIOS
 
 TABLES: dict[str, dict[str, Lie]] = {
     "primitives": PRIMITIVES,
@@ -27,6 +28,7 @@ TABLES: dict[str, dict[str, Lie]] = {
     "requests": REQUESTS,
     "appends": APPENDS,
     "exchanges": EXCHANGES,
+    "scenarios": SCENARIOS,
 }
 """The violations by what their requirements are about."""
 

@@ -54,7 +54,7 @@ def target():
 
 def test_an_honest_broker_passes_every_must(tmp_path):
     with ModelBroker() as broker:
-        done, rows = run(broker, tmp_path, "append/*", "sequence/*", "crc/*:append", "batch/*:append")
+        done, rows = run(broker, tmp_path, "append/*", "sequence/*", "scenario/*", "crc/*:append", "batch/*:append")
     assert done.returncode == 0, done.stdout + done.stderr
     kinds = {row["verdict"] for row in rows.values()}
     assert kinds <= {"pass", "either", "skip"}
@@ -103,7 +103,8 @@ def test_every_duty_with_a_case_of_its_own_has_a_broker_that_breaks_it(catalog):
     own = [case for case in catalog.cases.values() if case.op == "append" and case.id.startswith("append/")]
     own += [case for case in catalog.cases.values() if case.op == "sequence" and case.level == "must"]
     own += [case for case in catalog.cases.values() if case.op == "exchange"]
-    assert len(own) > 80
+    own += [case for case in catalog.cases.values() if case.op == "scenario"]
+    assert len(own) > 95
     assert {case.requirement for case in own} <= {catalog.cases[lie.case].requirement for lie in LIES.values()}
 
 

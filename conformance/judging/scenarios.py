@@ -1,0 +1,339 @@
+"""Judges what a broker tells of the steps of a scenario (docs/brokers.md).
+
+The steps are gone through with what the broker told of them: what it took, and at which offset, is known then, and
+what a fetch has to bring follows from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from conformance import codec
+from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
+from conformance.codec.log import last_offset
+from conformance.semantics.scenarios import (
+    ALL,
+    BEYOND,
+    FILLER,
+    Began,
+    Begin,
+    Compact,
+    Did,
+    End,
+    Fetch,
+    Fetched,
+    Producer,
+    Send,
+    Step,
+    Told,
+    Write,
+    Wrote,
+    batch_of,
+    parsed_told,
+)
+from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
+
+IDENTITY = "producer-id.assigned-by-broker"
+FENCES = "producer-epoch.fences"
+RISES = "broker.monotonic-offsets"
+PLACES = "compaction.offsets-preserved"
+SEQUENCES = "compaction.sequences-preserved"
+MARKS = "broker.marks-transactions"
+DECIDES = "broker.holds-back-undecided"
+SERVES = "broker.serves-from-offset"
+
+
+@dataclass(slots=True)
+class _Stored:
+    """A batch that the broker took."""
+
+    offset: int
+    batch: Value
+    """As it was sent."""
+    producer: Producer | None
+    decided: str = "committed"
+    """Or `open`, or `aborted`."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.batch["records"])
+
+    def labels(self) -> list[tuple[int, bytes]]:
+        """The offset and value of each record."""
+        return [(self.offset + at, record["value"]) for at, record in enumerate(self.batch["records"])]
+
+
+@dataclass(slots=True)
+class _Log:
+    """What a log holds by what the broker told."""
+
+    stored: list[_Stored] = field(default_factory=list)
+    producers: dict[str, Producer] = field(default_factory=dict)
+    identities: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Producer id and newest epoch, by transactional id."""
+    given: set[int] = field(default_factory=set)
+    end: int = 0
+    is_compacted: bool = False
+    is_unsure: bool = False
+    """Whether bytes were taken of which nobody said what they are."""
+
+    @property
+    def stable(self) -> int | None:
+        """The first offset of what is undecided; None where all is decided."""
+        return min((one.offset for one in self.stored if one.decided == "open"), default=None)
+
+    def decide(self, producer: Producer, how: str) -> None:
+        """End the transaction of a producer."""
+        for one in self.stored:
+            if one.producer is not None and one.producer.identity == producer.identity and one.decided == "open":
+                one.decided = how
+        producer.in_transaction = False
+
+
+def judge_scenario(expect: Plays, given: object) -> Verdict:
+    """Hold what a broker told of each step against what is due by then. Raises NotationError."""
+    log, is_open = _Log(), False
+    for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
+        verdict = _judged(log, at, step, told)
+        if verdict.kind is Kind.FAIL:
+            return Verdict(Kind.FAIL, f"step {at} ({_named(step)}): {verdict.detail}", f"[{at}]", verdict.requirement)
+        is_open |= verdict.kind is Kind.EITHER
+    return Verdict(Kind.EITHER, "played") if is_open else PASSED
+
+
+def _named(step: Step) -> str:
+    name = str(type(step).__struct_config__.tag)
+    return f"{name} of {step.producer}" if isinstance(step, Begin | Write | End) and step.producer else name
+
+
+def _judged(log: _Log, at: int, step: Step, told: Told) -> Verdict:
+    match step, told:
+        case Begin(), Began():
+            return _begun(log, step, told)
+        case Write(), Wrote():
+            return _written(log, at, step, told)
+        case End(), Did():
+            return _ended(log, step, told)
+        case Send(), Wrote():
+            log.is_unsure |= not told.refused
+            return Verdict(Kind.EITHER, told.refused or "taken")
+        case Fetch(), Fetched():
+            return _fetched(log, step, told)
+        case Compact(), Did():
+            log.is_compacted = True
+    return _failed(f"it is refused: {told.refused}") if told.refused else PASSED
+
+
+def _failed(detail: str, requirement: str = "") -> Verdict:
+    return Verdict(Kind.FAIL, detail, requirement=requirement)
+
+
+# --- producers ----------------------------------------------------------------------------------------
+
+
+def _begun(log: _Log, step: Begin, told: Began) -> Verdict:
+    """An identity that no other producer has; for the same transactional id, the same with a newer epoch."""
+    if told.refused:
+        return _failed(f"it is refused: {told.refused}", IDENTITY)
+    identity, named = int(told.producer_id), step.transactional_id
+    producer = log.producers[step.producer] = Producer(identity, told.producer_epoch, named)
+    if identity < 0 or told.producer_epoch < 0:
+        return _failed(f"the broker gives producer id {identity} and epoch {told.producer_epoch}", IDENTITY)
+    known = log.identities.get(named) if named is not None else None
+    if named is not None:
+        log.identities[named] = identity, told.producer_epoch
+    if known is None:
+        is_new = identity not in log.given
+        log.given.add(identity)
+        return PASSED if is_new else _failed(f"producer id {identity} is given to two producers", IDENTITY)
+    log.given.add(identity)
+    if known[0] == identity and told.producer_epoch <= known[1]:
+        return _failed(f"epoch {told.producer_epoch} after epoch {known[1]} of the same transactional.id", FENCES)
+    log.decide(Producer(*known, named), "aborted")
+    producer.in_transaction = False
+    return PASSED
+
+
+def _is_fenced(log: _Log, producer: Producer) -> bool:
+    newest = log.identities.get(producer.transactional_id or "", (producer.identity, producer.epoch))
+    return newest != (producer.identity, producer.epoch)
+
+
+def _fenced(refused: str) -> Verdict:
+    return PASSED if refused else _failed("it is taken, and a newer instance of the producer has begun", FENCES)
+
+
+def _written(log: _Log, at: int, step: Write, told: Wrote) -> Verdict:
+    producer = log.producers[step.producer] if step.producer else None
+    if producer is not None and _is_fenced(log, producer):
+        return (
+            PASSED if told.refused else _failed("it is taken, and a newer instance of the producer has begun", FENCES)
+        )
+    if told.refused:
+        return _failed(f"it is refused: {told.refused}")
+    offset = int(told.offset)
+    if offset < log.end:
+        return _failed(f"the broker tells offset {offset}, and the log ended at {log.end}", RISES)
+    is_transactional = producer is not None and producer.transactional_id is not None
+    stored = _Stored(offset, batch_of(step, at, producer), producer, "open" if is_transactional else "committed")
+    log.stored.append(stored)
+    log.end = stored.end
+    if producer is not None:
+        producer.sequence += step.records
+        producer.in_transaction = is_transactional
+    return PASSED
+
+
+def _ended(log: _Log, step: End, told: Did) -> Verdict:
+    producer = log.producers[step.producer]
+    if _is_fenced(log, producer):
+        return (
+            PASSED if told.refused else _failed("it is taken, and a newer instance of the producer has begun", FENCES)
+        )
+    if not producer.in_transaction:
+        return Verdict(Kind.EITHER, told.refused or "taken")  # it wrote nothing: no document says what comes of it
+    if told.refused:
+        return _failed(f"it is refused: {told.refused}", MARKS)
+    log.decide(producer, "committed" if step.commit else "aborted")
+    return PASSED
+
+
+# --- fetches ------------------------------------------------------------------------------------------
+
+
+def _fetched(log: _Log, step: Fetch, told: Fetched) -> Verdict:
+    if log.is_unsure:
+        return Verdict(Kind.EITHER, "the log holds bytes of which nothing is said")
+    if step.at == BEYOND:
+        return PASSED if told.refused else _failed("it is answered, and the offset lies beyond the end", SERVES)
+    if told.refused:
+        return _failed(f"it is refused: {told.refused}", SERVES)
+    data = bytes.fromhex(told.hex)
+    read = codec.decode("LOG", data)
+    if not read.ok:
+        broken = read.violations[0]
+        return _failed(f"what is served cannot be read: {broken}", broken.requirement)
+    batches = read.value["batches"]
+    verdict = _bounded(log, step, told, batches) or _shown(log, step, told, data)
+    verdict = verdict or (_cleaned(log, batches) if log.is_compacted else None)
+    if verdict is None and step.isolation != READ_COMMITTED and not log.is_compacted:
+        verdict = _marked(log, batches, int(told.fetch_offset))
+    return verdict or PASSED
+
+
+def _bounded(log: _Log, step: Fetch, told: Fetched, batches: list[Value]) -> Verdict | None:
+    """Where what is served begins and ends."""
+    start, stable = int(told.fetch_offset), log.stable
+    if batches and last_offset(batches[0]) < start:
+        return _failed(f"the first batch ends before offset {start}", SERVES)
+    if int(told.high_watermark) < log.end:
+        return _failed(f"high watermark {told.high_watermark}, and the log ended at {log.end}", SERVES)
+    if step.isolation != READ_COMMITTED or log.is_compacted:
+        return None
+    due = int(told.high_watermark) if stable is None else stable
+    if int(told.last_stable_offset) != due:
+        return _failed(f"last stable offset {told.last_stable_offset} instead of {due}", DECIDES)
+    if stable is not None and batches and batches[-1]["baseOffset"] >= stable:
+        return _failed(f"offset {batches[-1]['baseOffset']} is served, and offset {stable} is undecided", DECIDES)
+    return None
+
+
+def _shown(log: _Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None:
+    """What a consumer is shown of it: the records that are due, or so many of them as there was room for."""
+    start = int(told.fetch_offset)
+    listed = [Aborted(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
+    seen = view(data, start, isolation=step.isolation, aborted=listed)
+    if seen.damage is not None:
+        return _failed(f"what is served is damaged: {seen.damage}", seen.damage.requirement)
+    found = [(one["offset"], one["value"]) for one in seen.records if one["value"] != FILLER]
+    due = _due(log, step, start)
+    if log.is_compacted:
+        return _survived(log, found, due)
+    is_limited = step.max_bytes < ALL
+    if found == (due[: len(found)] if is_limited and data else due):
+        return None
+    if due and not data:
+        return _failed(f"nothing is served, and {_text(due[0])} stands there", SERVES)
+    rule = MARKS if step.isolation == READ_COMMITTED else SERVES
+    surplus = next((one for one in found if one not in due), None)
+    if surplus is not None:
+        return _failed(f"a consumer is shown {_text(surplus)}", rule)
+    return _failed(f"a consumer is not shown {_text(next(one for one in due if one not in found))}", rule)
+
+
+def _text(record: tuple[int, bytes]) -> str:
+    return f"record {record[1].decode('utf-8', 'replace')!r} at offset {record[0]}"
+
+
+def _due(log: _Log, step: Fetch, start: int) -> list[tuple[int, bytes]]:
+    """The offset and value of each record that a consumer is to be shown."""
+    is_committed, stable = step.isolation == READ_COMMITTED, log.stable
+    shown = [one for one in log.stored if not is_committed or one.decided == "committed"]
+    return [
+        label
+        for one in shown
+        for label in one.labels()
+        if label[0] >= start and not (is_committed and stable is not None and label[0] >= stable)
+    ]
+
+
+def _marked(log: _Log, batches: list[Value], start: int) -> Verdict | None:
+    """Each transaction that has ended has one marker of its type, behind its last record."""
+    ends: dict[tuple[int, int], _Stored] = {}
+    for one in log.stored:
+        if one.producer is not None and one.decided in ("committed", "aborted") and one.batch["isTransactional"]:
+            ends[one.producer.identity, one.producer.epoch] = one
+    for (identity, _), last in ends.items():
+        markers = [
+            batch
+            for batch in batches
+            if batch["isControlBatch"] and batch["producerId"] == identity and batch["baseOffset"] >= last.end
+        ]
+        if last.offset < start:
+            continue
+        kinds = [_kind(batch) for batch in markers]
+        due = b"\x00\x00\x00\x01" if last.decided == "committed" else b"\x00\x00\x00\x00"
+        if kinds[:1] != [due]:
+            hint = "no marker" if not kinds else f"a marker with key {kinds[0].hex()}"
+            return _failed(f"{hint} behind the {last.decided} transaction of producer id {identity}", MARKS)
+    return None
+
+
+def _kind(batch: Value) -> bytes:
+    """The key of the marker in a control batch."""
+    key: bytes | None = batch["records"][0]["key"] if batch["records"] else b""
+    return key or b""
+
+
+# --- compaction ---------------------------------------------------------------------------------------
+
+
+def _survived(log: _Log, found: list[tuple[int, bytes]], due: list[tuple[int, bytes]]) -> Verdict | None:
+    """Records stay at their offsets, and the last of each key stays."""
+    moved = next((one for one in found if one not in due), None)
+    if moved is not None:
+        return _failed(f"after compaction, {_text(moved)}", PLACES)
+    last: dict[bytes, tuple[int, bytes]] = {}
+    for one in log.stored:
+        for label, record in zip(one.labels(), one.batch["records"], strict=True):
+            last[record["key"]] = label
+    lost = next((label for label in last.values() if label in due and label not in found), None)
+    return _failed(f"after compaction, the last record of a key is gone: {_text(lost)}", PLACES) if lost else None
+
+
+def _cleaned(log: _Log, batches: list[Value]) -> Verdict | None:
+    """A batch keeps its first and last offset and sequence (message-format#record-batch)."""
+    sent = {one.offset: one for one in log.stored}
+    for batch in batches:
+        if batch["isControlBatch"] or any(record["value"] == FILLER for record in batch["records"]):
+            continue
+        one = sent.get(batch["baseOffset"])
+        if one is None or last_offset(batch) != one.end - 1:
+            span = f"{batch['baseOffset']} to {last_offset(batch)}"
+            return _failed(f"after compaction, a batch of offsets {span}, which nobody wrote", PLACES)
+        fields = ("producerId", "producerEpoch", "baseSequence")
+        differs = next((name for name in fields if batch[name] != one.batch[name]), None)
+        if differs:
+            hint = f"after compaction, {differs} {batch[differs]} instead of {one.batch[differs]}"
+            return _failed(hint, SEQUENCES)
+    return None

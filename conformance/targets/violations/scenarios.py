@@ -1,0 +1,73 @@
+"""Violations of the requirements on what a broker makes of transactions, fetches and compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from conformance.codec.derivations import Values
+from conformance.codec.log import last_offset
+from conformance.semantics.partition_log import PartitionLog
+from conformance.semantics.scenario_broker import ScenarioBroker
+from conformance.semantics.scenarios import Began, Step, Told, parsed_steps
+from conformance.semantics.visibility import Aborted
+from conformance.targets.lies import Lie
+
+
+def _plays(broker: Callable[[], ScenarioBroker]) -> Lie:
+    """Answer as another broker does."""
+
+    def told(request: Values, answer: Values) -> Values:
+        if request["op"] != "scenario":
+            return answer
+        did = broker().play(parsed_steps(request["steps"]))
+        return {**answer, "value": [msgspec.to_builtins(one) for one in did]}
+
+    return told
+
+
+class _ListsNothing(PartitionLog):
+    def listed(self, _: int) -> list[Aborted]:
+        return []
+
+
+class _Undecided(PartitionLog):
+    @property
+    def stable(self) -> int:
+        return self.end
+
+
+class _AfterTheBatch(PartitionLog):
+    def fetch(self, offset: int, isolation: str, most: int) -> bytes:
+        inside = [one for one in self.batches if one["baseOffset"] < offset <= last_offset(one)]
+        return super().fetch(last_offset(inside[0]) + 1 if inside else offset, isolation, most)
+
+
+class _MovesSequences(PartitionLog):
+    def compact(self) -> None:
+        before = {one["baseOffset"]: one["recordCount"] for one in self.batches}
+        super().compact()
+        self.batches = [
+            {**one, "baseSequence": one["baseSequence"] + before[one["baseOffset"]] - one["recordCount"]}
+            for one in self.batches
+        ]
+
+
+@dataclass(slots=True)
+class _OneIdentity(ScenarioBroker):
+    given: Began = field(default_factory=lambda: Began(producer_id="4001", producer_epoch=0))
+
+    def play(self, steps: Sequence[Step]) -> list[Told]:
+        """Give every producer the same identity."""
+        return [self.given if isinstance(told, Began) else told for told in ScenarioBroker.play(self, steps)]
+
+
+SCENARIOS: dict[str, Lie] = {
+    "producer-id.assigned-by-broker": _plays(_OneIdentity),
+    "compaction.sequences-preserved": _plays(lambda: ScenarioBroker(_MovesSequences())),
+    "broker.marks-transactions": _plays(lambda: ScenarioBroker(_ListsNothing())),
+    "broker.holds-back-undecided": _plays(lambda: ScenarioBroker(_Undecided())),
+    "broker.serves-from-offset": _plays(lambda: ScenarioBroker(_AfterTheBatch())),
+}
