@@ -320,8 +320,7 @@ def serve(address: Address, restart: Callable[[], Address] | None = None, *, kee
     """Answer the requests on standard input until it ends; a broker that has gone is started anew by `restart`.
 
     One that `keeps_log` is restarted where a case asks for it, too. Without `restart`, every request after that is
-    answered with why it is gone. At the start, it raises OSError, Lost, Late, Garbled or NoTopic, and what `restart`
-    raises.
+    answered with why it is gone. Raises as BrokerTarget at the start, and what `restart` raises.
     """
     voids = _VOIDS if restart is None else 1
     reboot = restart if keeps_log else None
