@@ -53,14 +53,15 @@ Begin = Callable[[str, int], Kept]
 class TargetProcess:
     """A running target: lines go in and lines come out. After `close`, which is always due, nothing of it is left."""
 
-    def __init__(self, launch: Launch, memory: int, begin: Begin | None = None) -> None:
-        """Start it; `memory` is the most resident memory of the whole family in bytes. Raises OSError.
+    def __init__(self, launch: Launch, memory: int | None, begin: Begin | None = None) -> None:
+        """Start it; `memory` is the most resident memory of the whole family in bytes, if somebody is to look.
 
+        Raises OSError.
         `begin` starts its keeper, given the token and the pipe to report on; without it, the command is started.
         """
         self._token = uuid.uuid4().hex
-        self._memory_limit = memory
-        self._over = 0
+        self._over = ""
+        """By how much it used more memory than it is allowed; empty while it did not."""
         self._told = b""
         self._family: list[psutil.Process] = []
         self._keep(begin or partial(start, launch))
@@ -82,10 +83,11 @@ class TargetProcess:
         self._lines: deque[bytes] = deque()
         self._errors: deque[bytes] = deque(maxlen=_ERRORS_KEPT // 64)
         self._ended = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher = threading.Thread(target=self._watch, args=(memory,), daemon=True)
         try:
             self._await_start()
-            self._watcher.start()
+            if memory is not None:
+                self._watcher.start()
         except BaseException:
             self.close()
             raise
@@ -196,8 +198,7 @@ class TargetProcess:
 
     def _gone(self) -> Gone:
         if self._over:
-            used, limit = self._over >> 20, self._memory_limit >> 20
-            return Gone(f"used {used} MiB of memory, {limit} MiB are allowed", memory=True)
+            return Gone(self._over, memory=True)
         try:
             self._popen.wait(FAREWELL)
         except subprocess.TimeoutExpired:
@@ -239,24 +240,24 @@ class TargetProcess:
 
     # --- memory -------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
+    def _watch(self, limit: int) -> None:
         """Sample the resident memory of all that its keeper keeps, and end it when it is too much."""
         try:
             kept_by = psutil.Process(self._popen.pid)
         except psutil.NoSuchProcess:
             return
         looked, used = 0.0, 0
-        while not self._ended.wait(_SAMPLE if used > self._memory_limit / _FAR or not self._family else _SELDOM):
+        while not self._ended.wait(_SAMPLE if used > limit / _FAR or not self._family else _SELDOM):
             if not self._family or time.monotonic() - looked > _FAMILY:
                 with contextlib.suppress(psutil.Error):
                     family = descendants(kept_by, self._family)
                     # A keeper that was killed has no children any more: those seen before are the ones to end.
-                    if kept_by.status() != psutil.STATUS_ZOMBIE:
+                    if family or kept_by.status() != psutil.STATUS_ZOMBIE:
                         self._family = family
                 looked = time.monotonic()
             used = sum(map(resident, self._family))
-            if used > self._memory_limit:
-                self._over = used
+            if used > limit:
+                self._over = f"used {used >> 20} MiB of memory, {limit >> 20} MiB are allowed"
                 self.kill()
                 return
 

@@ -20,7 +20,7 @@ from typing import Self
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets import protocol
-from conformance.targets.aside import MOST, Aside
+from conformance.targets.aside import GLANCE, MOST, Aside
 from conformance.targets.asked import Asked, Waiting, in_order, outcome_of_asked
 from conformance.targets.faults import Faults, kind_of, outcome_of
 from conformance.targets.held import held
@@ -35,9 +35,9 @@ _SLOW_BYTES = 200_000
 """For each so many bytes of the request an answer may take a second more."""
 _LAST_PATIENCE = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
-_PROMPT, _SOON, _HASTE = 0.5, 0.25, 0.5
+_PROMPT, _SOON, _HASTE = 0.5, 0.25, 1.0
 """Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing; and
-those, and as many on a core, after which answers are late there: more for a large request."""
+those of its own after which an answer is late there: more for a large request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,26 +209,29 @@ class Session:
                 self._number += len(joining)
                 if joining:
                     process.send(b"".join(map(protocol.with_id, joined, joining)))
-            asked = time.monotonic()
-            line = self._line(process, window[0], fair=fair)
-            took = time.monotonic() - asked
+                    self._aside.look(0)
+            line, took = self._line(process, window[0], fair=fair)
             outcome = self._answered(line, numbers.popleft())
             yield self._if_slow(window.pop(0), took) or outcome
 
-    def _line(self, process: TargetProcess, request: Body, *, fair: bool) -> bytes:
-        """The next line. Raises Breakdown; Late where it is better to ask what keeps the others waiting by itself."""
+    def _line(self, process: TargetProcess, request: Body, *, fair: bool) -> tuple[bytes, float]:
+        """The next line, and the seconds that it took the target.
+
+        Raises Breakdown; Late where it is better to ask what keeps the others waiting by itself.
+        """
         timeout = self.allowance.timeout
-        if fair:
-            return Asked(_DESCRIBE, 0, process).line(timeout) or b""
-        haste = _HASTE + len(request) / _SLOW_BYTES
-        if not self._is_cheap or timeout <= 2 * haste:
-            return process.line(time.monotonic() + timeout)
+        since = time.monotonic()
         with suppress(Silent):
-            return process.line(time.monotonic() + haste)
+            return process.line(since + min(GLANCE, timeout)), 0
+        asked = Asked(_DESCRIBE, 0, process)  # from here on, what others take of the cores does not count
+        haste = _HASTE + len(request) / _SLOW_BYTES
+        hastens = self._is_cheap and timeout > haste and not fair
+        if not (fair or hastens):
+            return process.line(since + timeout), asked.took()
         try:
-            return Asked(_DESCRIBE, 0, process).line(haste) or b""
+            return asked.line(haste if hastens else timeout) or b"", asked.took()
         except Silent:
-            raise Late from None
+            raise Late if hastens else Silent from None
 
     def _answered(self, line: bytes, number: int) -> Outcome:
         """What the line says that is due for a request. Raises ProtocolError or CannotStart."""

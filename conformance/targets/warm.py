@@ -15,9 +15,6 @@ from conformance.targets.launch import Forked, Launch, start
 from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import Breakdown
 
-_UNLIMITED = 1 << 62
-"""Memory of the parent: its family is that of all processes forked, each of which is watched by itself."""
-
 
 class CannotFork(TargetError):
     """The target is not to be forked; it can be started as a program."""
@@ -92,7 +89,8 @@ class WarmStart:
         self._channel, theirs = socket.socketpair()
         with theirs:
             begin = partial(start, self._launch, passed=(theirs.fileno(),))
-            self._parent = TargetProcess(self._launch, _UNLIMITED, begin)
+            # Its family is that of all processes forked, each of which is watched by itself.
+            self._parent = TargetProcess(self._launch, None, begin)
         if self._declined:  # `close` may not have seen this process
             self._parent.kill()
         self._parent.line(time.monotonic() + self._startup)

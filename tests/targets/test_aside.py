@@ -104,6 +104,13 @@ def test_what_follows_stands_still_after_its_second_until_the_first_one_is_given
     assert [*in_order(ahead)] == [Broke("timeout", TIMEOUT), Broke("timeout", TIMEOUT + BESIDE)]
 
 
+def test_what_follows_stands_still_after_its_second_however_much_else_is_asked(session):
+    running = session("time.sleep(3600)\n    if data[0] >= 100: time.sleep(0.005)")
+    numbers = [1, 3, *[2] * 70, *[100] * 400]
+    _, follower, *_ = list(running.ask_ahead([question(number, "read a.b" * (number % 2)) for number in numbers]))
+    assert follower.outcome is not None or follower._frozen is not None
+
+
 def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypatch):
     now, done = [100.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

@@ -332,6 +332,14 @@ def test_an_answer_that_is_slow_once_is_taken(session, tmp_path):
     assert asked(tmp_path)[5] == 3
 
 
+def test_an_answer_that_was_late_because_others_had_the_cores_is_not_asked_for_again(session, tmp_path, monkeypatch):
+    began = time.monotonic()
+    monkeypatch.setattr(TargetProcess, "delay", lambda _: time.monotonic() - began)
+    outcomes = list(session(LOGS + "    if number == 5: time.sleep(1.5)\n" + ANSWERS).ask(questions(20)))
+    assert honest(outcomes) == list(range(20))
+    assert asked(tmp_path)[5] == 1
+
+
 def test_a_process_that_is_slow_at_its_first_answer_only_is_taken(session):
     body = LOGS + "    if not globals().get('warm'): time.sleep(1.5); warm = True\n" + ANSWERS
     assert honest(session(body).ask(questions(20))) == list(range(20))

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.cases.model import Accepted, Broke
 from conformance.targets import protocol
+from conformance.targets.process import TargetProcess
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
@@ -135,6 +136,18 @@ def test_a_forked_process_is_held_to_its_memory(launch):
     found = outcomes(launch(deed), 1, 3, 2, memory=200 << 20)
     assert [outcome.how for outcome in found[:2]] == ["memory", "memory"]
     assert found[2] == Accepted({"value": [2], "consumed": 1})
+
+
+def test_the_parent_of_forked_processes_is_not_watched_as_each_of_them_is(launch, monkeypatch):
+    watched = []
+    monkeypatch.setattr(TargetProcess, "_watch", lambda process, limit: watched.append((process, limit)))
+    start = WarmStart(launch("os._exit(5)"), 20)
+    with closing(start), Session(start._launch, Allowance(timeout=20, memory=200 << 20), start) as session:
+        for each in questions(1, 3, 5):
+            list(session.ask([each]))
+        assert session.starts == len(watched) >= 3
+        assert start._parent not in [process for process, _ in watched]
+    assert {limit for _, limit in watched} == {200 << 20}
 
 
 STATE = {
