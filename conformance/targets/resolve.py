@@ -26,6 +26,10 @@ LIVE_TIMEOUT = 180.0
 LIVE_MEMORY = 1 << 30
 """Bytes that the broker may take, and several consumers at once, beside what a target may."""
 
+LIVE_PROCESSES = 2
+"""Processes of a live client that may each take what a target may: what a case took in one may stay with it while the
+case is asked again in another."""
+
 
 class UnknownTarget(UserError):
     """A target's name that is not known; the message lists the known ones."""
@@ -48,7 +52,7 @@ def target_spec(
     launch = None if name == "reference" else resolve(name, python, log_dir)
     if name.startswith(("live:", "broker:")):
         # It keeps to deadlines of its own, for each topic, and says itself what was late.
-        memory = allowance.memory + LIVE_MEMORY
+        memory = allowance.memory * (LIVE_PROCESSES if name.startswith("live:") else 1) + LIVE_MEMORY
         late = max(LIVE_TIMEOUT, allowance.timeout)
         allowance = replace(allowance, timeout=late, startup=late, memory=memory, slow=math.inf)
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)

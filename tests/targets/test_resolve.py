@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from conformance.targets.resolve import UnknownTarget, resolve
+from conformance.targets.resolve import UnknownTarget, resolve, target_spec
+from conformance.targets.session import Allowance
 
 NO_MODULES = {
     "./adapter.go": "./adapter.go is not a Python module; say 'command:go run ./adapter.go' instead",
@@ -75,3 +76,16 @@ def test_a_broker_of_ones_own_is_started_from_its_file(tmp_path):
     assert launch.cleaning == ()
     with pytest.raises(UnknownTarget, match=r"there is no file \./elsewhere/broker\.yaml"):
         resolve("broker:./elsewhere/broker.yaml")
+
+
+def test_each_of_two_processes_of_a_live_client_may_take_what_a_target_may(tmp_path):
+    """A case that is asked again stands in a second process; what it took in the first one may still be there."""
+    live = {"door": "read", "codecs": "[none]", "magics": "[2]", "isolations": "[read_committed]", "concurrency": "1"}
+    lines = {"name": tmp_path.name, "language": "python", "module": "driver.py", **live}
+    (tmp_path / "driver.yaml").write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
+    (tmp_path / "driver.py").write_text("")
+    allowed = [
+        target_spec(f"live:{tmp_path / 'driver.yaml'}", None, Allowance(memory=memory)).allowance.memory
+        for memory in (100, 400)
+    ]
+    assert allowed[1] - allowed[0] == 2 * 300
