@@ -59,10 +59,7 @@ def command(areas: tuple[str, ...], jobs: int, json_file: Path | None, *, verbos
         replace_text(json_file, json.dumps(as_json(done), indent=1) + "\n")
     if verbose:
         click.echo("\n".join(_line(one) for one in done))
-    _show_table(done)
-    for one in done:
-        if problem := _problem(one):
-            click.echo(problem)
+    _show(done)
     click.echo(f"{summary(done)}, {time.monotonic() - begun:.0f} s")
     return ExitStatus.OK if proves(done) else ExitStatus.FAILED
 
@@ -136,11 +133,15 @@ def _problem(one: Trial) -> str:
     return f"survived: {defect.id}: {_says(defect.id)}\n  {defect.why or 'nobody has explained why'} ({defect.source})"
 
 
-def _show_table(done: Sequence[Trial]) -> None:
-    """A row for each area."""
+def _show(done: Sequence[Trial]) -> None:
+    """A row for each area, then what is to be said of single defects."""
     table = Table("area", box=None, header_style="dim")
     for name in ("defects", "caught", "survived"):
         table.add_column(name, justify="right")
     for area, (caught, total) in _tally(done).items():
         table.add_row(area, str(total), str(caught), str(total - caught))
-    open_console().print(table)
+    console = open_console()
+    console.print(table)
+    for one in done:
+        if problem := _problem(one):
+            console.print(problem, markup=False)
