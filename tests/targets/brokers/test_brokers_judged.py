@@ -28,13 +28,21 @@ def judged(broker, tmp_path, *patterns, status):
 
 @pytest.mark.parametrize("name", ["kafka", "kafka-3"])
 def test_apache_kafka_meets_every_must(name, bundled_broker, tmp_path):
-    found = judged(bundled_broker(name), tmp_path, "*:append", "append/*", "sequence/*", status=0)
+    found = judged(bundled_broker(name), tmp_path, "*:append", "append/*", "sequence/*", "scenario/*", status=0)
     verdicts = [row["verdict"] for row in found.values()]
     assert verdicts.count("pass") > 450
     failed = {identity for identity, row in found.items() if row["verdict"] in ("fail", "crash", "timeout")}
     # Version 3 takes a compressed record whose length is negative.
     known = {f"compression/{codec}-record-length-negative:append" for codec in ("gzip", "snappy", "lz4", "zstd")}
     assert failed == (known if name == "kafka-3" else set())
+
+
+def test_a_broker_that_keeps_its_log_is_restarted_where_a_case_asks_for_it(bundled_broker, tmp_path):
+    bundled_broker("kafka")  # builds what it needs, or skips
+    report = tmp_path / "report.json"
+    done = CliRunner().invoke(cli.main, ["run", "broker:kafka", "--select", "scenario/restart", "--json", str(report)])
+    assert done.exit_code == 0, done.output
+    assert [row["verdict"] for row in json.loads(report.read_text())["results"]] == ["pass"]
 
 
 def test_every_entry_of_the_page_names_a_bundled_broker_and_cases():

@@ -1,0 +1,118 @@
+"""Steps on a broker are judged by what it told of them before; what it cannot mean is a fault of the protocol."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from conformance import codec
+from conformance.cases.model import Accepted, Kind, Plays
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.notation import NotationError
+from conformance.judging.judge import judge
+from conformance.judging.scenarios import judge_scenario
+from conformance.semantics.scenarios import parsed_steps
+from conformance.targets.reference import answer
+
+A, B = {"producer": "a", "transactionalId": "t"}, {"producer": "b", "transactionalId": "t"}
+
+
+def told(*steps):
+    """The steps, and what the reference tells of them."""
+    return list(steps), answer({"op": "scenario", "steps": list(steps)})["value"]
+
+
+def verdict(steps, value):
+    return judge_scenario(Plays(parsed_steps(steps), ()), value)
+
+
+def test_the_reference_passes_every_scenario(catalog):
+    cases = [case for case in catalog.cases.values() if case.op == "scenario"]
+    kinds = {case.id: judge(case, Accepted(answer(case.request))).kind for case in cases}
+    assert len(kinds) > 15
+    assert set(kinds.values()) <= {Kind.PASS, Kind.EITHER}
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ([{"do": "write", "producer": "a"}], "step 0: producer 'a' has not begun"),
+        ([{"do": "end", "producer": "a", "commit": True}], "step 0: producer 'a' has not begun"),
+        ([{"do": "fetch", "at": "0.0"}], r"step 0: no record 0\.0 was written before"),
+        ([{"do": "write", "keys": ["a", "b"]}], "step 0: 2 keys for 1 records"),
+        ([{"do": "write", "records": 0}], r"Expected `int` >= 1 - at `\$\[0\]\.records`"),
+        ([{"do": "write", "recrds": 2}], r"unknown field `recrds` - at `\$\[0\]`"),
+        ([{"do": "dance"}], r"Invalid value 'dance' - at `\$\[0\]\.do`"),
+        ([{"do": "send", "hex": "0"}], r"regex .* - at `\$\[0\]\.hex`"),
+        ({"do": "write"}, "Expected `array`"),
+    ],
+)
+def test_steps_that_make_no_sense_are_one_error_with_the_place(steps, message):
+    with pytest.raises(NotationError, match=message):
+        OPERATIONS["scenario"].parse({"steps": steps}, codec.wire("LOG"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        [{"offset": "0"}],
+        [{"offset": 0}, {}],
+        [{"offset": "0"}, {"hex": "00", "high": "1"}],
+        [{"offset": "0" * 30}, {}],
+        ["0", {}],
+    ],
+)
+def test_an_answer_in_another_form_is_no_verdict_on_the_broker(value):
+    with pytest.raises(NotationError):
+        verdict([{"do": "write"}, {"do": "fetch"}], value)
+
+
+def test_a_refused_batch_is_not_due_in_a_fetch():
+    steps, value = told(
+        *({"do": "begin", **A}, {"do": "begin", **B}, {"do": "write", "producer": "b"}),
+        *({"do": "end", "producer": "b", "commit": True}, {"do": "write", "producer": "a"}, {"do": "fetch"}),
+    )
+    assert value[4]["refused"]
+    assert verdict(steps, value).kind is Kind.PASS
+
+
+def test_what_is_served_and_was_not_taken_is_a_failure_at_its_step():
+    steps, value = told({"do": "write"}, {"do": "write"}, {"do": "fetch"})
+    fewer = [step for step in steps if step is not steps[1]]
+    surplus = verdict(fewer, [value[0], value[2]])
+    assert (surplus.kind, surplus.path) == (Kind.FAIL, "[1]")
+    assert "shown record '1.0' at offset 1" in surplus.detail
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"lastStableOffset": "0"}, "last stable offset 0 instead of 4"),
+        ({"highWatermark": "1"}, "high watermark 1, and the log ended at 4"),
+        ({"aborted": []}, "a consumer is shown record '1.0' at offset 0"),
+        ({"hex": ""}, "nothing is served, and record '3.0' at offset 3 stands there"),
+        ({"hex": "00" * 70}, "what is served cannot be read"),
+    ],
+)
+def test_each_part_of_a_fetch_is_looked_at(change, says):
+    steps, value = told(
+        *({"do": "begin", **A}, {"do": "write", "producer": "a", "records": 2}),
+        *({"do": "end", "producer": "a", "commit": False}, {"do": "write"}),
+        {"do": "fetch", "isolation": "read_committed"},
+    )
+    assert verdict(steps, value).kind is Kind.PASS
+    changed = copy.deepcopy(value)
+    changed[4] |= change
+    found = verdict(steps, changed)
+    assert found.kind is Kind.FAIL
+    assert says in found.detail
+
+
+def test_bytes_that_nobody_understands_leave_the_log_open():
+    steps, value = told({"do": "send", "hex": "00"}, {"do": "write"}, {"do": "fetch"})
+    assert verdict(steps, value).kind is Kind.EITHER
+    value[0], value[2]["hex"] = {"offset": "0"}, "00" * 70
+    assert verdict(steps, value).kind is Kind.EITHER
