@@ -28,7 +28,7 @@ class Values:
     given: Mapping[str, object]
     """By the names of fields, in notation; other fields have something that is not their default."""
     fixed: frozenset[str] = frozenset()
-    """The names of fields that no edge is tried of."""
+    """The names of fields that no edge is tried of, and single edges that are not tried."""
 
     def plain(self, structure: str = "") -> dict[str, Value]:
         """The value of the message, or of a structure of it: one element in each array."""
@@ -43,6 +43,8 @@ class Values:
         return [member for member in members if self.version in member.versions]
 
     def _plain(self, member: Member) -> Value:
+        if member.name in self.given and member.type not in SCALARS:
+            return default_of(self.message, member)
         if member.type not in SCALARS:
             inner = self.plain(member.type)
             return (inner,) if member.is_array else inner
@@ -60,7 +62,8 @@ class Values:
             if member.name in self.fixed:
                 continue
             for edge, at_edge in self._edges(member, value[member.name], kind):
-                yield f"{member.name}{edge}", {**value, member.name: at_edge}
+                if f"{member.name}{edge}" not in self.fixed:
+                    yield f"{member.name}{edge}", {**value, member.name: at_edge}
 
     def _edges(self, member: Member, plain: Value, kind: str) -> Iterator[tuple[str, Value]]:
         """The edges of a field, and those inside of it, each with what it is called."""
@@ -81,8 +84,12 @@ _PLAIN: dict[str, Value] = {"string": "conformance", "bytes": b"conformance", "r
 
 def _scalar_edges(member: Member, plain: Value) -> Iterator[tuple[str, Value]]:
     if member.type in SIZED:
-        one: Value = "x" if member.type == "string" else b"x"
-        yield from ((" empty", one * 0), (" long", one * LONG))
+        long = "conformance-".ljust(LONG, "x")
+        yield from (
+            ((" empty", ""), (" long", long))
+            if member.type == "string"
+            else ((" empty", b""), (" long", long.encode()))
+        )
     elif member.type == "uuid":
         yield from ((" zero", bytes(16)), (" ones", b"\xff" * 16))
     elif member.type == "bool":

@@ -21,7 +21,7 @@ EXCHANGED = ListOf(Fields({"hex": HEX}), nullable=False)
 ENDS = ("closed", "silent")
 """Why no answer came: the connection was closed, or nothing came in time."""
 _CLIENT = "conformance"
-_API_VERSIONS = 18
+_API_VERSIONS, UNSUPPORTED_VERSION = 18, 35
 
 # --- frames -------------------------------------------------------------------------------------------
 
@@ -109,14 +109,18 @@ def _due(frame: Request, at: int) -> Due:
     if len(data) < START.size:
         return Due("", 0, 0, may_wait=True)
     _, key, version, correlation = START.unpack_from(data)
-    is_unknown = asked_in(frame) is None
-    # A version of ApiVersions that a broker does not know is answered in version 0.
-    spoken = 0 if is_unknown and key == _API_VERSIONS else version
-    return Due(names().get(key, ""), spoken, correlation, not is_unknown, announces_more(data))
+    name, may_wait = names().get(key, ""), announces_more(data)
+    if "hex" in frame:
+        return Due(name, version, correlation, may_wait=may_wait)
+    if asked_in(frame) is not None:
+        return Due(name, version, correlation, must_answer=True)
+    # ApiVersions in a version that nobody offers is answered in version 0.
+    is_first = key == _API_VERSIONS
+    return Due(name, 0 if is_first else version, correlation, must_answer=is_first, must_refuse=True)
 
 
 def exchanged(_: codec.Wire, parts: Request) -> Answer:
-    """A plain answer to each request that a broker has to answer; none to others."""
+    """An answer to each request that a broker has to answer: a plain one, or an error; none to others."""
     due = due_for(parts["frames"])
     rows = [{"hex": answer_to(one).hex()} if one.must_answer else {"hex": None, "end": "closed"} for one in due]
     return {"ok": True, "value": rows}

@@ -138,6 +138,8 @@ class Due:
     correlation: int
     must_answer: bool = False
     """False where it may be refused: by closing the connection, or by an answer."""
+    must_refuse: bool = False
+    """Whether an answer has to hold an error."""
     may_wait: bool = False
     """Whether its size announces more bytes than it has, so that a broker may wait for them."""
 

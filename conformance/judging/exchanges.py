@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.exchanges import ENDS, EXCHANGED, RULES
-from conformance.cases.model import PASSED, Due, Exchanges, Kind, Value, Verdict
+from conformance.cases.exchanges import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERSION
+from conformance.cases.model import PASSED, ROBUSTNESS, Due, Exchanges, Kind, Value, Verdict
 from conformance.codec.message_definition import header_version, type_name
 from conformance.codec.notation import NotationError
 from conformance.definitions.shipped import shipped_types
@@ -49,14 +49,14 @@ def _ended(expect: Exchanges, due: Due, end: str) -> Verdict:
 
 
 def _named(due: Due) -> str:
-    return f"{due.name} {due.version}" if due.name else "the frame"
+    return f"{due.name} {due.version}" if due.name else "a frame"
 
 
 def _memory(grown: object) -> Verdict:
     if not isinstance(grown, int) or grown <= MOST_GROWN:
         return PASSED
     detail = f"its memory grew by {grown >> 20} MiB"
-    return Verdict(Kind.FAIL, detail, requirement="memory.message-size-limit", level="should")
+    return Verdict(Kind.FAIL, detail, requirement=ROBUSTNESS, level="should")
 
 
 # --- an answer ----------------------------------------------------------------------------------------
@@ -88,12 +88,33 @@ def _parsed(due: Due, data: bytes) -> Verdict:
     return next((flaw for flaw in flaws if flaw is PASSED), flaws[0])
 
 
+def _refused(due: Due, body: Value) -> Verdict:
+    """Judge the answer to a version that is not offered: it holds an error."""
+    codes = list(_errors(body))
+    if any(codes) and (not due.must_answer or UNSUPPORTED_VERSION in codes):
+        return PASSED
+    return Verdict(Kind.FAIL, f"{_named(due)} is not offered, and its answer holds the errors {codes or 'none'}")
+
+
+def _errors(value: Value) -> Iterator[int]:
+    """The error codes in an answer."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            if name == "ErrorCode":
+                yield entry
+            else:
+                yield from _errors(entry)
+    elif isinstance(value, tuple):
+        for entry in value:
+            yield from _errors(entry)
+
+
 def _by_version(due: Due, version: int, data: bytes) -> Verdict:
     message = shipped_types().messages[f"{due.name}Response"]
     due_header = header_version(message, version)
     read, rest = _read(message.name, version, due_header, data)
     if read.ok and not rest:
-        return PASSED
+        return _refused(due, read.value) if due.must_refuse else PASSED
     other, other_rest = _read(message.name, version, 1 - due_header, data)
     if other.ok and not other_rest:
         detail = f"the header before {message.name} {version} is of version {1 - due_header}, not {due_header}"

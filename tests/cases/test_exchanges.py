@@ -2,10 +2,13 @@
 
 import pytest
 
-from conformance.cases.exchanges import NAMES, asked_in, due_for, frame_bytes, frames_of
-from conformance.codec.notation import NotationError
+from conformance.cases.exchanges import NAMES, TOPIC_ID, asked_in, due_for, frame_bytes, frames_of
+from conformance.codec.notation import DASHED, NotationError
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.live.frames import request_in
+
+EDGES = (DASHED.render(bytes(16)), DASHED.render(b"\xff" * 16))
+"""Ids that no topic has."""
 
 
 def exchanges(catalog):
@@ -17,6 +20,28 @@ def test_every_version_of_metadata_is_asked_for_in_each_way(catalog):
     for version in valid:
         ways = ["", "-edges", "-null"] + ["-tags"] * (version >= 9)
         assert all(f"exchange/metadata-{version}{way}" in catalog.cases for way in ways)
+
+
+def test_every_message_is_asked_for_in_every_version_but_what_would_change_something(catalog):
+    asked = {case.type for case in exchanges(catalog)}
+    left_out = {"JoinGroup", "SaslAuthenticate", "OffsetCommit", "Produce", "TxnOffsetCommit"}
+    for message in shipped_types().messages.values():
+        if message.kind == "request" and message.name.removesuffix("Request") not in left_out:
+            assert {f"MESSAGE<{message.name},{version}>" for version in message.valid} <= asked
+    assert not any("JoinGroup" in name or "SaslAuthenticate" in name for name in asked)
+
+
+def test_what_writes_is_always_refused_or_plain(catalog):
+    """Offsets are committed by a member that there is not, and batches are plain ones in the topic of the run."""
+    for case in exchanges(catalog):
+        for frame in case.request["frames"]:
+            body = frame.get("body", {})
+            if frame.get("message") in ("OffsetCommitRequest", "TxnOffsetCommitRequest"):
+                assert (body["GenerationIdOrMemberEpoch"], body["MemberId"]) == (7, "conformance-nobody")
+            if frame.get("message") == "ProduceRequest":
+                names = {row.get("Name", row.get("TopicId")) for row in body["TopicData"]}
+                assert names <= {"{topic}", *([] if frame["version"] < 13 else [DASHED.render(TOPIC_ID), *EDGES])}
+                assert (body["Acks"], body["TransactionalId"]) == (1, None)
 
 
 def test_each_frame_but_broken_ones_is_a_request_of_its_definition(catalog):
@@ -56,8 +81,12 @@ def test_names_of_the_run_are_filled_in():
 
 
 def test_a_broken_frame_and_a_version_of_no_broker_may_be_refused():
-    frames = [{"hex": "00"}, {"message": "ApiVersionsRequest", "version": 0, "header": {"RequestApiVersion": 999}}]
-    assert [due.must_answer for due in due_for(frames)] == [False, False]
+    of_later = {"version": 0, "header": {"RequestApiVersion": 999}}
+    frames = [{"hex": "00"}, *({"message": f"{name}Request", **of_later} for name in ("Heartbeat", "ApiVersions"))]
+    broken, unknown, of_versions = due_for(frames)
+    assert (broken.must_answer, broken.may_wait, broken.must_refuse) == (False, True, False)
+    assert (unknown.must_answer, unknown.may_wait, unknown.must_refuse) == (False, False, True)
+    assert (of_versions.must_answer, of_versions.version, of_versions.must_refuse) == (True, 0, True)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_only_a_broker_that_was_told_of_more_bytes_may_wait():
 def test_memory_that_grows_out_of_proportion_is_charged():
     assert verdict(rows(), grown=MOST_GROWN).kind is Kind.PASS
     found = verdict(rows(), grown=MOST_GROWN + 1)
-    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "memory.message-size-limit", "should")
+    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "robustness.answers", "should")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 from model_broker import ERROR_CODES, Ways, checked, cleaned, fate, framed, stored
 
 from conformance import codec
+from conformance.cases.conversations import names
+from conformance.cases.exchanges import answer_to
+from conformance.cases.model import Due
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.semantics.partition_log import marker
@@ -159,6 +163,22 @@ def moved_on(before, batch):
     return {**batch, "baseSequence": batch["baseSequence"] + gone} if batch["producerId"] >= 0 else batch
 
 
+def of_unreadable(does, sends=None):
+    """Does something when a frame cannot be read, and sends what `sends` makes of it; without it, closes."""
+
+    def sent(broker, frame):
+        does(broker)
+        return None if sends is None else sends(frame)
+
+    return Ways(unreadable=sent)
+
+
+def as_version_0(frame):
+    """A plain answer of version 0 to whatever version is asked for."""
+    key, _, correlation = struct.unpack_from(">hhi", frame)
+    return framed(answer_to(Due(names()[key], 0, correlation)))
+
+
 ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
 
 LIES = {
@@ -290,4 +310,14 @@ LIES = {
     "loses the last record of a key": Lie(
         Ways(cleaned=lambda batch, kept: cleaned(batch, frozenset(kept) - {max(kept) - 1})),
         "scenario/compacted", "compaction.offsets-preserved"),
+    "waits for what a negative size announces": Lie(
+        of_unreadable(lambda _: None, lambda _: b""), "exchange/hostile-size-negative", "robustness.answers"),
+    "dies of a frame": Lie(
+        of_unreadable(lambda broker: broker.stop()), "exchange/hostile-api-key", "robustness.answers"),
+    "serves nobody any more after a frame": Lie(
+        of_unreadable(lambda broker: broker.hang()), "exchange/hostile-array-count", "robustness.answers"),
+    "takes a version that it does not know for another": Lie(
+        of_unreadable(lambda _: None, as_version_0), "exchange/version-not-offered", "request.version-rejected"),
+    "does not answer clients that are newer": Lie(
+        Ways(refuses_versions=False), "exchange/api-versions-not-offered", "api-versions.unknown-version"),
 }  # fmt: skip

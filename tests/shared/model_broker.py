@@ -313,6 +313,10 @@ class ModelBroker:
                 return
             connection.sendall(sent)
 
+    def hang(self):
+        """Answer nobody any more."""
+        self._lock.acquire()
+
     def _request(self, frame):
         """The request that a frame holds; None for one that cannot be read, or that is not offered."""
         try:
@@ -325,8 +329,9 @@ class ModelBroker:
 
     def _of_unreadable(self, frame):
         """What goes out: of a version of ApiVersions that is not offered, the error, in version 0."""
-        if frame[:2] == struct.pack(">h", API_VERSIONS) and self.ways.refuses_versions:
-            (correlation,) = struct.unpack_from(">i", frame, 4)
+        key, version, correlation = struct.unpack_from(">hhi", frame.ljust(8, b"\xff"))
+        is_other = not self.ways.offered["ApiVersions"][0] <= version <= self.ways.offered["ApiVersions"][1]
+        if key == API_VERSIONS and is_other and self.ways.refuses_versions:
             return framed(response_frame(correlation, "ApiVersions", 0, {"ErrorCode": 35, "ApiKeys": []}))
         return self.ways.unreadable(self, frame)
 

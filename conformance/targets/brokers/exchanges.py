@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 
@@ -15,6 +16,8 @@ from conformance.targets.brokers.topics import Topic
 
 _WAITS = 0.5
 """Seconds for an answer to a frame that announces more bytes than it has."""
+_GROWS, _PAUSE, _STILL = 3.0, 0.1, 4 << 20
+"""Seconds that the memory of a broker may go on growing, those between two looks, and bytes that are no growth."""
 Connect = Callable[[], Connection]
 
 
@@ -26,11 +29,11 @@ def check_offered(frames: Iterable[Request], offered: Mapping[str, tuple[int, in
             raise NotOffered(f"{name} {version} is not offered")
 
 
-def names_of(topic: Topic) -> dict[str, str]:
-    """What stands in frames for the names of a run, and what they are: all begin as the names of its topics do."""
+def names_of(topic: Topic, prefix: str) -> dict[str, str]:
+    """What stands in frames for the names of a run, and what they are: groups and transactions begin with a prefix."""
     return {
         **{"{topic}": topic.name, DASHED.render(TOPIC_ID): DASHED.render(topic.id or bytes(16))},
-        **{"{group}": f"{topic.name}-group", "{transaction}": f"{topic.name}-transaction"},
+        **{"{group}": f"{prefix}group", "{transaction}": f"{prefix}transaction"},
     }
 
 
@@ -70,6 +73,21 @@ def _came(connection: Connection, frame: bytes, sent: bytes) -> Request:
         return {"hex": None, "end": "closed"}
     except Late:
         return {"hex": None, "end": "silent"}
+
+
+def grown_since(before: int, pids: Sequence[int], frames: Iterable[Request]) -> int:
+    """Bytes by which the memory of processes has grown.
+
+    After frames that are given by their bytes it is waited for a while until it grows no more: what a broker sets
+    aside for a size comes bit by bit.
+    """
+    held, deadline = memory_of(pids), time.monotonic() + _GROWS
+    while pids and any("hex" in frame for frame in frames) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+        last, held = held, memory_of(pids)
+        if held - last < _STILL:
+            break
+    return held - before
 
 
 def memory_of(pids: Iterable[int]) -> int:

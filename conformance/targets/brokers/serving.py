@@ -22,7 +22,7 @@ from conformance.semantics.scenarios import Compact
 from conformance.targets.brokers.address import Address
 from conformance.targets.brokers.appends import Appended
 from conformance.targets.brokers.connection import Connection, Denied, Late, Lost, NotOffered
-from conformance.targets.brokers.exchanges import check_offered, exchanged, memory_of, names_of
+from conformance.targets.brokers.exchanges import check_offered, exchanged, grown_since, memory_of, names_of
 from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.producers import fates
 from conformance.targets.brokers.scenarios import COMPACTED, Play, Unplayed
@@ -221,10 +221,12 @@ class BrokerTarget:
             self._topic = self._named()
         before = memory_of(address.pids)
         value = exchanged(
-            parts, names_of(self._topic), lambda: Connection(address.host, address.port, _SECONDS, address.security)
+            parts,
+            names_of(self._topic, address.prefix),
+            lambda: Connection(address.host, address.port, _SECONDS, address.security),
         )
         self._connection().ask("ApiVersions", 0, {})
-        return {"ok": True, "value": value, "grown": memory_of(address.pids) - before}
+        return {"ok": True, "value": value, "grown": grown_since(before, address.pids, parts["frames"])}
 
     def _named(self) -> Topic:
         """The topic that frames name; one that is not there, where none can be had."""

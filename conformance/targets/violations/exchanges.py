@@ -46,6 +46,18 @@ def _of_another_version(request: Values, answer: Values) -> Values:
     return {**answer, "value": [{"hex": answer_to(_before(one)).hex()} if one.version else row for one, row in rows]}
 
 
+def _answers_all(request: Values, answer: Values) -> Values:
+    """Answer in version 0 what is in no version of ours."""
+    if request["op"] != "exchange":
+        return answer
+    rows = zip(due_for(request["frames"]), answer["value"], strict=True)
+    return {**answer, "value": [{"hex": answer_to(_first(one)).hex()} if one.must_refuse else row for one, row in rows]}
+
+
+def _first(due: Due) -> Due:
+    return Due(due.name, 0, due.correlation)
+
+
 def _in_another_order(request: Values, answer: Values) -> Values:
     if request["op"] != "exchange" or not request.get("pipelined"):
         return answer
@@ -67,6 +79,8 @@ EXCHANGES: dict[str, Lie] = {
     "definitions.response-version-matches": _of_another_version,
     "response.size": _bytes(lambda data: data + b"\0"),
     "response.correlation-id": _bytes(lambda data: b"\x12\x34\x56\x78" + data[4:]),
+    "request.version-rejected": _answers_all,
+    "api-versions.unknown-version": _bytes(lambda data: data[:4] + b"\0\0" + data[6:]),
     "response.order": _in_another_order,
     "response.each-request": _closes(_has("ClientId", "")),
 }

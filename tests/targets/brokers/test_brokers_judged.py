@@ -10,6 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from conformance import cli
+from conformance.cases.model import Kind
+from conformance.judging.judge import judge
+from conformance.targets.brokers import serving
+from conformance.targets.brokers.address import Address
+from conformance.targets.brokers.serving import BrokerTarget
+from conformance.targets.protocol import outcome
 
 PAGE = (Path(__file__).parents[3] / "docs" / "brokers.md").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^### (.+)\n\nbroker: (\S+)\n\ncases: (.+)\n\nverdict: (\w+)\n\n(\S)", PAGE, re.MULTILINE)
@@ -28,9 +34,10 @@ def judged(broker, tmp_path, *patterns, status):
 
 @pytest.mark.parametrize("name", ["kafka", "kafka-3"])
 def test_apache_kafka_meets_every_must(name, bundled_broker, tmp_path):
-    found = judged(bundled_broker(name), tmp_path, "*:append", "append/*", "sequence/*", "scenario/*", status=0)
+    select = ("*:append", "append/*", "sequence/*", "scenario/*", "exchange/*")
+    found = judged(bundled_broker(name), tmp_path, *select, status=0)
     verdicts = [row["verdict"] for row in found.values()]
-    assert verdicts.count("pass") > 450
+    assert verdicts.count("pass") > 890
     failed = {identity for identity, row in found.items() if row["verdict"] in ("fail", "crash", "timeout")}
     # Version 3 takes a compressed record whose length is negative.
     known = {f"compression/{codec}-record-length-negative:append" for codec in ("gzip", "snappy", "lz4", "zstd")}
@@ -53,9 +60,21 @@ def test_every_entry_of_the_page_names_a_bundled_broker_and_cases():
 @pytest.mark.parametrize("name", ["kfake", "librdkafka-mock"])
 def test_a_broker_does_what_the_page_says_of_it(name, bundled_broker, tmp_path):
     rows = [(cases.split(", "), verdict) for _, broker, cases, verdict, _ in ENTRIES if broker == name]
-    due = {case: verdict for cases, verdict in rows for case in cases if verdict != "crash"}
+    due = {case: verdict for cases, verdict in rows for case in cases if verdict not in ("crash", "timeout")}
     found = judged(bundled_broker(name), tmp_path, *due, status=1)
     assert {case: found[case]["verdict"] for case in due} == due
+
+
+def test_a_broker_hangs_where_the_page_says_so(bundled_broker, catalog, monkeypatch):
+    monkeypatch.setattr(serving, "_SECONDS", 1.0)
+    rows = [(cases.split(", "), broker) for _, broker, cases, verdict, _ in ENTRIES if verdict == "timeout"]
+    assert {broker for _, broker in rows} == {"kfake"}
+    asked = BrokerTarget(Address.of(bundled_broker("kfake")))
+    try:
+        for case in (catalog.cases[case] for cases, _ in rows for case in cases):
+            assert judge(case, outcome(asked.answer(case.request))).kind is Kind.TIMEOUT, case.id
+    finally:
+        asked.close()
 
 
 def test_a_broker_of_the_suite_that_dies_is_started_anew(bundled_broker, tmp_path):

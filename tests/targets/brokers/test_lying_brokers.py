@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,8 +11,9 @@ import pytest
 from broker_lies import LIES
 from model_broker import OFFERED, ModelBroker, Ways, fate
 
-from conformance.cases.model import Kind
+from conformance.cases.model import FAILURES, Kind
 from conformance.judging.judge import judge
+from conformance.targets.brokers import serving
 from conformance.targets.brokers.address import Address
 from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.protocol import outcome
@@ -54,7 +56,8 @@ def target():
 
 def test_an_honest_broker_passes_every_must(tmp_path):
     with ModelBroker() as broker:
-        done, rows = run(broker, tmp_path, "append/*", "sequence/*", "scenario/*", "crc/*:append", "batch/*:append")
+        done, rows = run(broker, tmp_path, "append/*", "sequence/*", "scenario/*", "crc/*:append", "batch/*:append",
+                         "exchange/metadata-1*", "exchange/hostile-*", "exchange/[asv]*")  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     kinds = {row["verdict"] for row in rows.values()}
     assert kinds <= {"pass", "either", "skip"}
@@ -71,12 +74,27 @@ def test_the_cases_that_catch_a_lie_pass_an_honest_broker(offered, catalog, targ
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_broker_that_lies_is_caught(name, catalog, target):
+def test_a_broker_that_lies_is_caught(name, catalog, target, monkeypatch):
     lie = LIES[name]
     case = catalog.cases[lie.case]
+    if case.id.startswith("exchange/hostile-"):
+        monkeypatch.setattr(serving, "_SECONDS", 1.0)
+        monkeypatch.setattr(serving, "_BACK", 0.5)
     found = verdict(case, target(lie.ways))
-    assert found.kind is Kind.FAIL
+    assert found.kind in (FAILURES if "hostile" in case.id else (Kind.FAIL,))
     assert (found.requirement or case.requirement) == lie.requirement
+
+
+def test_a_broker_that_sets_memory_aside_for_what_a_size_announces_is_caught(catalog):
+    hoard = []
+    ways = Ways(unreadable=lambda *_: hoard.append(b"x" * (300 << 20)))
+    case = catalog.cases["exchange/hostile-size-2-gib"]
+    with ModelBroker(ways) as broker:
+        asked = BrokerTarget(Address("127.0.0.1", broker.port, "model", pids=(os.getpid(),)))
+        found = verdict(case, asked)
+        asked.close()
+    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "robustness.answers", "should")
+    assert "its memory grew by" in found.detail
 
 
 def test_a_broker_that_knows_the_epochs_of_producers_in_all_its_topics_is_not_accused(catalog, target):
