@@ -220,11 +220,8 @@ class BrokerTarget:
         if self._topic is None:
             self._topic = self._named()
         before = memory_of(address.pids)
-        value = exchanged(
-            parts,
-            names_of(self._topic, address.prefix),
-            lambda: Connection(address.host, address.port, _SECONDS, address.security),
-        )
+        names = names_of(self._topic, address.prefix)
+        value = exchanged(parts, names, lambda: Connection(address.host, address.port, _SECONDS, address.security))
         self._connection().ask("ApiVersions", 0, {})
         return {"ok": True, "value": value, "grown": grown_since(before, address.pids, parts["frames"])}
 
