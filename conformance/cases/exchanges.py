@@ -127,13 +127,12 @@ def exchanged(_: codec.Wire, parts: Request) -> Answer:
 
 
 def answer_to(due: Due) -> bytes:
-    """The plain answer to a request, without its size."""
+    """The answer to a request, without its size: a plain one, or an error where one is due."""
     message = shipped_types().messages[f"{due.name}Response"]
     header = _wire("ResponseHeader", header_version(message, due.version))
-    body = Values(message, due.version, {}).plain()
-    return codec.encode(header, {"CorrelationId": due.correlation}) + codec.encode(
-        _wire(message.name, due.version), body
-    )
+    body = Values(message, due.version, {"ErrorCode": UNSUPPORTED_VERSION} if due.must_refuse else {}).plain()
+    written = codec.encode(header, {"CorrelationId": due.correlation})
+    return written + codec.encode(_wire(message.name, due.version), body)
 
 
 # --- cases of a message -------------------------------------------------------------------------------
