@@ -287,7 +287,7 @@ def _marked(log: _Log, batches: list[Value], start: int) -> Verdict | None:
         markers = [
             batch
             for batch in batches
-            if batch["isControlBatch"] and batch["producerId"] == identity and batch["baseOffset"] >= last.end
+            if _is_marker_of(batch, identity) and batch["baseOffset"] >= last.end
         ]
         if last.offset < start:
             continue
@@ -297,6 +297,10 @@ def _marked(log: _Log, batches: list[Value], start: int) -> Verdict | None:
             hint = "no marker" if not kinds else f"a marker with key {kinds[0].hex()}"
             return _failed(f"{hint} behind the {last.decided} transaction of producer id {identity}", MARKS)
     return None
+
+
+def _is_marker_of(batch: Value, identity: int) -> bool:
+    return bool(batch["isControlBatch"] and batch["isTransactional"] and batch["producerId"] == identity)
 
 
 def _kind(batch: Value) -> bytes:

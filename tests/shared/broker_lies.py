@@ -285,6 +285,9 @@ LIES = {
     "marks the transaction of another producer": Lie(
         Ways(marks=lambda identity, epoch, commit: marker(identity + 1, epoch, commit=commit)),
         "scenario/committed", "broker.marks-transactions"),
+    "marks outside of the transaction": Lie(
+        Ways(marks=lambda *who, commit: {**marker(*who, commit=commit), "isTransactional": False}),
+        "scenario/committed", "broker.marks-transactions"),
     "lists no aborted transactions": Lie(
         Ways(lists=lambda _: []), "scenario/aborted", "broker.marks-transactions"),
     "lists an aborted transaction one batch late": Lie(
