@@ -284,11 +284,7 @@ def _marked(log: _Log, batches: list[Value], start: int) -> Verdict | None:
         if one.producer is not None and one.decided in ("committed", "aborted") and one.batch["isTransactional"]:
             ends[one.producer.identity, one.producer.epoch] = one
     for (identity, _), last in ends.items():
-        markers = [
-            batch
-            for batch in batches
-            if _is_marker_of(batch, identity) and batch["baseOffset"] >= last.end
-        ]
+        markers = [batch for batch in batches if _is_marker_of(batch, identity) and batch["baseOffset"] >= last.end]
         if last.offset < start:
             continue
         kinds = [_kind(batch) for batch in markers]
