@@ -12,7 +12,6 @@ from conformance.codec.messages import with_absent
 from conformance.codec.notation import NotationError
 from conformance.semantics.appending import APPENDED, appended_bytes
 from conformance.semantics.conversion import convert
-from conformance.semantics.scenario_broker import ScenarioBroker
 from conformance.semantics.sequences import answered
 from conformance.semantics.visibility import VIEW, view
 
@@ -101,4 +100,6 @@ def appended(_: codec.Wire, parts: Request) -> Answer:
 
 def played(_: codec.Wire, parts: Request) -> Answer:
     """What the reference's broker tells of each step."""
+    from conformance.semantics.scenario_broker import ScenarioBroker
+
     return {"ok": True, "value": [msgspec.to_builtins(told) for told in ScenarioBroker().play(parts["steps"])]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from conformance import codec
 from conformance.cases.model import (
@@ -28,10 +29,11 @@ from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
 from conformance.semantics.appending import SETTINGS, appended
 from conformance.semantics.conversion import converted, flattened, rewritten
-from conformance.semantics.scenario_broker import ScenarioBroker, outcomes
-from conformance.semantics.scenarios import rendered_steps
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
+
+if TYPE_CHECKING:
+    from conformance.semantics.scenarios import Step
 
 ABORTED = ListOf(Fields({"producerId": DECIMAL, "firstOffset": DECIMAL}), nullable=False)
 """The list of aborted transactions in a `read` request."""
@@ -277,8 +279,18 @@ def _may_be_refused(batch: Value) -> bool:
 # --- scenario -----------------------------------------------------------------------------------------
 
 
+def steps_of(given: object) -> tuple[Step, ...]:
+    """The steps of a `scenario` request. Raises NotationError."""
+    from conformance.semantics.scenarios import parsed_steps
+
+    return parsed_steps(given)
+
+
 def scenario_question(parts: Request) -> Question:
     """The question of a `scenario` request, its parts parsed: what a broker tells of steps one after the other."""
+    from conformance.semantics.scenario_broker import ScenarioBroker, outcomes
+    from conformance.semantics.scenarios import rendered_steps
+
     steps = parts["steps"]
     due = outcomes(steps, ScenarioBroker().play(steps))
     return Question({"steps": rendered_steps(steps)}, Plays(steps, tuple(due)))

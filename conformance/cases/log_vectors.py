@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from conformance import codec
-from conformance.cases import exchanges
 from conformance.cases.log_questions import softened
 from conformance.cases.model import (
     ERRORS,
@@ -144,6 +143,8 @@ def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) ->
 
 
 def _exchange(row: Request, parts: Request) -> Question:
+    from conformance.cases import exchanges
+
     question = _asked(row, parts)
     is_of_answer = row["requirement"] == exchanges.RULES[exchanges.PLAIN]
     assert isinstance(question.expect, Exchanges)
@@ -155,6 +156,8 @@ def of_every_version(vector: Vector) -> Iterator[Vector]:
 
     Raises FileError.
     """
+    from conformance.cases import exchanges
+
     row, wire = vector.row, vector.wire
     assert isinstance(wire, codec.MessageWire)
     shared = {name: row[name] for name in row if name not in OF_A_MESSAGE}

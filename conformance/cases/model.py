@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conformance.codec import MessageWire, Wire
 from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
-from conformance.semantics.scenarios import Step
 from conformance.semantics.visibility import View
+
+if TYPE_CHECKING:
+    from conformance.semantics.scenarios import Step
 
 Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append", "exchange", "scenario"]
 Value = Any

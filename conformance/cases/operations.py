@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 
 from conformance import codec
-from conformance.cases import answers, conversations, exchanges, log_questions
+from conformance.cases import answers, conversations, log_questions
 from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.observation import unknown_fields
 from conformance.semantics.appending import SETTINGS
-from conformance.semantics.scenarios import parsed_steps
 from conformance.semantics.sequences import BATCHES
 from conformance.semantics.visibility import ISOLATIONS
 
@@ -59,6 +59,15 @@ def _complete(rows: n.ListOf) -> Callable[[object], Value]:
         return parsed
 
     return parse
+
+
+def _later(module: str, name: str) -> Callable[..., Value]:
+    """A function of a module of cases that is loaded when it is called: what brokers alone are asked."""
+
+    def call(*given: object) -> object:
+        return getattr(import_module(f"conformance.cases.{module}"), name)(*given)
+
+    return call
 
 
 # --- the table ----------------------------------------------------------------------------------------
@@ -158,11 +167,13 @@ OPERATIONS: dict[str, Operation] = {
         log_questions.append_question,
     ),
     "exchange": Operation(
-        (Part("frames", exchanges.frames_of), Part("pipelined", n.TRUTH.parse, needed=False)),
-        exchanges.exchanged,
-        exchanges.exchange_question,
+        (Part("frames", _later("exchanges", "frames_of")), Part("pipelined", n.TRUTH.parse, needed=False)),
+        _later("exchanges", "exchanged"),
+        _later("exchanges", "exchange_question"),
     ),
-    "scenario": Operation((Part("steps", parsed_steps),), answers.played, log_questions.scenario_question),
+    "scenario": Operation(
+        (Part("steps", _later("log_questions", "steps_of")),), answers.played, log_questions.scenario_question
+    ),
 }
 """Every operation by its name."""
 

@@ -6,11 +6,10 @@ what a fetch has to bring follows from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from conformance import codec
 from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
 from conformance.codec.log import last_offset
+from conformance.judging.scenario_log import Log, Stored
 from conformance.semantics.scenarios import (
     ALL,
     BEYOND,
@@ -38,61 +37,15 @@ FENCES = "producer-epoch.fences"
 RISES = "broker.monotonic-offsets"
 PLACES = "compaction.offsets-preserved"
 SEQUENCES = "compaction.sequences-preserved"
+TIMES = "compaction.base-timestamp-changes"
 MARKS = "broker.marks-transactions"
 DECIDES = "broker.holds-back-undecided"
 SERVES = "broker.serves-from-offset"
 
 
-@dataclass(slots=True)
-class _Stored:
-    """A batch that the broker took."""
-
-    offset: int
-    batch: Value
-    """As it was sent."""
-    producer: Producer | None
-    decided: str = "committed"
-    """Or `open`, or `aborted`."""
-
-    @property
-    def end(self) -> int:
-        return self.offset + len(self.batch["records"])
-
-    def labels(self) -> list[tuple[int, bytes]]:
-        """The offset and value of each record."""
-        return [(self.offset + at, record["value"]) for at, record in enumerate(self.batch["records"])]
-
-
-@dataclass(slots=True)
-class _Log:
-    """What a log holds by what the broker told."""
-
-    stored: list[_Stored] = field(default_factory=list)
-    producers: dict[str, Producer] = field(default_factory=dict)
-    identities: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Producer id and newest epoch, by transactional id."""
-    given: set[int] = field(default_factory=set)
-    end: int = 0
-    is_compacted: bool = False
-    is_unsure: bool = False
-    """Whether bytes were taken of which nobody said what they are."""
-
-    @property
-    def stable(self) -> int | None:
-        """The first offset of what is undecided; None where all is decided."""
-        return min((one.offset for one in self.stored if one.decided == "open"), default=None)
-
-    def decide(self, producer: Producer, how: str) -> None:
-        """End the transaction of a producer."""
-        for one in self.stored:
-            if one.producer is not None and one.producer.identity == producer.identity and one.decided == "open":
-                one.decided = how
-        producer.in_transaction = False
-
-
 def judge_scenario(expect: Plays, given: object) -> Verdict:
     """Hold what a broker told of each step against what is due by then. Raises NotationError."""
-    log, is_open = _Log(), False
+    log, is_open = Log(), False
     for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, told)
         if verdict.kind is Kind.FAIL:
@@ -106,7 +59,7 @@ def _named(step: Step) -> str:
     return f"{name} of {step.producer}" if isinstance(step, Begin | Write | End) and step.producer else name
 
 
-def _judged(log: _Log, at: int, step: Step, told: Told) -> Verdict:
+def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
     match step, told:
         case Begin(), Began():
             return _begun(log, step, told)
@@ -131,7 +84,7 @@ def _failed(detail: str, requirement: str = "") -> Verdict:
 # --- producers ----------------------------------------------------------------------------------------
 
 
-def _begun(log: _Log, step: Begin, told: Began) -> Verdict:
+def _begun(log: Log, step: Begin, told: Began) -> Verdict:
     """An identity that no other producer has; for the same transactional id, the same with a newer epoch."""
     if told.refused:
         return _failed(f"it is refused: {told.refused}", IDENTITY)
@@ -154,7 +107,7 @@ def _begun(log: _Log, step: Begin, told: Began) -> Verdict:
     return PASSED
 
 
-def _is_fenced(log: _Log, producer: Producer) -> bool:
+def _is_fenced(log: Log, producer: Producer) -> bool:
     newest = log.identities.get(producer.transactional_id or "", (producer.identity, producer.epoch))
     return newest != (producer.identity, producer.epoch)
 
@@ -163,7 +116,7 @@ def _fenced(refused: str) -> Verdict:
     return PASSED if refused else _failed("it is taken, and a newer instance of the producer has begun", FENCES)
 
 
-def _written(log: _Log, at: int, step: Write, told: Wrote) -> Verdict:
+def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
     producer = log.producers[step.producer] if step.producer else None
     if producer is not None and _is_fenced(log, producer):
         return (
@@ -175,7 +128,7 @@ def _written(log: _Log, at: int, step: Write, told: Wrote) -> Verdict:
     if offset < log.end:
         return _failed(f"the broker tells offset {offset}, and the log ended at {log.end}", RISES)
     is_transactional = producer is not None and producer.transactional_id is not None
-    stored = _Stored(offset, batch_of(step, at, producer), producer, "open" if is_transactional else "committed")
+    stored = Stored(offset, batch_of(step, at, producer), producer, "open" if is_transactional else "committed")
     log.stored.append(stored)
     log.end = stored.end
     if producer is not None:
@@ -184,7 +137,7 @@ def _written(log: _Log, at: int, step: Write, told: Wrote) -> Verdict:
     return PASSED
 
 
-def _ended(log: _Log, step: End, told: Did) -> Verdict:
+def _ended(log: Log, step: End, told: Did) -> Verdict:
     producer = log.producers[step.producer]
     if _is_fenced(log, producer):
         return (
@@ -201,7 +154,7 @@ def _ended(log: _Log, step: End, told: Did) -> Verdict:
 # --- fetches ------------------------------------------------------------------------------------------
 
 
-def _fetched(log: _Log, step: Fetch, told: Fetched) -> Verdict:
+def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
     if log.is_unsure:
         return Verdict(Kind.EITHER, "the log holds bytes of which nothing is said")
     if step.at == BEYOND:
@@ -221,7 +174,7 @@ def _fetched(log: _Log, step: Fetch, told: Fetched) -> Verdict:
     return verdict or PASSED
 
 
-def _bounded(log: _Log, step: Fetch, told: Fetched, batches: list[Value]) -> Verdict | None:
+def _bounded(log: Log, step: Fetch, told: Fetched, batches: list[Value]) -> Verdict | None:
     """Where what is served begins and ends."""
     start, stable = int(told.fetch_offset), log.stable
     if batches and last_offset(batches[0]) < start:
@@ -238,7 +191,7 @@ def _bounded(log: _Log, step: Fetch, told: Fetched, batches: list[Value]) -> Ver
     return None
 
 
-def _shown(log: _Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None:
+def _shown(log: Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None:
     """What a consumer is shown of it: the records that are due, or so many of them as there was room for."""
     start = int(told.fetch_offset)
     listed = [Aborted(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
@@ -247,8 +200,9 @@ def _shown(log: _Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None
         return _failed(f"what is served is damaged: {seen.damage}", seen.damage.requirement)
     found = [(one["offset"], one["value"]) for one in seen.records if one["value"] != FILLER]
     due = _due(log, step, start)
-    if log.is_compacted:
-        return _survived(log, found, due)
+    altered = next(filter(None, (_altered(log, record) for record in seen.records)), None)
+    if altered or log.is_compacted:
+        return altered or _survived(log, found, due)
     is_limited = step.max_bytes < ALL
     if found == (due[: len(found)] if is_limited and data else due):
         return None
@@ -261,11 +215,26 @@ def _shown(log: _Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None
     return _failed(f"a consumer is not shown {_text(next(one for one in due if one not in found))}", rule)
 
 
+def _altered(log: Log, shown: Value) -> Verdict | None:
+    """Whether a record has another key or time than it was written with; a broker that stamps it has its own time."""
+    sent = next((one for one in log.stored if one.offset <= shown["offset"] < one.end), None)
+    written = sent.batch["records"][shown["offset"] - sent.offset] if sent else None
+    if written is None or written["value"] != shown["value"]:
+        return None  # that another record stands there is told otherwise
+    if shown["timestampType"] == 0 and shown["timestamp"] != written["timestamp"]:
+        hint = (
+            f"{_text((shown['offset'], shown['value']))} has timestamp {shown['timestamp']}, not {written['timestamp']}"
+        )
+        return _failed(hint, TIMES if log.is_compacted else "")
+    is_same = written["key"] == shown["key"]
+    return None if is_same else _failed(f"{_text((shown['offset'], shown['value']))} has another key")
+
+
 def _text(record: tuple[int, bytes]) -> str:
     return f"record {record[1].decode('utf-8', 'replace')!r} at offset {record[0]}"
 
 
-def _due(log: _Log, step: Fetch, start: int) -> list[tuple[int, bytes]]:
+def _due(log: Log, step: Fetch, start: int) -> list[tuple[int, bytes]]:
     """The offset and value of each record that a consumer is to be shown."""
     is_committed, stable = step.isolation == READ_COMMITTED, log.stable
     shown = [one for one in log.stored if not is_committed or one.decided == "committed"]
@@ -277,9 +246,9 @@ def _due(log: _Log, step: Fetch, start: int) -> list[tuple[int, bytes]]:
     ]
 
 
-def _marked(log: _Log, batches: list[Value], start: int) -> Verdict | None:
+def _marked(log: Log, batches: list[Value], start: int) -> Verdict | None:
     """Each transaction that has ended has one marker of its type, behind its last record."""
-    ends: dict[tuple[int, int], _Stored] = {}
+    ends: dict[tuple[int, int], Stored] = {}
     for one in log.stored:
         if one.producer is not None and one.decided in ("committed", "aborted") and one.batch["isTransactional"]:
             ends[one.producer.identity, one.producer.epoch] = one
@@ -308,7 +277,7 @@ def _kind(batch: Value) -> bytes:
 # --- compaction ---------------------------------------------------------------------------------------
 
 
-def _survived(log: _Log, found: list[tuple[int, bytes]], due: list[tuple[int, bytes]]) -> Verdict | None:
+def _survived(log: Log, found: list[tuple[int, bytes]], due: list[tuple[int, bytes]]) -> Verdict | None:
     """Records stay at their offsets, and the last of each key stays."""
     moved = next((one for one in found if one not in due), None)
     if moved is not None:
@@ -321,7 +290,7 @@ def _survived(log: _Log, found: list[tuple[int, bytes]], due: list[tuple[int, by
     return _failed(f"after compaction, the last record of a key is gone: {_text(lost)}", PLACES) if lost else None
 
 
-def _cleaned(log: _Log, batches: list[Value]) -> Verdict | None:
+def _cleaned(log: Log, batches: list[Value]) -> Verdict | None:
     """A batch keeps its first and last offset and sequence (message-format#record-batch)."""
     sent = {one.offset: one for one in log.stored}
     for batch in batches:

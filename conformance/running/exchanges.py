@@ -16,6 +16,9 @@ from conformance.targets import reference
 _SHORT, _LONG = 48, 400
 """Characters of a value within a line, and of a request or an answer on a line of its own."""
 
+_ABOUT = ("hex", "value", "batches", "conversation", "frames", "steps")
+"""The parts of requests that say what is asked: each request has one of them."""
+
 
 class Weight(IntEnum):
     """How much there is to say of an answer."""
@@ -80,7 +83,7 @@ def _remarks(case: Case, outcome: Outcome, verdict: Verdict) -> list[str]:
 
 
 def _asked(request: Request) -> str:
-    return next(_brief(name, request[name]) for name in ("hex", "value", "batches", "conversation") if name in request)
+    return next(_brief(name, request[name]) for name in _ABOUT if name in request)
 
 
 def _answered(outcome: Outcome) -> str:

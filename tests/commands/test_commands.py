@@ -420,7 +420,7 @@ def test_version_and_help_import_nothing_heavy(tmp_path, asked):
 
 
 SMALL = {
-    "show": (["show", "varint/six-bytes"], 85, ()),
+    "show": (["show", "varint/six-bytes"], 86, ()),
     "list": (["list"], 70, ("rich",)),
     "explain": (["explain", "--type", "VARINT", "7e"], 65, ("platformdirs",)),
 }

@@ -71,7 +71,7 @@ def test_a_quarter_is_made_of_a_shipped_message_over_its_versions_and_of_any_oth
     messages = tuple(own("Own", valid) for valid in messages)
     selection = Selection((f"type:{name}",), messages=messages)
     cases = selected_cases(selection, read_catalog((), messages), [target_spec("reference", None, Allowance())])
-    assert len({case.id.partition(":")[0] for case in cases}) == count
+    assert len({case.id.partition(":")[0] for case in cases if case.id.startswith("gen/")}) == count
 
 
 def test_a_target_that_cannot_be_started_has_no_messages(catalog):

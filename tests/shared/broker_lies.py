@@ -179,6 +179,14 @@ def as_version_0(frame):
     return framed(answer_to(Due(names()[key], 0, correlation)))
 
 
+def counted_anew(before, batch):
+    """A batch with a new base timestamp, whose deltas count from the old one."""
+    deltas = [record["timestamp"] - before["baseTimestamp"] for record in batch["records"]]
+    moved = [{**one, "timestampDelta": delta, "timestamp": batch["baseTimestamp"] + delta}
+             for one, delta in zip(batch["records"], deltas, strict=True)]  # fmt: skip
+    return {**batch, "records": tuple(moved)}
+
+
 ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
 
 LIES = {
@@ -310,6 +318,9 @@ LIES = {
     "moves the sequence of a compacted batch": Lie(
         Ways(cleaned=lambda batch, kept: moved_on(batch, cleaned(batch, kept))),
         "scenario/compacted-producers", "compaction.sequences-preserved"),
+    "counts the old deltas from the new base timestamp": Lie(
+        Ways(cleaned=lambda batch, kept: counted_anew(batch, cleaned(batch, kept))),
+        "scenario/compacted", "compaction.base-timestamp-changes"),
     "loses the last record of a key": Lie(
         Ways(cleaned=lambda batch, kept: cleaned(batch, frozenset(kept) - {max(kept) - 1})),
         "scenario/compacted", "compaction.offsets-preserved"),
