@@ -30,6 +30,10 @@ LIVE_PROCESSES = 2
 """Processes of a live client that may each take what a target may: what a case took in one may stay with it while the
 case is asked again in another."""
 
+BROKER_MEMORY = 6 << 30
+"""Bytes that a broker of the suite may take beside what a target may: it keeps what every case has written to it, so that
+no single case is to blame for them. By how much one case makes it grow is judged in `exchange`."""
+
 
 class UnknownTarget(UserError):
     """A target's name that is not known; the message lists the known ones."""
@@ -52,7 +56,8 @@ def target_spec(
     launch = None if name == "reference" else resolve(name, python, log_dir)
     if name.startswith(("live:", "broker:")):
         # It keeps to deadlines of its own, for each topic, and says itself what was late.
-        memory = allowance.memory * (LIVE_PROCESSES if name.startswith("live:") else 1) + LIVE_MEMORY
+        is_live = name.startswith("live:")
+        memory = allowance.memory * LIVE_PROCESSES + LIVE_MEMORY if is_live else allowance.memory + BROKER_MEMORY
         late = max(LIVE_TIMEOUT, allowance.timeout)
         allowance = replace(allowance, timeout=late, startup=late, memory=memory, slow=math.inf)
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
