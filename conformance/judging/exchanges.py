@@ -43,7 +43,9 @@ def _ended(expect: Exchanges, due: Due, end: str) -> Verdict:
     if not due.must_answer and (end == "closed" or due.may_wait):
         return PASSED
     if end == "silent":
-        return Verdict(Kind.TIMEOUT, f"{_named(due)} is not answered, and the connection stays", level="must")
+        # No document says how a broken frame is refused: to leave its connection open in silence is at should.
+        level = "must" if due.must_answer else "should"
+        return Verdict(Kind.TIMEOUT, f"{_named(due)} is not answered, and the connection stays", level=level)
     detail = f"the connection is closed without an answer to {_named(due)}"
     return Verdict(Kind.FAIL, detail, requirement=expect.unanswered)
 

@@ -31,8 +31,8 @@ LIVE_PROCESSES = 2
 case is asked again in another."""
 
 BROKER_MEMORY = 6 << 30
-"""Bytes that a broker of the suite may take beside what a target may: it keeps what every case has written to it, so that
-no single case is to blame for them. By how much one case makes it grow is judged in `exchange`."""
+"""Bytes that a broker may take beside what a target may: it keeps what every case has written to it, and no
+single case is to blame for that. By how much one case makes it grow is judged in `exchange`."""
 
 
 class UnknownTarget(UserError):

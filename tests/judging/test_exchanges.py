@@ -4,8 +4,8 @@ import pytest
 
 from conformance import codec
 from conformance.cases.exchanges import answer_to, due_for
-from conformance.cases.model import Case, Exchanges, Kind
-from conformance.judging.exchanges import MOST_GROWN
+from conformance.cases.model import Case, Due, Exchanges, Kind
+from conformance.judging.exchanges import MOST_GROWN, judge_exchanged
 from conformance.judging.judge import judge
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
@@ -85,3 +85,10 @@ def test_memory_that_grows_out_of_proportion_is_charged():
 )  # fmt: skip
 def test_what_is_not_an_answer_is_a_fault_of_the_target(value):
     assert verdict(value).kind is Kind.PROTOCOL
+
+
+@pytest.mark.parametrize(("must_answer", "level"), [(True, "must"), (False, "should")])
+def test_silence_is_charged_at_must_only_where_an_answer_is_due(must_answer, level):
+    due = Due("ApiVersions", 0, 1, must_answer=must_answer)
+    found = judge_exchanged(Exchanges((due,)), {"value": [{"hex": None, "end": "silent"}]})
+    assert (found.kind, found.level) == (Kind.TIMEOUT, level)
