@@ -116,3 +116,10 @@ def test_bytes_that_nobody_understands_leave_the_log_open():
     assert verdict(steps, value).kind is Kind.EITHER
     value[0], value[2]["hex"] = {"offset": "0"}, "00" * 70
     assert verdict(steps, value).kind is Kind.EITHER
+
+
+def test_a_batch_that_is_taken_of_an_older_instance_is_charged_at_its_step():
+    steps, value = told({"do": "begin", **A}, {"do": "begin", **B}, {"do": "write", "producer": "a"})
+    assert value[2]["refused"]
+    found = verdict(steps, [*value[:2], {"offset": "0"}])
+    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, "[2]", "producer-epoch.fences")
