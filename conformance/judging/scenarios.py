@@ -119,9 +119,7 @@ def _fenced(refused: str) -> Verdict:
 def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
     producer = log.producers[step.producer] if step.producer else None
     if producer is not None and _is_fenced(log, producer):
-        return (
-            PASSED if told.refused else _failed("it is taken, and a newer instance of the producer has begun", FENCES)
-        )
+        return _fenced(told.refused)
     if told.refused:
         return _failed(f"it is refused: {told.refused}")
     offset = int(told.offset)
@@ -140,9 +138,7 @@ def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
 def _ended(log: Log, step: End, told: Did) -> Verdict:
     producer = log.producers[step.producer]
     if _is_fenced(log, producer):
-        return (
-            PASSED if told.refused else _failed("it is taken, and a newer instance of the producer has begun", FENCES)
-        )
+        return _fenced(told.refused)
     if not producer.in_transaction:
         return Verdict(Kind.EITHER, told.refused or "taken")  # it wrote nothing: no document says what comes of it
     if told.refused:
