@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
+
 from conformance.cases.model import ERRORS, Answer
 from conformance.targets.live.topics import BEFORE_KEY, END_KEY
 
@@ -29,6 +31,8 @@ _BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
 """The keys of records that are not those of a case."""
 _FAREWELL = 2.0
 """Seconds a driver has to exit after the end of its input."""
+_LOOK, _LOOKS = 0.02, 50
+"""Seconds between two looks at what was killed, and how many there are at most."""
 
 
 class DriverError(Exception):
@@ -119,6 +123,10 @@ class Client:
         await self._process.wait()
         if hasattr(self, "_reader"):
             await self._reader
+        for _ in range(_LOOKS):  # a busy child dies only when its turn comes
+            if not _is_alive(self._process.pid):
+                break
+            await asyncio.sleep(_LOOK)
 
     def _kill(self) -> None:
         """Kill the driver with what it started, without asking how it does: that would take its status from asyncio."""
@@ -180,6 +188,15 @@ class Client:
         else:
             raise DriverError(f"a line of the driver says nothing: {str(said)[:100]}")
         heard.changed.set()
+
+
+def _is_alive(group: int) -> bool:
+    """Whether a process of a group runs; one that is dead may wait to be collected."""
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError, PermissionError, psutil.Error):
+            if os.getpgid(pid) == group and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                return True
+    return False
 
 
 def _how_it_ended(status: int | None) -> str:

@@ -19,7 +19,7 @@ from conformance.targets.live.drivers import Driver
 
 STARTUP = 30.0
 """Seconds that a driver has to start, and a client from there to the first fetch of a topic."""
-_APART = 4
+_APART = 6
 """Processes at most that have one case at a time."""
 _WORTH = 2
 """Another of them is started only after a wait of so many times what a start takes."""

@@ -88,19 +88,19 @@ def test_a_case_that_is_asked_again_waits_for_no_other_one(run):
     run(work)
 
 
-def test_four_processes_with_one_case_each_stand_beside_one_another(run):
+def test_six_processes_with_one_case_each_stand_beside_one_another(run):
     async def work(cases):
-        four = asyncio.Event()
+        six = asyncio.Event()
 
-        async def until_there_are_four():
-            if (apart := sum(seat is not cases.seats.crowd for seat in cases.busy)) == 4:
-                four.set()
+        async def until_there_are_six():
+            if (apart := sum(seat is not cases.seats.crowd for seat in cases.busy)) == 6:
+                six.set()
             if cases.busy[-1] is not cases.seats.crowd and apart:
-                await four.wait()
+                await six.wait()
 
-        asked = await asyncio.gather(*(cases.ask(WRONG, WRONG, during=until_there_are_four) for _ in range(12)))
+        asked = await asyncio.gather(*(cases.ask(WRONG, WRONG, during=until_there_are_six) for _ in range(12)))
         busy = [[seat for seat in busy if seat is not cases.seats.crowd] for _, (_, (_, busy)) in asked]
-        assert all(len({*map(id, seats)}) == len(seats) <= 4 for seats in busy)
+        assert all(len({*map(id, seats)}) == len(seats) <= 6 for seats in busy)
 
     run(work)
 
