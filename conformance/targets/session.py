@@ -35,7 +35,7 @@ _SLOW_BYTES = 200_000
 """For each so many bytes of the request an answer may take a second more."""
 _LAST_PATIENCE = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
-_PROMPT, _SOON, _HASTE = 0.5, 0.25, 1.0
+_PROMPT, _SOON, _HASTE = 0.5, 0.25, 0.4
 """Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing; and
 those of its own after which an answer is late there: more for a large request."""
 
