@@ -21,7 +21,7 @@ from conformance.reports.annotated import printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
-from conformance.reports.matrix import State, disagreements, matrix, met, state_of, verdict_on
+from conformance.reports.matrix import State, codes_apart, disagreements, matrix, met, state_of, verdict_on
 from conformance.reports.text import number_of_cases, rest, stands_for
 from conformance.running.results import TargetRun
 
@@ -125,6 +125,7 @@ def render(report: Report) -> Iterator[str]:
         causes=[page.causes for page in pages],
         sections=sections,
         requirements=report.requirements,
+        codes_apart=codes_apart(report.runs)[:_MOST_DISAGREEMENTS],
         disagreements=apart[:_MOST_DISAGREEMENTS],
         disagreements_left=len(apart) - len(apart[:_MOST_DISAGREEMENTS]),
         named=_SHOWN,

@@ -189,6 +189,7 @@ def _result(result: Result) -> shape.Result:
         known=result.known,
         flaky=verdict.flaky,
         also=list(result.also) or UNSET,
+        codes=result.codes or UNSET,
     )
     return row if is_plain else _in_full(row, result)
 

@@ -79,6 +79,7 @@ class Result(_Part, kw_only=True):
     ]
     known: bool
     flaky: bool
+    codes: Annotated[str | UnsetType, Meta(description="The error codes by which a broker refused.")] = UNSET
     reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET
     via: Annotated[str | UnsetType | None, Meta(description="The call that was judged, and whose door it is.")] = UNSET
     hex: str | Digest | UnsetType | None = UNSET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -112,19 +112,52 @@ class Disagreement:
 
 def disagreements(runs: Sequence[TargetRun]) -> list[Disagreement]:
     """Where targets disagree on vectors: one meets what another breaks. The most cases come first."""
-    by_case: dict[str, list[State | None]] = {}
-    named: dict[str, str] = {}
+    groups: dict[tuple[str, tuple[State | None, ...]], list[str]] = {}
+    for case, requirement, results in _by_case(runs):
+        states = tuple(None if result is None else state_of(result) for result in results)
+        if len({state for state in states if state is not None}) > 1:
+            groups.setdefault((requirement, states), []).append(case)
+    found = [Disagreement(requirement, states, tuple(cases)) for (requirement, states), cases in groups.items()]
+    return sorted(found, key=lambda one: -len(one.cases))
+
+
+@dataclass(frozen=True, slots=True)
+class CodesApart:
+    """Cases in which brokers refuse the same with other error codes."""
+
+    codes: tuple[str, ...]
+    """One for each target; empty for a target that told none."""
+    cases: tuple[str, ...]
+
+
+def codes_apart(runs: Sequence[TargetRun]) -> list[CodesApart]:
+    """Where brokers refuse the same with other error codes, in vectors. The most cases come first."""
+    groups: dict[tuple[str, ...], dict[str, None]] = {}
+    for case, _, results in _by_case(runs):
+        told = [_by_place(result.codes) if result is not None else {} for result in results]
+        for place in dict.fromkeys(place for codes in told for place in codes):
+            codes = tuple(codes.get(place, "") for codes in told)
+            if len({*codes} - {""}) > 1:
+                groups.setdefault(codes, {})[case] = None
+    found = [CodesApart(codes, tuple(cases)) for codes, cases in groups.items()]
+    return sorted(found, key=lambda one: -len(one.cases))
+
+
+def _by_place(codes: str) -> dict[str, str]:
+    """The error codes of a result, by the frame, batch or step that they answer."""
+    parts = (part.rpartition(": ") for part in codes.split(", ") if part)
+    return {place: code for place, _, code in parts}
+
+
+def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, str, list[Result | None]]]:
+    """Each vector that was judged: its id, its requirement, and the result of each target, None where it has none."""
+    found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
         for result in run.results:
             if not result.label.is_shrinkable and result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL):
-                by_case.setdefault(result.label.id, [None] * len(runs))[number] = state_of(result)
-                named[result.label.id] = result.label.requirement
-    groups: dict[tuple[str, tuple[State | None, ...]], list[str]] = {}
-    for case, states in by_case.items():
-        if len({state for state in states if state is not None}) > 1:
-            groups.setdefault((named[case], tuple(states)), []).append(case)
-    found = [Disagreement(requirement, states, tuple(cases)) for (requirement, states), cases in groups.items()]
-    return sorted(found, key=lambda one: -len(one.cases))
+                found.setdefault(result.label.id, [None] * len(runs))[number] = result
+    for case, results in found.items():
+        yield case, next(result.label.requirement for result in reversed(results) if result is not None), results
 
 
 def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tuple[int, int]]:

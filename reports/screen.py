@@ -5,11 +5,11 @@ Widths are those of the console; 80 columns are enough. `reports/text.py` shows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
 from rich.segment import Segment
 from rich.table import Table
@@ -20,8 +20,8 @@ from conformance.cases.vector_files import Requirement
 from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
-from conformance.reports.matrix import met, verdict_on
-from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, title
+from conformance.reports.matrix import CodesApart, codes_apart, met, verdict_on
+from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, target_summary, title
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import Kin
 
@@ -63,11 +63,37 @@ class TargetScreen:
         yield Text("")
 
 
+def texts(
+    runs: Sequence[TargetRun], requirements: Mapping[str, Requirement], verbosity: int, *, quiet: bool
+) -> Iterator[RenderableType]:
+    """What the console shows of all targets, with -v the error codes of brokers side by side too."""
+    for run in runs:
+        yield target_summary(run) if quiet else target_text(run, requirements, verbosity)
+    if verbosity and not quiet and (apart := codes_apart(runs)):
+        yield codes_side_by_side(runs, apart)
+
+
 def target_text(run: TargetRun, requirements: Mapping[str, Requirement], verbosity: int) -> RenderableType:
     """A target on one screen (0), with an example of every cause (1), or with every failing case (2)."""
     if verbosity:
         return target_report(run, requirements, every_case=verbosity > 1)
     return TargetScreen(run, requirements)
+
+
+_ROWS = 40
+"""Rows of error codes that are shown."""
+
+
+def codes_side_by_side(runs: Sequence[TargetRun], apart: Sequence[CodesApart]) -> RenderableType:
+    """Where brokers refuse the same with other error codes: what each told, the number of cases, and one of them."""
+    table = Table(title="Error codes apart", title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in (*(run.name for run in runs), "cases"):
+        table.add_column(printable(name), overflow="fold")
+    for one in apart[:_ROWS]:
+        cases = f"{len(one.cases)} × {one.cases[0]}"
+        table.add_row(*(Text(printable(codes) or "-") for codes in one.codes), Text(cases))
+    left = len(apart) - _ROWS
+    return Group(table, Text(f"{left} more: --json FILE lists all\n" if left > 0 else "", style="dim"))
 
 
 def kin_in_full(run: TargetRun) -> frozenset[Kin]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
-from conformance.cases.charging import WRITING_OPS, layout_rule, of_writer
+from conformance.cases.charging import WRITING_OPS, layout_rule, of_broker, of_writer
 from conformance.cases.encoding import encode_expectation, encode_question, refusal
 from conformance.cases.log_questions import is_checksum_case
 from conformance.cases.model import (
@@ -18,6 +18,7 @@ from conformance.cases.model import (
     CaseKind,
     Delivers,
     Expectation,
+    Kind,
     NotAsked,
     Op,
     Reads,
@@ -27,6 +28,7 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
+from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
 from conformance.codec.notation import NotationError, is_nan
 
@@ -161,6 +163,9 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
     data = parts.get("hex")
     rule = next(_rules(op, asked, expect, data))
     case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
+    if op == "append":
+        case = of_broker(case, catalog.requirements)
+        return replace(case, disputed=case.disputed | {Kind.FAIL}) if _is_passed_over(data or b"") else case
     # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
 
@@ -192,7 +197,31 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
     elif data is not None:
         read = codec.decode("LOG", data)
         yield from filter(None, [_first_rule((*read.violations, *read.remarks), "")])
+    if op == "append":
+        yield _rule_of_settings(request)
     yield "offset.fetch-absolute"
+
+
+def _is_passed_over(data: bytes) -> bool:
+    """Whether a length inside compressed records is wrong: Apache Kafka's broker does not look at that of a record."""
+    return any(mark.layer and mark.requirement in _LENGTHS for mark in codec.decode("LOG", data).violations)
+
+
+_LENGTHS = (
+    *("record.length-mismatch-rejected", "record.key-length", "record.value-length"),
+    *("header.key-length", "header.value-length"),
+)
+"""What is found wrong where the length of a record is not that of its fields."""
+
+
+def _rule_of_settings(request: Request) -> str:
+    """What a sound batch in a topic with these settings rests on."""
+    if "timestampType" in request:
+        return "timestamp.log-append-overwritten"
+    if "compressionType" not in request:
+        return "broker.preserves-order"
+    is_plain = request["compressionType"] == CODEC_NAMES[0]
+    return "compression.broker-none-uncompresses" if is_plain else "compression.broker-codec-wins"
 
 
 _OF_ANSWERS = {

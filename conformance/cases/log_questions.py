@@ -247,8 +247,17 @@ def _append(entries: Sequence[codec.Entry], settings: Request) -> Expectation:
         return AnyOf()
     batch = entries[0]
     if batch.violations or batch.value is None:
-        return Refuses(None, "malformed" if batch.beside_checksums or not batch.violations else "corrupt")
+        return _refused(batch)
     return AnyOf() if batch.remarks else _appended(batch.value, settings)
+
+
+def _refused(entry: codec.Entry) -> Refuses:
+    """The refusal of a batch; the error is that of a checksum where nothing else speaks against the batch."""
+    if entry.beside_checksums or not entry.violations:
+        return Refuses(None)
+    otherwise = AnyOf() if entry.value is None or entry.remarks else _appended(entry.value, {})
+    is_alone = isinstance(otherwise, Appends) and not otherwise.open
+    return Refuses("corrupt" if is_alone else None, "corrupt")
 
 
 def _appended(batch: Value, settings: Request) -> Expectation:

@@ -28,6 +28,8 @@ BASES = ("stated", "implied", "settled")
 """What a requirement rests on: the words of a document, what they imply, or what Apache Kafka does."""
 ERRORS = ("malformed", "corrupt", "unsupported-codec", "invalid-value", "other")
 ROBUSTNESS = "robustness.answers"
+REFUSED = "refused"
+"""The fate of a batch that a broker refuses with an error which names none of the fates."""
 
 # --- what is expected ---------------------------------------------------------------------------------
 
@@ -275,6 +277,8 @@ class Refused:
 
     error: str
     message: str = ""
+    codes: str = ""
+    """The error code of a broker, which reports compare."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,9 @@ WHOLE_LOG = tuple(op for op, row in OPERATIONS.items() if row.question is not No
 ONLY_LIVE = {"send": "live client", **dict.fromkeys(("append", "exchange", "scenario"), "live broker")}
 """Operations that no target can be judged on but a client or broker at work, and which of the two."""
 
+BROKER_OPS = ("sequence", *(op for op, who in ONLY_LIVE.items() if who == "live broker"))
+"""Operations that brokers are asked, whose answers may hold error codes."""
+
 # --- requests -----------------------------------------------------------------------------------------
 
 

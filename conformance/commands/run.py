@@ -23,8 +23,7 @@ from conformance.reports.console import open_console
 from conformance.reports.formats import Report, write_files
 from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.progress import progress_bar
-from conformance.reports.screen import kin_in_full, target_text
-from conformance.reports.text import target_summary
+from conformance.reports.screen import kin_in_full, texts
 from conformance.running.at_once import Work, do_at_once, seldom_collecting
 from conformance.running.executor import judge_and_shrink
 from conformance.running.interrupts import interrupt_on_signals
@@ -275,8 +274,7 @@ def _report(
     if update is not None:
         lines += update_lines(update, str(options.known_failures))
     with step_of_job(report, console, options.files.values()):
-        for run in runs:
-            shown = target_summary(run) if options.quiet else target_text(run, catalog.requirements, options.verbosity)
+        for shown in texts(runs, catalog.requirements, options.verbosity, quiet=options.quiet):
             console.print(shown, crop=False)
         for line in lines:
             console.print(printable(line), markup=False, soft_wrap=True)

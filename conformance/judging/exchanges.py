@@ -98,6 +98,15 @@ def _refused(due: Due, body: Value) -> Verdict:
     return Verdict(Kind.FAIL, f"{_named(due)} is not offered, and its answer holds the errors {codes or 'none'}")
 
 
+def errors_in(due: Due, data: bytes) -> list[int]:
+    """The error codes in an answer of the version that is due; none where it cannot be read."""
+    message = shipped_types().messages.get(f"{due.name}Response")
+    if message is None or due.version not in message.valid:
+        return []
+    read, rest = _read(message.name, due.version, header_version(message, due.version), data)
+    return list(_errors(read.value)) if read.ok and not rest else []
+
+
 def _errors(value: Value) -> Iterator[int]:
     """The error codes in an answer."""
     if isinstance(value, dict):

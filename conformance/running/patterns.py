@@ -9,6 +9,7 @@ from conformance.cases.catalog import Catalog, select
 from conformance.cases.model import LEVELS
 from conformance.errors import UsageError
 from conformance.strategies.seeded.cases import case_of, generated_ids, is_generated_id, message_types, types_for
+from conformance.strategies.seeded.log_questions import OF_BROKERS
 
 _ENOUGH = 1000
 """Generated cases of a type whose ids are looked through; a pattern that matches only a later one is let through."""
@@ -59,7 +60,7 @@ def _may_match(pattern: str, catalog: Catalog, generated: int, seed: int) -> boo
         return bool(case_of(pattern, catalog))
     if not generated or not pattern.startswith(("gen/", "*")):
         return False
-    names = types_for([], message_types(catalog.types.messages.values()))
+    names = types_for([], [*OF_BROKERS, *message_types(catalog.types.messages.values())])
     ids = generated_ids(names, min(generated, _ENOUGH), seed, catalog)
     return generated > _ENOUGH or any(fnmatchcase(identity, pattern) for identity in ids)
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
 from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
+from conformance.cases.operations import BROKER_OPS
 from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
+from conformance.judging.codes import codes_of
 from conformance.running.keeping import MOST, NOTHING, cause_in, kept, kept_verdict, plain_cause
 from conformance.running.known_failures import Known
 from conformance.running.results import Result
@@ -76,6 +78,7 @@ class FailurePolicy:
             via="" if verdict.kind in (Kind.PASS, Kind.SKIP) else via,
             cause=cause_in(case, outcome, verdict),
             name=name,
+            codes=codes_of(case, outcome) if case.op in BROKER_OPS else "",
         )
         known = result.failed and any(entry.excuses(result) for entry in self.known)
         return replace(result, known=True) if known else result

@@ -38,6 +38,8 @@ class Result:
     """The call that was judged and whose door it is, where the target says so and did not pass."""
     cause: Cause = _UNTOLD
     """What it has in common with other failures (docs/concepts.md#causes)."""
+    codes: str = ""
+    """The error codes by which a broker refused, each with what it refused."""
     name: str = ""
     """What the target calls itself, by which known failures name it; where it says nothing, `target`."""
     requirement: str = field(init=False)

@@ -15,6 +15,7 @@ from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
 from conformance.running.patterns import check_patterns
 from conformance.strategies.seeded.cases import case_of, generated_cases, message_types, types_for
+from conformance.strategies.seeded.log_questions import OF_BROKERS
 from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
@@ -70,7 +71,7 @@ def further_cases(selection: Selection, catalog: Catalog, targets: Sequence[Targ
     named = _named(selection, catalog)
     count, ids = _generated(selection), set()
     if count and not len(named) == len(selection.patterns) > 0:
-        names = types_for(selection.patterns)
+        names = types_for(selection.patterns, OF_BROKERS if any(map(_is_broker, targets)) else ())
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
         for case in selected(generated_cases(names, count, selection.seed, catalog), selection.patterns):
             ids.add(case.id)
@@ -108,6 +109,10 @@ def claimed_messages(
     described = list(describe())
     claimed = message_types(known, lambda name, version: any(one.has_message(name, version) for one in described))
     return [name for name in claimed if name in wanted]
+
+
+def _is_broker(spec: TargetSpec) -> bool:
+    return spec.name.startswith("broker:")
 
 
 def _descriptions(targets: Iterable[TargetSpec]) -> Iterator[Description]:

@@ -159,7 +159,7 @@ def outcome(answer: Answer, size: int = 0) -> Outcome:
     if answer.get("ok") is False:
         error = answer.get("error")
         if error in ERRORS:
-            return Refused(error, cut(str(answer.get("message", ""))))
+            return Refused(error, cut(str(answer.get("message", ""))), cut(str(answer.get("codes", ""))))
         return Broke("protocol", f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
     return Broke("protocol", f"neither ok, unsupported nor crash: {shown(_encode(answer))}")
 

@@ -21,7 +21,7 @@ from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded import rare
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
-from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS
 from conformance.strategies.seeded.mutations import mutate
 from conformance.strategies.seeded.rare import LARGE, SURROGATES
 
@@ -37,6 +37,8 @@ TYPES = (
     *SURROGATES,
 )
 """Types that cases are generated for; questions about whole logs, which are cases of the type LOG; and rare values."""
+
+_QUESTIONS = {**QUESTIONS, **OF_BROKERS}
 
 _MUTATED, _UNENCODABLE = 50, 8
 """How many generated cases in a hundred are damaged, and how many ask to encode what has no encoding."""
@@ -58,7 +60,7 @@ def message_types(messages: Iterable[Message], has: Callable[[str, int], bool] =
     ]
 
 
-def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]:
+def types_for(patterns: Sequence[str], further: Iterable[str] = ()) -> list[str]:
     """The types, with `further` ones, whose generated cases a selection may match.
 
     It is all of them if a pattern selects by what only a case has, such as its level.
@@ -75,7 +77,7 @@ def types_for(patterns: Sequence[str], further: Sequence[str] = ()) -> list[str]
 
 def type_of(name: str) -> str:
     """The type of the cases that are generated under a name."""
-    return "LOG" if name in QUESTIONS else rare.type_of(name)
+    return "LOG" if name in _QUESTIONS else rare.type_of(name)
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:
@@ -132,8 +134,8 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     """
     choices = choices_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
-    if name in QUESTIONS:
-        yield from _questions(identity, *QUESTIONS[name], choices, catalog)
+    if name in _QUESTIONS:
+        yield from _questions(identity, *_QUESTIONS[name], choices, catalog)
         return
     if name in LARGE or name in SURROGATES:
         if index % _OF_RARE == 0:

@@ -1,4 +1,4 @@
-"""Questions about whole logs from seeded choices: fetches, conversions, producers' sequences, as requests in notation.
+"""Questions about whole logs from seeded choices: fetches, conversions, sequences, appends, as requests in notation.
 
 The logs of fetches are such as brokers hold: transactions of several producers side by side with plain batches, ended
 by markers, perhaps behind messages of older formats, perhaps cleaned; the list of aborted transactions is the broker's.
@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance import codec
 from conformance.codec.batch_building import build
-from conformance.codec.compression import CODECS
+from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.derivations import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.semantics.compaction import compacted
@@ -20,7 +20,7 @@ from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.generator import entry_bytes, value
+from conformance.strategies.seeded.generator import batch_bytes, entry_bytes, value
 from conformance.strategies.seeded.mutations import mutate
 
 Request = Values
@@ -29,6 +29,8 @@ _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
 _MUTATED = 30
 """How many fetches in a hundred are of damaged logs."""
+_DAMAGED, _SET = 50, 10
+"""How many appends in a hundred are of damaged batches, and to topics with a setting: each of these is made alone."""
 
 # --- fetches ------------------------------------------------------------------------------------------
 
@@ -272,6 +274,40 @@ def _next_batch(sent: list[tuple[int, int, int]], choices: Choices) -> tuple[int
     return sent[-1]
 
 
+# --- appends ------------------------------------------------------------------------------------------
+
+
+def append(choices: Choices) -> tuple[Request, str]:
+    """An `append` request, and the mutation that its batch went through, if any.
+
+    Most batches are such as producers send; some have what only a broker writes, or gaps.
+    """
+    batch = value("RECORD_BATCH", choices)
+    is_produced = bool(batch["records"]) and choices.chance(75)
+    data, mutation = batch_bytes(_produced(batch, choices) if is_produced else batch), ""
+    if choices.chance(_DAMAGED):
+        data, mutation = mutate("RECORD_BATCH", data, choices)
+    settings = {"compressionType": choices.pick(CODEC_NAMES)} if choices.chance(_SET) else {}
+    settings |= {"timestampType": "LogAppendTime"} if choices.chance(_SET) else {}
+    return {"hex": data.hex(), **settings}, mutation
+
+
+def _produced(batch: Values, choices: Choices) -> Values:
+    """The batch as a producer without transactions would send it: from offset 0, without a gap."""
+    identity, first = (choices.below(1 << 48), 0) if choices.chance(30) else (-1, -1)
+    records = tuple(
+        {
+            **{part: record[part] for part in ("key", "value", "headers")},
+            **{"offset": at, "timestamp": batch["baseTimestamp"] + record["timestampDelta"]},
+        }
+        for at, record in enumerate(batch["records"])
+    )
+    place = {"baseOffset": 0, "partitionLeaderEpoch": -1, "timestampType": 0, "compression": batch["compression"]}
+    kind = {"isTransactional": False, "isControlBatch": False}
+    known = {"producerId": identity, "producerEpoch": first, "baseSequence": first}
+    return {**build({**place, **kind, **known, "records": records}), "form": batch.get("form", 0)}
+
+
 QUESTIONS: dict[str, tuple[str, Callable[[Choices], tuple[Request, str]]]] = {
     "READ": ("read", fetch),
     "CONVERT": ("convert", conversion),
@@ -279,3 +315,6 @@ QUESTIONS: dict[str, tuple[str, Callable[[Choices], tuple[Request, str]]]] = {
     "READ_RAISED": ("read", fetch_of_raised_epochs),
 }
 """What is asked about whole logs, by the name in an id: the operation, and what draws a request."""
+
+OF_BROKERS: dict[str, tuple[str, Callable[[Choices], tuple[Request, str]]]] = {"APPEND": ("append", append)}
+"""The same for what no target but a broker is asked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from model_broker import ERROR_CODES, Ways, checked, cleaned, fate, framed, stored
+from model_broker import ERROR_CODES, FATE_CODES, Ways, checked, cleaned, fate, framed, stored
 
 from conformance import codec
 from conformance.cases.conversations import names
@@ -200,6 +200,11 @@ LIES = {
     "does not check checksums": Lie(
         Ways(checked=lambda data, settings: checked(sealed(data), settings)),
         "append/wrong-crc-gzip", "crc.broker-validates"),
+    "refuses a wrong checksum with an error that does not say so": Lie(
+        Ways(checked=lambda data, settings: 87 * bool(checked(data, settings))),
+        "append/wrong-crc-none", "crc.broker-validates"),
+    "refuses a gap with an error that does not say so": Lie(
+        Ways(fate_codes={**FATE_CODES, "out-of-order": 42}), "sequence/gap", "sequence.gap-out-of-order"),
     "stores what it refused": Lie(Ways(keeps_refused=True), "append/wrong-crc-none", "crc.broker-validates"),
     "stores a sound batch that it refused": Lie(
         Ways(checked=lambda data, settings: checked(data, settings) or 87 * (len(data) > 500), keeps_refused=True),

@@ -80,6 +80,8 @@ class Ways:
     stored: object = stored
     told: object = told
     fate: object = fate
+    fate_codes: dict = field(default_factory=lambda: FATE_CODES)
+    """The errors that tell of fates."""
     served: object = staticmethod(lambda batch: [batch])
     """The batches that are served of one that was taken."""
     keeps_refused: bool = False
@@ -143,7 +145,7 @@ class Log:
             became = ways.fate(self.sent)
             if became == "duplicate" and known in self.firsts:
                 return 0, self.firsts[known]
-            error = FATE_CODES.get(became, 0)
+            error = ways.fate_codes.get(became, 0)
         if error and not ways.keeps_refused:
             return error, -1
         offset = self.end

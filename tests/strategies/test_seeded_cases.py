@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+from collections import Counter
 
 import pytest
 
@@ -19,18 +20,21 @@ from conformance.codec.notation import NUMBER, Notation
 from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import sealed
 from conformance.judging.judge import judge
+from conformance.running.selection import Selection, further_cases
 from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, generated_cases, types_for
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, generate, unencodable, value
-from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS
 from conformance.strategies.seeded.messages import draw_message
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
 from conformance.strategies.seeded.rare import LARGE, SURROGATES, type_of
 from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer
+from conformance.targets.target import TargetSpec
 
 PLAIN = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
 """The types among the names that cases are generated for."""
+DIGEST_OF_BROKERS = "8ef65615eb037993"
 DIGEST = "8f5d2a0bedd74b69"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
@@ -48,8 +52,37 @@ def test_the_same_seed_makes_the_same_cases_on_every_machine_and_python(catalog)
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST
 
 
+def test_the_same_seed_sends_brokers_the_same_batches(catalog):
+    made = generated_cases(OF_BROKERS, 25, 0, catalog)
+    cases = [(case.id, case.request, case.data, steady(case.expect)) for case in made]
+    assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST_OF_BROKERS
+
+
+def test_brokers_are_sent_batches_that_they_have_to_take_and_to_refuse(catalog):
+    cases = list(generated_cases(OF_BROKERS, 300, 0, catalog))
+    assert {case.op for case in cases} == {"append"}
+    due = Counter(type(case.expect).__name__ for case in cases)
+    assert min(due["Appends"], due["Refuses"]) > 75
+    assert {case.request.get("compressionType") for case in cases} > {None, "gzip", "none"}
+    refused = {case.requirement for case in cases if isinstance(case.expect, Refuses)}
+    assert refused == {"broker.validates-records", "crc.broker-validates"}
+    passed_over = [case for case in cases if case.disputed]
+    assert passed_over
+    assert all(case.codecs.isdisjoint({"none"}) for case in passed_over)
+
+
+@pytest.mark.parametrize(
+    ("target", "has"), [("reference", False), ("live:librdkafka", False), ("broker:127.0.0.1:9092", True)]
+)
+def test_only_where_a_broker_is_judged_batches_are_generated_for_one(target, has, catalog):
+    chosen = Selection(patterns=("type:LOG",), generated=1)
+    made = further_cases(chosen, catalog, [TargetSpec(target)])
+    assert ("append" in {case.op for case in made}) is has
+
+
 def test_a_case_is_rebuilt_from_its_id_alone(catalog):
     names = (
+        *OF_BROKERS,
         *LARGE,
         *SURROGATES,
         "RECORD_BATCH",

@@ -8,7 +8,7 @@ from conformance.cases.model import Answer
 from conformance.targets.brokers.partition import UNSURE, Refusal, error_class
 from conformance.targets.brokers.segments import Stored
 
-_ITS_AFFAIR = {
+ITS_AFFAIR = {
     **{10: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
     **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
 }
@@ -37,9 +37,9 @@ class Appended:
             return {"unsupported": f"whether it is stored is not told: {refusal}"}
         if refusal is None or self.served or (stored and stored.data):
             return self._taken()
-        if refusal.code in _ITS_AFFAIR:
-            return {"unsupported": f"{_ITS_AFFAIR[refusal.code]}: {refusal}"}
-        return {"ok": False, "error": error_class(refusal.code), "message": str(refusal)}
+        if refusal.code in ITS_AFFAIR:
+            return {"unsupported": f"{ITS_AFFAIR[refusal.code]}: {refusal}"}
+        return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.told}
 
     def _taken(self) -> Answer:
         """The answer where there is something of it; what is stored is told where that is not what is served."""

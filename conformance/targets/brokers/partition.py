@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from conformance.cases.error_codes import named
 from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
 from conformance.targets.brokers.connection import Connection
@@ -24,14 +25,6 @@ _MOST = 64 << 20
 UNSURE = (7, 19, 20)
 """Errors that leave open what was stored: it took too long, or too few replicas have it."""
 _CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
-_NAMES = {
-    **{-1: "UNKNOWN_SERVER_ERROR", 1: "OFFSET_OUT_OF_RANGE", 2: "CORRUPT_MESSAGE", 10: "MESSAGE_TOO_LARGE"},
-    **{29: "TOPIC_AUTHORIZATION_FAILED", 73: "TOPIC_DELETION_DISABLED"},
-    **{32: "INVALID_TIMESTAMP", 42: "INVALID_REQUEST", 43: "UNSUPPORTED_FOR_MESSAGE_FORMAT", 44: "POLICY_VIOLATION"},
-    **{45: "OUT_OF_ORDER_SEQUENCE_NUMBER", 46: "DUPLICATE_SEQUENCE_NUMBER", 47: "INVALID_PRODUCER_EPOCH"},
-    **{48: "INVALID_TXN_STATE", 49: "INVALID_PRODUCER_ID_MAPPING", 53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"},
-    **{59: "UNKNOWN_PRODUCER_ID", 76: "UNSUPPORTED_COMPRESSION_TYPE", 87: "INVALID_RECORD", 90: "PRODUCER_FENCED"},
-}
 
 
 class Refusal(Exception):
@@ -41,11 +34,15 @@ class Refusal(Exception):
         super().__init__(message or said(code))
         self.code = code
 
+    @property
+    def told(self) -> str:
+        """What reports compare: the code, or that there was none."""
+        return named(self.code) if self.code else "no answer"
+
 
 def said(code: int) -> str:
     """An error in words."""
-    name = _NAMES.get(code)
-    return f"error {code} ({name})" if name else f"error {code}"
+    return f"error {named(code)}"
 
 
 def error_class(code: int) -> str:

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 
 from conformance import codec
-from conformance.cases.model import Answer, Value
+from conformance.cases.model import REFUSED, Answer, Value
 from conformance.targets.brokers.connection import NotOffered
-from conformance.targets.brokers.partition import Partition, Refusal, error_class
+from conformance.targets.brokers.partition import UNSURE, Partition, Refusal
 
 _MOST_RECORDS = 2_000
 """Records of a batch that is sent to a broker."""
@@ -24,18 +24,19 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
     if any(batch["recordCount"] > _MOST_RECORDS for batch in batches):
         return {"unsupported": f"batches of more than {_MOST_RECORDS} records are not sent to a broker"}
     ids = {given: _assigned(partition) if given >= 0 else given for given in {one["producerId"] for one in batches}}
-    found = []
-    for batch in batches:
+    found, codes = [], []
+    for at, batch in enumerate(batches):
         try:
             offset = partition.produce(_batch({**batch, "producerId": ids[batch["producerId"]]}))
         except Refusal as refusal:
-            if refusal.code not in _FATES:
-                return {"ok": False, "error": error_class(refusal.code), "message": str(refusal)}
-            found.append(_FATES[refusal.code])
+            if refusal.code in UNSURE:
+                return {"unsupported": f"whether it is stored is not told: {refusal}"}
+            found.append(_FATES.get(refusal.code, REFUSED))
+            codes.append(f"batch {at}: {refusal.told}")
         else:
             found.append("accept" if offset == end else "duplicate")
             end = max(end, offset + batch["recordCount"]) if offset == end else end
-    return {"ok": True, "value": found}
+    return {"ok": True, "value": found, **({"codes": ", ".join(codes)} if codes else {})}
 
 
 def _assigned(partition: Partition) -> int:

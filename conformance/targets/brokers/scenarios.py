@@ -84,11 +84,14 @@ class Play:
     _undecided: dict[int, int] = field(default_factory=dict)
     """The end of what a producer id has written in its open transaction."""
     _end: int = 0
+    _codes: list[str] = field(default_factory=list)
+    """The error codes of the steps that were refused."""
 
     def do(self, steps: Sequence[Step]) -> Answer:
         """What the broker tells of each step. Raises Unplayed, and as Connection.ask."""
         self._end = self.start
-        return {"ok": True, "value": [msgspec.to_builtins(self._did(at, step)) for at, step in enumerate(steps)]}
+        told = [msgspec.to_builtins(self._did(at, step)) for at, step in enumerate(steps)]
+        return {"ok": True, "value": told, "codes": ", ".join(self._codes)}
 
     def _did(self, at: int, step: Step) -> Told:
         try:
@@ -96,6 +99,7 @@ class Play:
         except Refusal as refusal:
             if refusal.code in UNSURE:
                 raise Unplayed(f"step {at}: whether it is done is not told: {refusal}") from None
+            self._codes.append(f"step {at}: {refusal.told}")
             return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
 
     def _tried(self, at: int, step: Step) -> Told:

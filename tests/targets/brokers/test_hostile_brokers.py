@@ -103,7 +103,8 @@ def test_a_connection_that_is_closed_instead_of_an_answer_is_a_refusal(catalog, 
 
     _, target = asked(ways=Ways(checked=gone))
     assert target.answer(catalog.cases[CASE].request) == {
-        **{"ok": False, "error": "other", "message": "the connection was closed without an answer"}
+        **{"ok": False, "error": "other", "message": "the connection was closed without an answer"},
+        "codes": "no answer",
     }
     assert verdicts(target, catalog, NEXT)[0].kind is Kind.PASS
 

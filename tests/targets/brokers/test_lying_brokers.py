@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 from broker_lies import LIES
-from model_broker import OFFERED, ModelBroker, Ways, fate
+from model_broker import OFFERED, ModelBroker, Ways, checked, fate
 
 from conformance.cases.model import FAILURES, Kind
+from conformance.judging.codes import codes_of
 from conformance.judging.judge import judge
 from conformance.targets.brokers import serving
 from conformance.targets.brokers.address import Address
@@ -115,6 +117,60 @@ def test_a_broker_that_knows_the_epochs_of_producers_in_all_its_topics_is_not_ac
     kinds = [verdict(case, asked).kind for case in (*cases, *cases)]
     assert set(kinds) == {Kind.PASS, Kind.EITHER, Kind.SKIP}
     assert kinds.count(Kind.PASS) > 60
+
+
+def test_an_error_that_no_document_names_is_told_and_open(catalog, target):
+    asked = target(Ways(fate_codes={"fenced": 42, "out-of-order": 45, "duplicate": 46}))
+    case = catalog.cases["sequence/older-epoch"]
+    told = outcome(asked.answer(case.request))
+    assert judge(case, told).kind is Kind.EITHER
+    assert codes_of(case, told).endswith(": 42 (INVALID_REQUEST)")
+
+
+def test_a_wrong_checksum_is_refused_with_its_error_at_should(catalog, target):
+    lie = LIES["refuses a wrong checksum with an error that does not say so"]
+    found = verdict(catalog.cases[lie.case], target(lie.ways))
+    assert (found.kind, found.level) == (Kind.FAIL, "should")
+    assert "87 (INVALID_RECORD)" in found.detail
+
+
+def test_reports_of_several_brokers_show_where_their_error_codes_differ(tmp_path):
+    other = {42: "42 (INVALID_REQUEST)", 87: "87 (INVALID_RECORD)", 2: "2 (CORRUPT_MESSAGE)"}
+    ways = Ways(checked=lambda data, settings: {87: 42}.get(checked(data, settings), checked(data, settings)))
+    case = "batch/record-length-max:append"
+    with ModelBroker() as one, ModelBroker(ways) as two:
+        done = subprocess.run(
+            [sys.executable, "-m", "conformance", "run", f"broker:{one.address}", f"broker:{two.address}", "-v"]
+            + ["--select", case, "--select", "append/wrong-crc-none", "--generated", "0"]
+            + ["--json", "report.json", "--html", "page.html"],
+            cwd=tmp_path, env={**os.environ, "COLUMNS": "150"},
+            capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "report.json").read_text())["results"]
+    assert [row["codes"] for row in rows if row["id"] == case] == [other[87], other[42]]
+    assert [row["codes"] for row in rows if row["id"] != case] == [other[2], other[2]]
+    told = done.stdout.partition("Error codes apart")[2]
+    assert re.search(rf"{re.escape(other[87])} +{re.escape(other[42])} +1 × {case}", told)
+    assert other[2] not in told
+    page = (tmp_path / "page.html").read_text()
+    assert re.search(rf"{case}</th>\s*<td[^>]*>{re.escape(other[87])}</td>\s*<td[^>]*>{re.escape(other[42])}<", page)
+
+
+def test_generated_batches_are_sent_to_a_broker_and_a_failure_is_shrunk(tmp_path):
+    wanted = ("gen/2/APPEND/0/44", *(f"gen/2/APPEND/0/{number}" for number in range(6)))
+    lie = LIES["does not look at records"]
+    with ModelBroker() as honest, ModelBroker(lie.ways) as liar:
+        _, passed = run(honest, tmp_path, *wanted)
+        done, rows = run(liar, tmp_path, *wanted)
+    assert {row["verdict"] for row in passed.values()} <= {"pass", "either", "skip"}
+    assert len(passed) == 7
+    assert done.returncode == 0  # it fails at should alone
+    failing = rows[wanted[0]]
+    assert (failing["verdict"], failing["requirement"]) == ("fail", lie.requirement)
+    shrunk = [row for row in json.loads((tmp_path / "report.json").read_text())["shrunk"] if row["of"] == wanted[0]]
+    assert shrunk[0]["id"].startswith("bytes/LOG/")
+    assert len(shrunk[0]["hex"]) < len(failing["hex"])
 
 
 def test_every_duty_with_a_case_of_its_own_has_a_broker_that_breaks_it(catalog):

@@ -1,0 +1,45 @@
+"""The error codes by which a broker refuses, as they are told of a result."""
+
+import pytest
+
+from conformance.cases.error_codes import named
+from conformance.cases.exchanges import answer_to
+from conformance.cases.model import Accepted, Broke, Due, Refused
+from conformance.judging.codes import codes_of
+
+
+def test_a_code_is_told_with_its_name():
+    assert [named(code) for code in (-1, 1, 45, 136, 137, -2)] == [
+        "-1 (UNKNOWN_SERVER_ERROR)", "1 (OFFSET_OUT_OF_RANGE)", "45 (OUT_OF_ORDER_SEQUENCE_NUMBER)",
+        "136 (CONTROLLER_ID_NOT_REGISTERED)", "137", "-2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcome", "codes"),
+    [
+        (Refused("corrupt", "no", "2 (CORRUPT_MESSAGE)"), "2 (CORRUPT_MESSAGE)"),
+        (Refused("corrupt"), ""),
+        (Accepted({"value": [], "codes": "batch 1: 45"}), "batch 1: 45"),
+        (Accepted({"value": []}), ""),
+        (Accepted({"value": [], "codes": 45}), ""),
+        (Accepted({"value": [], "codes": "4" * 5000}), ""),
+        (Broke("crash", "it closed"), ""),
+    ],
+)
+def test_codes_are_those_that_an_answer_tells(outcome, codes, catalog):
+    assert codes_of(catalog.cases["sequence/gap"], outcome) == codes
+
+
+def test_of_an_exchange_they_stand_in_the_answers(catalog):
+    case = catalog.cases["exchange/version-not-offered"]
+    frames = len(case.expect.due)
+    answers = [{"hex": None, "end": "closed"}] * frames
+    assert codes_of(case, Accepted({"value": answers})) == ""
+    plain = catalog.cases["exchange/metadata-9"]
+    due = plain.expect.due[0]
+    refused = answer_to(Due("Heartbeat", 4, due.correlation, must_refuse=True))
+    heartbeat = catalog.cases["exchange/heartbeat-4"]
+    assert codes_of(heartbeat, Accepted({"value": [{"hex": refused.hex()}]})) == "frame 0: 35 (UNSUPPORTED_VERSION)"
+    assert codes_of(plain, Accepted({"value": [{"hex": refused.hex()}]})) == ""
+    assert codes_of(plain, Accepted({"value": "no list"})) == ""
