@@ -142,10 +142,10 @@ def in_another_order():
 
 def of_version_before(request, answer):
     """The answer in the version before."""
-    if request.name != "Metadata" or request.version < 5:
+    if request.name not in ("Metadata", "JoinGroup") or request.version < 5:
         return answer
-    body = response_in(answer, "Metadata", request.version)[1]
-    return response_frame(request.header["CorrelationId"], "Metadata", request.version - 1, body)
+    body = response_in(answer, request.name, request.version)[1]
+    return response_frame(request.header["CorrelationId"], request.name, request.version - 1, body)
 
 
 def closed_up(batch):
@@ -280,6 +280,11 @@ LIES = {
     "does not know the tags of others": Lie(
         closes(lambda request: request.body.get("_unknownTaggedFields")),
         "exchange/metadata-9-tags", "tagged.unknown-skipped"),
+    "answers a member that joins by the version before": Lie(
+        answers(of_version_before, "JoinGroup"), "exchange/join-group-7", "definitions.response-version-matches"),
+    "does not answer a login that nobody has begun": Lie(
+        closes(lambda request: request.name == "SaslAuthenticate"),
+        "exchange/sasl-authenticate-2", "response.each-request"),
     "says a size for all answers at once": Lie(
         answers(lambda _, answer: answer + b"\0"),
         "exchange/sizes-at-once", "response.size"),

@@ -36,7 +36,7 @@ OFFERED = {
     **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 6)},
     **{"SaslHandshake": (0, 1), "SaslAuthenticate": (0, 2)},
     **{"Produce": (3, 9), "Fetch": (4, 12), "InitProducerId": (0, 4), "FindCoordinator": (1, 4)},
-    **{"AddPartitionsToTxn": (0, 3), "EndTxn": (0, 3)},
+    **{"AddPartitionsToTxn": (0, 3), "EndTxn": (0, 3), "JoinGroup": (0, 9)},
 }
 SETTINGS = {
     **{"compression.type": "compressionType", "message.timestamp.type": "timestampType"},
