@@ -10,7 +10,6 @@ from conformance.cases.model import Answer, Request, Value
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.messages import with_absent
 from conformance.codec.notation import NotationError
-from conformance.semantics.appending import APPENDED, appended_bytes
 from conformance.semantics.conversion import convert
 from conformance.semantics.sequences import answered
 from conformance.semantics.visibility import VIEW, view
@@ -86,16 +85,6 @@ def converted(_: codec.Wire, parts: Request) -> Answer:
 def sequenced(_: codec.Wire, parts: Request) -> Answer:
     """The fate of each batch, as Apache Kafka decides it."""
     return {"ok": True, "value": answered(parts["batches"])}
-
-
-def appended(_: codec.Wire, parts: Request) -> Answer:
-    """What a log that ends at offset 1 serves of a batch that a producer sends. Raises codec.Unencodable."""
-    read = codec.decode("RECORD_BATCH", parts["hex"])
-    if not read.ok:
-        first = read.violations[0]
-        return {"ok": False, "error": error_class(first), "message": str(first)}
-    data = appended_bytes(read.value, 1, parts)
-    return {"ok": True, "hex": data.hex(), "value": APPENDED.render({"logEnd": 1, "baseOffset": 1})}
 
 
 def played(_: codec.Wire, parts: Request) -> Answer:

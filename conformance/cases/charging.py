@@ -82,6 +82,7 @@ def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requiremen
 
 
 _CHECKED = "crc.broker-validates"
+_MESSAGES_CHECKED = "legacy.crc-checked"
 _VALIDATED = "broker.validates-records"
 
 
@@ -92,7 +93,8 @@ def of_broker(case: Case, requirements: Mapping[str, Requirement]) -> Case:
     """
     if not isinstance(case.expect, Refuses):
         return case
-    row = requirements[_CHECKED if case.expect.said == "corrupt" else _VALIDATED]
+    checked = _MESSAGES_CHECKED if case.type == "MESSAGE_SET" else _CHECKED
+    row = requirements[checked if case.expect.said == "corrupt" else _VALIDATED]
     return replace(case, requirement=row.id, level=row.level, disputed=row.disputed(case.op))
 
 

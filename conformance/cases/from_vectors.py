@@ -10,7 +10,7 @@ from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
 from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
 from conformance.cases.encoding import encode_question, refusal
-from conformance.cases.log_questions import batch_question, is_checksum_case, read_question, softened
+from conformance.cases.log_questions import is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import of_every_version, question_of
 from conformance.cases.model import (
     ERRORS,
@@ -28,6 +28,7 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import request_of
 from conformance.cases.vector_files import Requirement, Vector
+from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.messages import with_absent
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
@@ -150,9 +151,11 @@ class _Maker:
         return _lenient(self._case(self.vector.row["op"], request, expect, ()))
 
     def as_log(self, entries: list[codec.Entry]) -> Iterator[Case]:
-        """The same bytes, which hold these entries, through a fetch; a record batch also sent to a broker."""
+        """The same bytes, which hold these entries, through a fetch; a batch or message set also sent to a broker."""
         yield self._read(entries)
-        if self.vector.type == "RECORD_BATCH" and self.vector.magics <= {_BATCHES}:
+        is_batch = self.vector.type == "RECORD_BATCH" and self.vector.magics <= {_BATCHES}
+        is_set = self.vector.type == "MESSAGE_SET" and self.vector.magics and self.vector.magics <= LAYOUTS.keys()
+        if is_batch or is_set:
             yield self._append(entries)
 
     def _read(self, entries: list[codec.Entry]) -> Case:
@@ -167,8 +170,11 @@ class _Maker:
 
     def _append(self, entries: list[codec.Entry]) -> Case:
         """`append`: what a broker makes of them."""
+        from conformance.cases.appends import MESSAGES_LAST, batch_question
+
         assert self.vector.data is not None
-        parts, expect = batch_question(self.vector.data, entries, {})
+        chosen = {"produceVersion": MESSAGES_LAST} if self.vector.type == "MESSAGE_SET" else {}
+        parts, expect = batch_question(self.vector.data, entries, chosen)
         expect = AnyOf() if "either" in self.vector.row else expect
         return of_broker(self._case("append", parts, expect, (), suffix=":append"), self.requirements)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from conformance import codec
 from conformance.cases.model import (
     AnyOf,
-    Appends,
     Converts,
     Delivers,
     Expectation,
@@ -27,8 +26,7 @@ from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
-from conformance.semantics.appending import SETTINGS, appended
-from conformance.semantics.conversion import converted, flattened, rewritten
+from conformance.semantics.conversion import converted, rewritten
 from conformance.semantics.sequences import BATCHES, judged
 from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
 
@@ -225,64 +223,6 @@ def fates_question(parts: Request) -> Question:
 def sequence_question(batches: Sequence[Value]) -> Question:
     """How a target is asked for the fate of batches, and what it must answer."""
     return Question({"batches": BATCHES.render(batches)}, Sequences(tuple(judged(batches))))
-
-
-# --- append -------------------------------------------------------------------------------------------
-
-
-def append_question(parts: Request) -> Question:
-    """The question of an `append` request, its parts parsed: what a broker makes of what a producer sends."""
-    settings = {name: parts[name] for name in SETTINGS if name in parts}
-    return batch_question(parts["hex"], list(codec.entries(parts["hex"])), settings)
-
-
-def batch_question(data: bytes, entries: Sequence[codec.Entry], settings: Request) -> Question:
-    """How a broker is asked to append bytes, which hold these entries, to a topic with these settings."""
-    return Question({"hex": data.hex(), **settings}, _append(entries, settings))
-
-
-def _append(entries: Sequence[codec.Entry], settings: Request) -> Expectation:
-    """What a broker makes of one batch; how it takes several entries, or none, is left open."""
-    if len(entries) != 1 or any(mark.open for mark in entries[0].violations):
-        return AnyOf()
-    batch = entries[0]
-    if batch.violations or batch.value is None:
-        return _refused(batch)
-    return AnyOf() if batch.remarks else _appended(batch.value, settings)
-
-
-def _refused(entry: codec.Entry) -> Refuses:
-    """The refusal of a batch; the error is that of a checksum where nothing else speaks against the batch."""
-    if entry.beside_checksums or not entry.violations:
-        return Refuses(None)
-    otherwise = AnyOf() if entry.value is None or entry.remarks else _appended(entry.value, {})
-    is_alone = isinstance(otherwise, Appends) and not otherwise.open
-    return Refuses("corrupt" if is_alone else None, "corrupt")
-
-
-def _appended(batch: Value, settings: Request) -> Expectation:
-    """What a broker serves of a sound batch.
-
-    It may choose the codec where no setting names one, and chooses the time of LogAppendTime.
-    """
-    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
-        return AnyOf()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
-    records = flattened([appended(batch, 0, settings)])
-    free = [*["compression"] * ("compressionType" not in settings)]
-    free += ["timestamp"] * any(record["timestampType"] for record in records)
-    free += ["timestampType"] * bool(batch["timestampType"])
-    return Appends(records, tuple(free), _may_be_refused(batch))
-
-
-def _may_be_refused(batch: Value) -> bool:
-    """Whether a broker may refuse a batch that a reader takes.
-
-    Control batches and some bits are the broker's own; a transaction is begun by other requests first; no document
-    gives the baseOffset that a producer sends (Apache Kafka refuses others than 0), nor the first sequence of a
-    producer that the broker does not know.
-    """
-    own = batch["isControlBatch"] or batch["hasDeleteHorizonMs"] or batch["timestampType"]
-    return bool(own or batch["isTransactional"] or batch["baseOffset"] or batch["baseSequence"] > 0)
 
 
 # --- scenario -----------------------------------------------------------------------------------------

@@ -117,6 +117,10 @@ class Appends:
     """The fields of records that the broker chooses."""
     open: bool = False
     """A broker may refuse the batch too."""
+    most: int = 2
+    """The highest magic that the fetch carries."""
+    has_beside: bool = False
+    """What stands beside it in other partitions has to be refused."""
 
 
 @dataclass(frozen=True, slots=True)

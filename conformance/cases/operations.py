@@ -162,9 +162,17 @@ OPERATIONS: dict[str, Operation] = {
         conversations.send_question,
     ),
     "append": Operation(
-        (_HEX, *(Part(name, _one_of(values), needed=False) for name, values in SETTINGS.items())),
-        answers.appended,
-        log_questions.append_question,
+        (
+            _HEX,
+            *(Part(name, _one_of(values), needed=False) for name, values in SETTINGS.items()),
+            *(
+                Part(name, n.NUMBER.parse, needed=False)
+                for name in ("maxMessageBytes", "produceVersion", "fetchVersion")
+            ),
+            Part("beside", _bytes, needed=False),
+        ),
+        _later("appends", "answer"),
+        _later("appends", "append_question"),
     ),
     "exchange": Operation(
         (Part("frames", _later("exchanges", "frames_of")), Part("pipelined", n.TRUTH.parse, needed=False)),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.cases.model import Answer
+from collections.abc import Sequence
+
+from conformance import codec
+from conformance.cases.model import Answer, Kind, Value, Verdict
 from conformance.codec.notation import NotationError
 
 
@@ -23,3 +26,20 @@ def bytes_of(answer: Answer) -> bytes:
     except ValueError:
         pass
     raise NotationError(f"hex: expected hex digits, found {given!r:.60}")
+
+
+def batches_in(data: bytes, how: str) -> Sequence[Value] | Verdict:
+    """The batches of a log that was `written` or served; what is wrong with it where they cannot be read."""
+    read = codec.decode("LOG", data)
+    if not read.ok:
+        broken = read.violations[0]
+        return failed(f"what was {how} cannot be read: {broken}", "hex", broken.requirement)
+    if read.value["partial"]:
+        return failed(f"what was {how} ends with {read.value['partial']} bytes of a cut entry", "hex")
+    batches: Sequence[Value] = read.value["batches"]
+    return batches
+
+
+def failed(detail: str, path: str, requirement: str = "") -> Verdict:
+    """A failure at a field, charged to a requirement where that is not the case's."""
+    return Verdict(Kind.FAIL, detail, path=path, requirement=requirement)

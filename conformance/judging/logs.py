@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from conformance import codec
 from conformance.cases.model import (
     ERRORS,
     PASSED,
@@ -28,12 +24,11 @@ from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.judging.answers import bytes_of
+from conformance.judging.answers import batches_in, bytes_of, failed
 from conformance.judging.exchanges import judge_exchanged
 from conformance.judging.open_places import explaining
 from conformance.judging.requests import judge_sent
 from conformance.judging.scenarios import judge_scenario
-from conformance.semantics.appending import APPENDED
 from conformance.semantics.conversion import CONVERTED, flattened
 from conformance.semantics.sequences import ANSWERS
 from conformance.semantics.visibility import SEEN, VIEW, View
@@ -68,6 +63,8 @@ def judge_log(expect: WholeLog, answer: Answer) -> Verdict:
         case Sends():
             return judge_sent(expect, answer.get("value"))
         case Appends():
+            from conformance.judging.appends import judge_appended
+
             return judge_appended(expect, answer.get("value"), bytes_of(answer))
         case Exchanges():
             return judge_exchanged(expect, answer)
@@ -86,7 +83,7 @@ def judge_read(expected: Delivers, given: object) -> Verdict:
         raise NotationError(f"error is one of {', '.join(ERRORS)}, not {error!r:.60}")
     verdict = _judged(expected, answered, error)
     touched = answered.get("beside")
-    return _failed(touched, "beside") if touched and verdict.kind is not Kind.FAIL else verdict
+    return failed(touched, "beside") if touched and verdict.kind is not Kind.FAIL else verdict
 
 
 def _judged(expected: Delivers, answered: Value, error: str | None) -> Verdict:
@@ -134,7 +131,7 @@ def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) 
     forbidden = next((at for at, offset in enumerate(offsets) if offset in view.hidden), None)
     if forbidden is not None and offsets[forbidden] not in [record["offset"] for record in view.records]:
         offset = offsets[forbidden]
-        return _failed(
+        return failed(
             f"the record at offset {offset} is delivered, but an application must not see it",
             f"records[{forbidden}]",
             view.hidden[offset],
@@ -142,17 +139,17 @@ def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) 
     early = next((at for at, offset in enumerate(offsets) if offset is not None and offset < view.fetch_offset), None)
     if early is not None:
         hint = f"offset {offsets[early]} is delivered, but the fetch began at {view.fetch_offset}"
-        return _failed(hint, f"records[{early}]", "offset.fetch-absolute")
+        return failed(hint, f"records[{early}]", "offset.fetch-absolute")
     held = shown if whole else shown[: len(due)]
     path = next(ListOf(SEEN).mismatches(tuple(due), held, "records"), None)
     if path is None:
         return None
     at, _, field = path.removeprefix("records[").partition("].")
     if not field:
-        return _failed(f"{len(shown)} records are delivered instead of {len(due)}", path)
+        return failed(f"{len(shown)} records are delivered instead of {len(due)}", path)
     place = explaining(view.remarks, path)
     rule = place.requirement if place else _rule_of(field.partition("[")[0], due[int(at)], view)
-    return _failed(f"{path} differs", path, rule)
+    return failed(f"{path} differs", path, rule)
 
 
 def _rule_of(field: str, record: Value, view: View) -> str:
@@ -166,17 +163,17 @@ def _rule_of(field: str, record: Value, view: View) -> str:
 def _ending(view: View, stop: int | None, error: str | None) -> Verdict | None:
     """Whether damage is reported and the next offset is right."""
     if error is not None:
-        return None if view.damage else _failed(f"stopped with {error}, but the log is not damaged", "error")
+        return None if view.damage else failed(f"stopped with {error}, but the log is not damaged", "error")
     if view.damage is not None and (stop is None or not view.fetch_offset < stop <= view.next_offset):
-        return _failed(f"the damage is not reported: {view.damage}", "error", view.damage.requirement)
+        return failed(f"the damage is not reported: {view.damage}", "error", view.damage.requirement)
     return None if stop is None else _next(view, stop)
 
 
 def _next(view: View, stop: int) -> Verdict | None:
     if stop > view.next_offset:
-        return _failed(f"nextOffset {stop} is beyond the last whole entry", "nextOffset", _NEXT)
+        return failed(f"nextOffset {stop} is beyond the last whole entry", "nextOffset", _NEXT)
     if stop <= view.fetch_offset < view.next_offset:
-        return _failed(
+        return failed(
             f"nextOffset {stop} does not move on: the next fetch would return the same records", "nextOffset", _NEXT
         )
     if stop != view.fetch_offset and stop not in view.ends:
@@ -185,89 +182,16 @@ def _next(view: View, stop: int) -> Verdict | None:
     return None
 
 
-def _failed(detail: str, path: str, requirement: str = "") -> Verdict:
-    return Verdict(Kind.FAIL, detail, path=path, requirement=requirement)
-
-
 # --- convert ------------------------------------------------------------------------------------------
 
 
 def judge_converted(records: tuple[Value, ...], found: bytes) -> Verdict:
     """Hold what a converter wrote, as the reference reads it, against what should be in it."""
-    batches = _batches_in(found, "written")
+    batches = batches_in(found, "written")
     if isinstance(batches, Verdict):
         return batches
     path = next(CONVERTED.mismatches(records, flattened(batches)), None)
-    return PASSED if path is None else _failed(f"{path} differs in what was written", path)
-
-
-def _batches_in(data: bytes, how: str) -> Sequence[Value] | Verdict:
-    """The batches of a log that was `written` or served; what is wrong with it where they cannot be read."""
-    read = codec.decode("LOG", data)
-    if not read.ok:
-        broken = read.violations[0]
-        return _failed(f"what was {how} cannot be read: {broken}", "hex", broken.requirement)
-    if read.value["partial"]:
-        return _failed(f"what was {how} ends with {read.value['partial']} bytes of a cut entry", "hex")
-    batches: Sequence[Value] = read.value["batches"]
-    return batches
-
-
-# --- append -------------------------------------------------------------------------------------------
-
-_EPOCH = "batch.partition-leader-epoch-by-broker"
-_OFFSETS = "offset.broker-assigns-base"
-
-
-def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
-    """Hold the bytes that a broker serves of a batch against the batch that it was sent. Raises NotationError."""
-    answered = APPENDED.parse(given)
-    if not {"logEnd", "baseOffset"} <= set(answered):
-        raise NotationError("value: logEnd and baseOffset are expected")
-    end, told = answered["logEnd"], answered["baseOffset"]
-    if told != end:
-        return _failed(f"the broker told offset {told}, and its log ended at {end}", "baseOffset", _OFFSETS)
-    verdict = _as_sent(expect, end, served, "served")
-    if verdict.kind is Kind.FAIL or answered.get("stored") is None:
-        return verdict
-    return _stored(expect, answered, served) or verdict
-
-
-def _stored(expect: Appends, answered: Value, served: bytes) -> Verdict | None:
-    """What is wrong with what a broker stores, where it serves what it should: the records are those that it serves."""
-    verdict = _as_sent(expect, answered["logEnd"], answered["stored"], "stored")
-    if verdict.kind is not Kind.FAIL:
-        kept, shown = (flattened(codec.decode("LOG", data).value["batches"]) for data in (answered["stored"], served))
-        path = next(CONVERTED.mismatches(shown, kept), None)
-        if path is None:
-            return None
-        verdict = _failed(f"{path} is stored otherwise than it is served", path)
-    return replace(verdict, detail=f"{verdict.detail} (segment {answered.get('segment')})", path="")
-
-
-def _as_sent(expect: Appends, end: int, data: bytes, how: str) -> Verdict:
-    """Hold what a broker made of a batch, from where its log ended, against the batch that it was sent."""
-    batches = _batches_in(data, how)
-    if isinstance(batches, Verdict):
-        return batches
-    records = tuple({**record, "offset": record["offset"] - end} for record in flattened(batches))
-    due = tuple({name: record[name] for name in record if name not in expect.free} for record in expect.records)
-    path = next(CONVERTED.mismatches(due, records), None)
-    if path is not None:
-        rule = _OFFSETS if path.endswith(".offset") else ""
-        return _failed(f"{path} differs in what was {how}", path, rule)
-    differs = next(filter(None, map(_of_broker, batches)), None)
-    return differs or (Verdict(Kind.EITHER, "taken") if expect.open else PASSED)
-
-
-def _of_broker(batch: Value) -> Verdict | None:
-    """What is wrong with what a broker writes into the header of a batch."""
-    if batch.get("partitionLeaderEpoch", 0) < 0:
-        hint = f"partitionLeaderEpoch {batch['partitionLeaderEpoch']}: the broker sets it"
-        return _failed(hint, "[0].partitionLeaderEpoch", _EPOCH)
-    if batch.get("timestampType") and batch["maxTimestamp"] < 0:
-        return _failed("the time of the append is below 0", "[0].timestamp", _APPENDED_TIME)
-    return None
+    return PASSED if path is None else failed(f"{path} differs in what was written", path)
 
 
 # --- sequence -----------------------------------------------------------------------------------------
@@ -280,7 +204,7 @@ def judge_sequence(answers: tuple[frozenset[str], ...], given: object) -> Verdic
         raise NotationError(f"value: expected {len(answers)} of {', '.join(ANSWERS)}, found {given!r:.80}")
     for index, (right, fate) in enumerate(zip(answers, given, strict=True)):
         if fate not in right and not (fate == REFUSED and _names_no_error(right)):
-            return _failed(f"batch {index} is answered {fate} instead of {' or '.join(sorted(right))}", f"[{index}]")
+            return failed(f"batch {index} is answered {fate} instead of {' or '.join(sorted(right))}", f"[{index}]")
     met = [entry for right, entry in zip(answers, given, strict=True) if len(right) > 1 or entry not in right]
     return Verdict(Kind.EITHER, "answered " + ", ".join(met)) if met else PASSED
 

@@ -9,13 +9,7 @@ from conformance import codec
 from conformance.cases.conversations import send_question
 from conformance.cases.encoding import encode_question
 from conformance.cases.exchanges import exchange_question
-from conformance.cases.log_questions import (
-    append_question,
-    read_question,
-    scenario_question,
-    sequence_question,
-    steps_of,
-)
+from conformance.cases.log_questions import read_question, scenario_question, sequence_question, steps_of
 from conformance.cases.model import (
     Case,
     CaseKind,
@@ -129,6 +123,8 @@ def _log_probe(op: str) -> Case | None:
         case "send":
             return log_probe(op, send_question(_CONSUMES), data)
         case "append":
+            from conformance.cases.appends import append_question
+
             return log_probe(op, append_question({"hex": data}), data)
         case "scenario":
             return log_probe(op, scenario_question({"steps": steps_of([{"do": "write"}, {"do": "fetch"}])}), data)

@@ -3,11 +3,13 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.log_questions import append_question
-from conformance.cases.model import AnyOf, Appends, Case, Kind, Refuses
+from conformance.cases.appends import append_question
+from conformance.cases.model import AnyOf, Appends, Case, Kind, NotAsked, Refuses
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import sealed
 from conformance.judging.judge import judge
+from conformance.semantics.conversion import convert
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
 
@@ -21,6 +23,13 @@ def batch(count=3, *, codec_name="none", **fields):
         "records": tuple({**shared, "offset": at, "timestamp": 1000 + at} for at in range(count)),
     }
     return codec.encode("RECORD_BATCH", {**header, **fields})
+
+
+def messages(magic, codec_name="none", **fields):
+    """A message set of two messages at the offsets 0 and 1."""
+    timed = {"timestamp": 1000, "timestampType": 0} if magic else {}
+    rows = tuple({"offset": at, "magic": magic, "key": b"k", "value": b"v", **timed, **fields} for at in range(2))
+    return encode_set(rows, magic, CODEC_NAMES.index(codec_name))
 
 
 def asked(data, **settings):
@@ -148,3 +157,104 @@ def test_a_batch_without_records_is_open():
     empty = bytearray(batch(1))[:61]
     empty[57:61] = bytes(4)
     assert asked(sealed(bytes(empty))).expect == AnyOf()
+
+
+# --- old formats --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("name", CODEC_NAMES[:4])
+@pytest.mark.parametrize("version", [1, 3, 4])
+def test_what_the_reference_makes_of_messages_passes(magic, name, version):
+    assert verdict(messages(magic, name), produceVersion=2, fetchVersion=version).kind is Kind.PASS
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_broker_may_keep_messages_as_they_came(magic):
+    kept = messages(magic)
+    placed = (1).to_bytes(8, "big") + kept[8 : len(kept) // 2] + (2).to_bytes(8, "big") + kept[len(kept) // 2 + 8 :]
+    for version in (3, 4):
+        found = verdict(kept, told=lambda _: {"hex": placed.hex()}, produceVersion=2, fetchVersion=version)
+        assert found.kind is Kind.PASS
+
+
+def test_a_magic_that_the_fetch_does_not_carry_is_charged_to_the_conversion():
+    data = batch()
+    for sent, version in ((messages(1), 3), (messages(0), 1), (data, 3), (data, 0)):
+        stored = reference.answer({"op": "append", "hex": sent.hex()})["hex"]
+        found = verdict(sent, told=lambda _, stored=stored: {"hex": stored}, fetchVersion=version)
+        assert (found.kind, found.path, found.level) == (Kind.FAIL, "[0].magic", "should")
+        assert found.requirement == "convert.down-for-old-consumers"
+
+
+def test_a_record_that_is_lost_on_the_way_down_is_missed():
+    stored = codec.decode(
+        "RECORD_BATCH", bytes.fromhex(reference.answer({"op": "append", "hex": batch().hex()})["hex"])
+    )
+    lost = codec.encode("RECORD_BATCH", {**stored.value, "records": stored.value["records"][:-1]})
+    found = verdict(batch(), told=lambda _: {"hex": convert(lost, 1).hex()}, fetchVersion=3)
+    assert (found.kind, found.path) == (Kind.FAIL, "[2]")
+
+
+def test_zstd_is_refused_to_consumers_that_do_not_know_it():
+    data = batch(codec_name="zstd")
+    assert verdict(data, fetchVersion=3).kind is Kind.PASS
+    taken = {"ok": True, "hex": "", "value": {"logEnd": "1", "baseOffset": "1"}}
+    assert verdict(data, taken, fetchVersion=3).kind is Kind.FAIL
+
+
+def test_a_format_in_a_version_of_another_may_be_refused():
+    for data, version in ((messages(1), 3), (batch(), 2)):
+        assert verdict(data, {"ok": False, "error": "other"}, produceVersion=version).kind is Kind.EITHER
+        assert verdict(data, produceVersion=version).kind is Kind.EITHER
+
+
+def test_message_sets_that_producers_do_not_send_are_open():
+    for data in (messages(1) + messages(0), messages(1, "gzip") * 2, messages(1) + messages(1, "gzip")):
+        assert asked(data, produceVersion=2).expect == AnyOf()
+
+
+# --- requests -----------------------------------------------------------------------------------------
+
+
+def test_several_batches_are_refused_or_follow_each_other():
+    data = batch() + batch(2)
+    assert verdict(data, {"ok": False, "error": "malformed"}).kind is Kind.EITHER
+    first, second = (reference.answer({"op": "append", "hex": one.hex()})["hex"] for one in (batch(), batch(2)))
+    moved = (4).to_bytes(8, "big").hex() + second[16:]
+    taken = {"ok": True, "hex": first + moved, "value": {"logEnd": "1", "baseOffset": "1"}}
+    assert verdict(data, taken).kind is Kind.EITHER
+    found = verdict(data, {**taken, "hex": first + second})
+    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, "[3].offset", "offset.broker-assigns-base")
+
+
+def test_the_limit_of_a_topic_counts_the_bytes_of_the_batch():
+    data = batch(codec_name="gzip")
+    assert verdict(data, maxMessageBytes=len(data)).kind is Kind.PASS
+    assert verdict(data, maxMessageBytes=len(data) - 1).kind is Kind.PASS
+    assert isinstance(asked(data, maxMessageBytes=len(data) - 1).expect, Refuses)
+    taken = reference.answer({"op": "append", "hex": data.hex()})
+    assert verdict(data, taken, maxMessageBytes=len(data) - 1).kind is Kind.FAIL
+
+
+def test_what_stands_beside_the_case_is_refused_on_its_own():
+    wrong = bytearray(batch())
+    wrong[20] ^= 1
+    refused = {"baseOffset": "-1", "hex": ""}
+
+    def with_beside(*rows):
+        return verdict(batch(), told=lambda one: {"value": {**one["value"], "beside": list(rows)}}, beside=bytes(wrong))
+
+    assert verdict(batch(), beside=bytes(wrong)).kind is Kind.PASS
+    assert with_beside(refused, refused).kind is Kind.PASS
+    for taken in ({"baseOffset": "1", "hex": ""}, {"baseOffset": "-1", "hex": wrong.hex()}):
+        for rows, path in (((taken, refused), "beside[0]"), ((refused, taken), "beside[1]")):
+            found = with_beside(*rows)
+            assert (found.kind, found.path) == (Kind.FAIL, path)
+    for rows in ((), (refused,), (refused, {"hex": ""})):
+        assert with_beside(*rows).kind is Kind.PROTOCOL
+
+
+def test_nothing_is_asked_with_sound_data_beside_the_case():
+    with pytest.raises(NotAsked):
+        asked(batch(), beside=batch())

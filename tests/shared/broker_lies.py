@@ -5,17 +5,21 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from model_broker import ERROR_CODES, FATE_CODES, Ways, checked, cleaned, fate, framed, stored
+from model_broker import ERROR_CODES, FATE_CODES, Ways, checked, cleaned, fate, framed, lowered, raised, stored
 
 from conformance import codec
+from conformance.cases.appends import carried
 from conformance.cases.conversations import names
 from conformance.cases.exchanges import answer_to
 from conformance.cases.model import Due
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.log import extents
+from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.semantics.partition_log import marker
 from conformance.targets.brokers.connection import CLIENT
 from conformance.targets.live.frames import response_frame, response_in
+from conformance.targets.probes import plain_log
 
 CRC = BATCH_LAYOUT.offset("crc")
 
@@ -107,6 +111,53 @@ def loses_the_last(batch, offset, settings):
     return codec.encode("RECORD_BATCH", {**kept, **lost})
 
 
+def old(change):
+    """Makes another batch of a message set: `change` makes the fields of that batch."""
+
+    def made(data):
+        made, error = raised(data)
+        if error:
+            return made, error
+        batch = codec.decode("RECORD_BATCH", made).value
+        return codec.encode("RECORD_BATCH", {**batch, **change(batch)}), 0
+
+    return Ways(raised=made)
+
+
+def lowers(change):
+    """Serves other records to an old consumer: `change` makes them of a message."""
+
+    def made(data, magic):
+        lowered_data = lowered(data, magic)
+        sets = codec.decode("LOG", lowered_data).value["batches"] if lowered_data else ()
+        return b"".join(encode_set(tuple(map(change, one["messages"])), magic, one["compression"]) for one in sets)
+
+    return Ways(lowered=made)
+
+
+def tells(change):
+    """Tells otherwise of the partitions of a request, where there are several."""
+    return Ways(together=lambda told: change(told) if len(told) > 1 else told)
+
+
+def fails_what_follows():
+    """Refuses a case that stands behind a batch that was refused."""
+    errors = []
+
+    def looked(data, settings):
+        error = checked(data, settings)
+        if error:
+            errors.append(error)
+        return error or (errors.pop() if errors and data != plain_log(2) else 0)
+
+    return Ways(checked=looked)
+
+
+def first_batch(data):
+    """The first of several batches."""
+    return data[: next(stop for _, stop in extents(data))]
+
+
 def answers(change, name=""):
     """Sends something else than its answers, or than those to one request: `change` makes it of request and answer.
 
@@ -190,6 +241,64 @@ def counted_anew(before, batch):
 ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
 
 LIES = {
+    "loses the times of old messages": Lie(
+        old(with_records(lambda _: {"timestamp": -1})), "append/magic-1-in-produce-2", "convert.up-to-v2"),
+    "gives messages without a time its own": Lie(
+        old(with_records(lambda _: {"timestamp": 5})), "append/magic-0-in-produce-0", "convert.up-to-v2"),
+    "makes null in messages empty": Lie(
+        old(with_records(lambda one: {"key": one["key"] or b""})), "append/magic-0-in-produce-1", "convert.up-to-v2"),
+    "takes a wrapper for its first message": Lie(
+        old(lambda batch: {"records": batch["records"][:1], "recordCount": 1, "lastOffsetDelta": 0}),
+        "append/magic-1-gzip-in-produce-2", "convert.up-to-v2"),
+    "takes messages with a wrong checksum": Lie(
+        Ways(raised=lambda _: (plain_log(2), 0)),
+        "message-set/v1-crc-wrong:append", "legacy.crc-checked"),
+    "takes messages of a size that is too small": Lie(
+        Ways(raised=lambda _: (plain_log(2), 0)),
+        "message-set/v1-size-18:append", "broker.validates-records"),
+    "loses the last record of a batch in an old version": Lie(
+        Ways(stored=loses_the_last), "append/magic-2-in-produce-2", "format.magic-versions"),
+    "serves batches to consumers that know none": Lie(
+        Ways(carries=lambda _: 2), "append/magic-1-to-fetch-3", "convert.down-for-old-consumers"),
+    "serves magic 1 to consumers that know magic 0": Lie(
+        Ways(carries=lambda version: max(1, carried(version))), "append/to-fetch-1", "convert.down-for-old-consumers"),
+    "serves magic 0 to consumers that know magic 1": Lie(
+        Ways(carries=lambda version: 0 if version < 4 else 2), "append/to-fetch-2", "convert.down-for-old-consumers"),
+    "converts down with the times of no message": Lie(
+        lowers(lambda one: {**one, "timestamp": 0}), "append/times-to-fetch-3", "convert.down-for-old-consumers"),
+    "converts down from offset 0": Lie(
+        lowers(lambda one: {**one, "offset": one["offset"] - 1}),
+        "append/gzip-to-fetch-1", "offset.broker-assigns-base"),
+    "forgets the type of the time on the way down": Lie(
+        lowers(lambda one: {**one, "timestampType": 0}),
+        "append/log-append-time-to-fetch-3", "convert.down-for-old-consumers"),
+    "converts zstd down": Lie(
+        Ways(lowered=lambda data, magic: lowered(data, magic) or b""),
+        "append/zstd-to-fetch-1", "convert.down-for-old-consumers"),
+    "writes headers into the value on the way down": Lie(
+        lowers(lambda one: {**one, "value": b"h=x" + (one["value"] or b"")}),
+        "append/headers-to-fetch-3", "convert.down-loses-features"),
+    "takes the damaged batches of a request with the sound one": Lie(
+        Ways(checked=lambda data, settings: checked(sealed(data), settings)),
+        "append/beside-wrong-crc", "broker.tells-each-partition"),
+    "stores the batches that it refuses in other partitions": Lie(
+        Ways(keeps_refused=True), "append/beside-codec-5", "broker.tells-each-partition"),
+    "fails a whole request for one partition": Lie(
+        fails_what_follows(), "append/beside-wrong-crc", "broker.tells-each-partition"),
+    "tells each partition the offset of another": Lie(
+        tells(lambda told: [{**one, "ErrorCode": 0, "BaseOffset": 1} for one in told]),
+        "append/beside-cut-batch", "broker.tells-each-partition"),
+    "takes the first of several batches": Lie(
+        Ways(checked=lambda data, settings: checked(first_batch(data), settings)),
+        "append/two-batches", "offset.broker-assigns-base"),
+    "does not keep to the limit of a topic": Lie(
+        Ways(is_too_large=lambda *_: False), "append/one-byte-too-large", "broker.keeps-size-limit"),
+    "refuses what has just the size of the limit": Lie(
+        Ways(is_too_large=lambda size, limit: size >= limit),
+        "append/of-the-largest-size", "broker.keeps-size-limit"),
+    "leaves the size out that stands in front of a batch": Lie(
+        Ways(is_too_large=lambda size, limit: size - 12 > limit),
+        "append/gzip-too-large", "broker.keeps-size-limit"),
     "keeps the offsets as sent": Lie(
         Ways(stored=lambda batch, _, settings: stored(batch, 0, settings)),
         "append/offset-assigned", "offset.broker-assigns-base"),

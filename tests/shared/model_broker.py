@@ -16,12 +16,15 @@ from uuid import uuid4
 
 from conformance import codec
 from conformance.cases.answers import error_class
+from conformance.cases.appends import append_question, carried
 from conformance.cases.edges import Values
+from conformance.cases.model import Appends
 from conformance.codec.log import last_offset
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
+from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, stored_magic
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.appending import appended_bytes
 from conformance.semantics.compaction import compacted
+from conformance.semantics.conversion import Unconvertible, convert
 from conformance.semantics.partition_log import marker
 from conformance.semantics.sequences import answered
 from conformance.targets.brokers.connection import request_names
@@ -31,16 +34,16 @@ from conformance.targets.protocol import ERRORS
 ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}
 FATE_CODES = {"out-of-order": 45, "duplicate": 46, "fenced": 47}
 API_VERSIONS, LARGEST = 18, 100 << 20
-UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE, FENCED = 3, 100, 1, 90
+UNKNOWN_TOPIC, UNKNOWN_ID, OUT_OF_RANGE, FENCED, TOO_LARGE = 3, 100, 1, 90, 10
 OFFERED = {
     **{"ApiVersions": (0, 0), "Metadata": (0, 12), "CreateTopics": (2, 7), "DeleteTopics": (1, 6)},
     **{"SaslHandshake": (0, 1), "SaslAuthenticate": (0, 2)},
-    **{"Produce": (3, 9), "Fetch": (4, 12), "InitProducerId": (0, 4), "FindCoordinator": (1, 4)},
+    **{"Produce": (0, 9), "Fetch": (0, 12), "InitProducerId": (0, 4), "FindCoordinator": (1, 4)},
     **{"AddPartitionsToTxn": (0, 3), "EndTxn": (0, 3), "JoinGroup": (0, 9)},
 }
 SETTINGS = {
     **{"compression.type": "compressionType", "message.timestamp.type": "timestampType"},
-    "cleanup.policy": "cleanup",
+    **{"cleanup.policy": "cleanup", "max.message.bytes": "maxMessageBytes"},
 }
 assert set(ERROR_CODES) < set(ERRORS)
 
@@ -50,8 +53,30 @@ def checked(data, _settings):
     read = codec.decode("RECORD_BATCH", data)
     if not read.ok:
         return ERROR_CODES.get(error_class(read.violations[0]), 87)
+    if read.consumed < len(data):
+        return 87
     # Sequences are looked at by `fate`.
     return 0 if 0 < read.value["recordCount"] == read.value["lastOffsetDelta"] + 1 else 87
+
+
+def raised(data):
+    """The batch that a message set becomes, and the error with which it is refused instead, 0 for none."""
+    read = codec.decode("MESSAGE_SET", data)
+    if not read.ok:
+        return data, ERROR_CODES.get(error_class(read.violations[0]), 87)
+    try:
+        made = convert(data, 2, 0)
+    except (codec.Unencodable, Unconvertible):
+        return data, 87
+    return made, 0 if isinstance(append_question({"hex": data}).expect, Appends) else 87
+
+
+def lowered(data, magic):
+    """What a fetch brings that carries a lower magic; None for what has no such form."""
+    try:
+        return convert(data, magic)
+    except codec.Unencodable:
+        return None
 
 
 def stored(batch, offset, settings):
@@ -78,6 +103,15 @@ class Ways:
 
     checked: object = checked
     stored: object = stored
+    raised: object = staticmethod(raised)
+    """What becomes of a message set."""
+    lowered: object = staticmethod(lowered)
+    """What becomes of batches for a fetch that carries a lower magic."""
+    carries: object = staticmethod(carried)
+    """The magic that a version of Fetch carries."""
+    is_too_large: object = staticmethod(lambda size, limit: size > limit)
+    together: object = staticmethod(lambda told: told)
+    """What is told of the partitions that one request writes to."""
     told: object = told
     fate: object = fate
     fate_codes: dict = field(default_factory=lambda: FATE_CODES)
@@ -133,10 +167,20 @@ class Log:
     """The first offset of each open transaction, by producer id."""
     aborted: list = field(default_factory=list)
     """Producer id and first offset of each aborted transaction, with the offset of its marker."""
+    others: dict = field(default_factory=dict)
+    """The further partitions of the topic, by index."""
 
-    def append(self, data, ways):
+    def partition(self, index):
+        return self.others[index] if index else self
+
+    def append(self, data, ways, version=9):
         """Take bytes, or refuse them: the error, and the offset that is told."""
-        error = ways.checked(data, self.settings)
+        if ways.is_too_large(len(data), int(self.settings.get("maxMessageBytes", LARGEST))):
+            return TOO_LARGE, -1
+        error = 0
+        if stored_magic(data) in (0, 1):
+            data, error = ways.raised(data) if version < 3 else (data, ERROR_CODES["malformed"])
+        error = error or ways.checked(data, self.settings)
         batch = codec.decode("RECORD_BATCH", data).value
         known = None
         if not error and batch is not None:
@@ -362,9 +406,10 @@ class ModelBroker:
             if "CreateTopics" not in self.ways.offered and request.body.get("AllowAutoTopicCreation", True):
                 self.logs.setdefault(name, Log({}))
             log = self.logs.get(name)
-            part = {"ErrorCode": 0, "PartitionIndex": 0, "LeaderId": 1, "ReplicaNodes": [1], "IsrNodes": [1]}
-            known = {"ErrorCode": UNKNOWN_TOPIC, "Partitions": []} if log is None else {"TopicId": log.id}
-            rows.append({"ErrorCode": 0, "Name": name, "Partitions": [part], **known})
+            part = {"ErrorCode": 0, "LeaderId": 1, "ReplicaNodes": [1], "IsrNodes": [1]}
+            parts = [] if log is None else [{**part, "PartitionIndex": index} for index in (0, *log.others)]
+            known = {"ErrorCode": UNKNOWN_TOPIC} if log is None else {"TopicId": log.id}
+            rows.append({"ErrorCode": 0, "Name": name, "Partitions": parts, **known})
         host, port = self.advertised or ("127.0.0.1", self.port)
         node = {"NodeId": 1, "Host": host, "Port": port}
         return {"Brokers": [node], "ControllerId": 1, "ClusterId": "model", "Topics": rows}
@@ -381,7 +426,8 @@ class ModelBroker:
             if given.get("compressionType") == "uncompressed":
                 given["compressionType"] = "none"
             if not self.ways.topic_error:
-                self.logs[row["Name"]] = Log(given)
+                others = {index: Log(given) for index in range(1, row["NumPartitions"])}
+                self.logs[row["Name"]] = Log(given, others=others)
             rows.append({"Name": row["Name"], "ErrorCode": self.ways.topic_error, "ErrorMessage": None})
         return {"Topics": rows}
 
@@ -396,21 +442,29 @@ class ModelBroker:
         rows = []
         for row in request.body["TopicData"]:
             named, log, unknown = self._log(row, "Name")
-            for part in row["PartitionData"]:
-                before = len(log.batches) if log else 0
-                fenced = FENCED * self._is_fenced(request.body["TransactionalId"], part["Records"] or b"")
-                error, offset = unknown if log is None else fenced, -1
-                if not error:
-                    error, offset = log.append(part["Records"] or b"", self.ways)
-                if self.log_dir is not None and log is not None:
-                    self._keep(log, [batch for _, batch in log.batches[before:]], part["Records"] or b"")
-                rows.append({**named, "PartitionResponses": [{"Index": 0, "ErrorCode": error, "BaseOffset": offset}]})
+            told = [self._written(part, log and log.partition(part["Index"]), unknown, request)
+                    for part in row["PartitionData"]]  # fmt: skip
+            rows.append({**named, "PartitionResponses": self.ways.together(told)})
         return {"Responses": rows}
+
+    def _written(self, part, log, unknown, request):
+        """What is told of the data for one partition."""
+        data, before = part["Records"] or b"", len(log.batches) if log else 0
+        error, offset = (
+            unknown if log is None else FENCED * self._is_fenced(request.body.get("TransactionalId"), data),
+            -1,
+        )
+        if not error:
+            error, offset = log.append(data, self.ways, request.version)
+        if self.log_dir is not None and log is not None:
+            self._keep(log, [batch for _, batch in log.batches[before:]], data)
+        return {"Index": part["Index"], "ErrorCode": error, "BaseOffset": offset}
 
     def _keep(self, log, batches, sent):
         """Write batches to the segment of a log, as `Ways.kept` has it."""
-        name = next(name for name, one in self.logs.items() if one is log)
-        folder = self.log_dir / f"{name}-0"
+        places = ((name, index, one.partition(index)) for name, one in self.logs.items() for index in (0, *one.others))
+        name, index = next((name, index) for name, index, one in places if one is log)
+        folder = self.log_dir / f"{name}-{index}"
         folder.mkdir(exist_ok=True)
         with (folder / f"{0:020d}.log").open("ab") as file:
             file.write(self.ways.kept(b"".join(batches), sent))
@@ -418,9 +472,14 @@ class ModelBroker:
     def _Fetch(self, request):  # noqa: N802
         rows = []
         for row in request.body["Topics"]:
-            named, log, unknown = self._log(row, "Topic")
+            named, whole, unknown = self._log(row, "Topic")
             for part in row["Partitions"]:
-                shown = {"PartitionIndex": 0, "HighWatermark": -1 if log is None else log.end, "Records": b""}
+                log = whole and whole.partition(part["Partition"])
+                shown = {
+                    "PartitionIndex": part["Partition"],
+                    "HighWatermark": -1 if log is None else log.end,
+                    "Records": b"",
+                }
                 if log is None or self.failing:
                     shown["ErrorCode"] = self.failing or unknown
                 elif self.served is not None:
@@ -437,6 +496,10 @@ class ModelBroker:
         is_committed, stable = request.body.get("IsolationLevel"), log.stable(self.ways)
         shown = {"ErrorCode": 0, "LastStableOffset": stable}
         shown["Records"] = log.served(offset, most, self.ways, stable if is_committed else log.end)
+        if (magic := self.ways.carries(request.version)) < 2 and shown["Records"]:
+            shown["Records"] = self.ways.lowered(shown["Records"], magic)
+            if shown["Records"] is None:
+                return {"ErrorCode": ERROR_CODES["unsupported-codec"]}
         return {**shown, "AbortedTransactions": log.listed(offset, self.ways)} if is_committed else shown
 
     def _InitProducerId(self, request):  # noqa: N802

@@ -39,6 +39,10 @@ class Late(Exception):
     """A broker that did not answer in time; the message says what."""
 
 
+class BrokerDown(Exception):
+    """A broker that takes no connection any more; the message says since when."""
+
+
 class NotOffered(Exception):
     """A request of which the broker and the suite have no version in common."""
 

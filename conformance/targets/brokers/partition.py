@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.cases.error_codes import named
@@ -12,6 +13,7 @@ from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.topics import NOT_YET, Topic
 from conformance.targets.live.frames import Garbled, Values
 from conformance.targets.live.topics import last_offset
+from conformance.targets.probes import plain_log
 
 _BY_ID = 13
 """The first version of Produce, and of Fetch, that names a topic by its id."""
@@ -20,10 +22,14 @@ _PATIENCE = 20.0
 _PAUSE = 0.05
 _SERVED = 5.0
 """Seconds until all that a broker has taken is served."""
+_LARGEST_OFFSET = 1 << 62
+"""No log of a new topic ends so far on."""
 _MOST = 64 << 20
 """Bytes that a fetch asks for."""
 UNSURE = (7, 19, 20)
 """Errors that leave open what was stored: it took too long, or too few replicas have it."""
+_PARTS = {"Produce": ("PartitionResponses", "Index"), "Fetch": ("Partitions", "PartitionIndex")}
+"""Where a response tells of partitions, and of which."""
 _CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
 
 
@@ -52,34 +58,57 @@ def error_class(code: int) -> str:
 
 @dataclass(slots=True)
 class Partition:
-    """The partition of a topic, on the connection to its leader."""
+    """A partition of a topic, on the connection to its leader."""
 
     connection: Connection
     topic: Topic
+    index: int = 0
 
-    def produce(self, data: bytes | None, *, transactional_id: str | None = None, version: int = 0) -> int:
+    def produce(self, data: bytes | None, *, transactional_id: str | None = None, version: int | None = None) -> int:
         """Write bytes as a producer does: the offset that the broker tells. Raises Refusal, or as Connection.ask."""
-        version = version or self.connection.version("Produce", low=3)
-        rows = ({"Index": 0, "Records": data},)
-        body = {
-            **{"TransactionalId": transactional_id, "Acks": -1, "TimeoutMs": 5_000},
-            "TopicData": ({**self._named(version, "Name"), "PartitionData": rows},),
-        }
-        part = self._settled("Produce", version, body, "Responses", "PartitionResponses")
-        if part["ErrorCode"]:
-            message = part.get("ErrorMessage")
-            raise Refusal(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
-        offset: int = part["BaseOffset"]
+        version = self.connection.version("Produce", low=3) if version is None else version
+        body = self._written(version, {self.index: data}, transactional_id)
+        return _told(self._settled("Produce", version, body))
+
+    def produce_plain(self) -> int:
+        """Write a plain batch: its offset. Raises Refusal, or as Connection.ask; Garbled for one beyond a new topic."""
+        offset = self.produce(plain_log(2))
+        if not 0 <= offset < _LARGEST_OFFSET:
+            raise Garbled(f"offset {offset} of a plain batch")
         return offset
 
-    def fetch(self, offset: int, until: int, isolation: int = 0) -> bytes:
+    def produce_with(self, data: bytes, others: Mapping[int, bytes]) -> Mapping[int, int | Refusal]:
+        """Write bytes, and others to further partitions, in one request: what the broker tells, by partition.
+
+        Raises as Connection.ask.
+        """
+        version = self.connection.version("Produce", low=3)
+        rows = {self.index: data, **others}
+        response = self.connection.ask("Produce", version, self._written(version, dict(sorted(rows.items())), None))
+        told: dict[int, int | Refusal] = {}
+        for index in rows:
+            try:
+                told[index] = _told(_part("Produce", response, index))
+            except Refusal as refusal:
+                told[index] = refusal
+        return told
+
+    def _written(self, version: int, rows: Mapping[int, bytes | None], transactional_id: str | None) -> Values:
+        """The body of a request that writes to partitions."""
+        parts = tuple({"Index": index, "Records": data} for index, data in rows.items())
+        return {
+            **{"TransactionalId": transactional_id, "Acks": -1, "TimeoutMs": 5_000},
+            "TopicData": ({**self._named(version, "Name"), "PartitionData": parts},),
+        }
+
+    def fetch(self, offset: int, until: int, isolation: int = 0, version: int | None = None) -> bytes:
         """The batches that are served from an offset up to another; fewer where a broker serves no more for a while.
 
         Raises Refusal, or as Connection.ask.
         """
         served, before, deadline = b"", b"", time.monotonic() + _SERVED
         while True:
-            part = self.fetched(offset, isolation)
+            part = self.fetched(offset, isolation, version=version)
             if part["ErrorCode"]:
                 raise Refusal(part["ErrorCode"])
             records: bytes = part["Records"] or b""
@@ -93,43 +122,55 @@ class Partition:
                 time.sleep(_PAUSE)
             offset = following
 
-    def fetched(self, offset: int, isolation: int = 0, most: int = _MOST, least: int = 1) -> Values:
+    def fetched(
+        self, offset: int, isolation: int = 0, most: int = _MOST, least: int = 1, version: int | None = None
+    ) -> Values:
         """What one fetch brings of the partition: so many bytes at most, at once where `least` is 0.
 
         Raises as Connection.ask.
         """
-        version = self.connection.version("Fetch", low=4)
-        part = {"Partition": 0, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": most}
+        version = self.connection.version("Fetch", low=4) if version is None else version
+        part = {"Partition": self.index, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": most}
         body = {
             **{"ReplicaId": -1, "MaxWaitMs": 500, "MinBytes": least, "MaxBytes": most, "IsolationLevel": isolation},
             **{"SessionId": 0, "SessionEpoch": -1},
             "Topics": ({**self._named(version, "Topic"), "Partitions": (part,)},),
         }
-        return self._settled("Fetch", version, body, "Responses", "Partitions")
+        return self._settled("Fetch", version, body)
 
     def _named(self, version: int, name: str) -> Values:
         return {"TopicId": self.topic.id} if version >= _BY_ID else {name: self.topic.name}
 
-    def _settled(self, request: str, version: int, body: Values, topics: str, parts: str) -> Values:
+    def _settled(self, request: str, version: int, body: Values) -> Values:
         """What is answered about the partition, once that is not "not yet"."""
         deadline = time.monotonic() + _PATIENCE
         while True:
-            response = self.connection.ask(request, version, body)
-            part = _part(request, response, topics, parts)
+            part = _part(request, self.connection.ask(request, version, body), self.index)
             if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
                 return part
             time.sleep(_PAUSE)
 
 
-def _part(request: str, response: Values, topics: str, parts: str) -> Values:
-    """What a response says of the only partition that was asked for. Raises Garbled."""
-    for row in response[topics]:
+def _part(request: str, response: Values, index: int) -> Values:
+    """What a response says of a partition of the only topic. Raises Garbled."""
+    parts, name = _PARTS[request]
+    for row in response["Responses"]:
         for part in row[parts]:
-            only: Values = part
-            return only
+            one: Values = part
+            if one[name] == index:
+                return one
     if response.get("ErrorCode"):
         return {"ErrorCode": response["ErrorCode"]}
     raise Garbled(f"{request}: nothing is said of the partition")
+
+
+def _told(part: Values) -> int:
+    """The offset that a broker tells of what was written. Raises Refusal."""
+    if part["ErrorCode"]:
+        message = part.get("ErrorMessage")
+        raise Refusal(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
+    offset: int = part["BaseOffset"]
+    return offset
 
 
 def batches_until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:

@@ -20,24 +20,19 @@ from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
 from conformance.semantics.scenarios import Compact
 from conformance.targets.brokers.address import Address
-from conformance.targets.brokers.appends import Appended
-from conformance.targets.brokers.connection import Connection, Denied, Late, Lost, NotOffered
+from conformance.targets.brokers.appends import Appending
+from conformance.targets.brokers.connection import BrokerDown, Connection, Denied, Late, Lost, NotOffered
 from conformance.targets.brokers.exchanges import check_offered, exchanged, grown_since, memory_of, names_of
 from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.producers import fates
 from conformance.targets.brokers.scenarios import COMPACTED, Play, Unplayed
-from conformance.targets.brokers.segments import NotStored, Segments
+from conformance.targets.brokers.segments import NotStored
 from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
-from conformance.targets.probes import plain_log
 from conformance.targets.protocol import PROTOCOL
 
 _BATCHES = 3
 """The first version of Produce that carries record batches alone."""
-_NAMES = {"compressionType": "compression.type", "timestampType": "message.timestamp.type"}
-"""The setting of a topic that a part of an `append` request names."""
-_VALUES = {"none": "uncompressed"}
-"""The values of these settings that brokers call otherwise."""
 _VIA = {"exchange": "a connection of its own"}
 """The calls that are judged, where they are not those of a batch."""
 _SECONDS = 5.0
@@ -45,14 +40,8 @@ _SECONDS = 5.0
 _BACK = 10.0
 """Seconds that a broker has to come back after a connection was lost."""
 _PAUSE = 0.2
-_LARGEST_OFFSET = 1 << 62
-"""No log of a new topic ends so far on."""
 _VOIDS = 3
 """So many cases after one another for which a broker was not ready, and it is not asked any more."""
-
-
-class BrokerDown(Exception):
-    """A broker that takes no connection any more; the message says since when."""
 
 
 class NotReady(Exception):
@@ -76,7 +65,7 @@ class BrokerTarget:
         self._topic: Topic | None = None
         """The topic that the frames of exchanges name."""
         self._operations: Mapping[str, Callable[[Request], Answer]] = {
-            "append": self._append,
+            "append": Appending(self._connection, self._begun, self._again, address.log_dir).answer,
             "sequence": self._sequence,
             "exchange": self._exchange,
             "scenario": self._scenario,
@@ -169,41 +158,6 @@ class BrokerTarget:
             problem = f"{problem}, and the broker does not come back: {down}"
         return {"crash": problem}
 
-    # --- append ---------------------------------------------------------------------------------------
-
-    def _append(self, parts: Request) -> Answer:
-        """Write a plain batch, the case and a plain batch, and fetch what stands between the two."""
-        chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
-        partition, end = self._begun({name: _VALUES.get(value, value) for name, value in chosen.items()})
-        folder = self._address.log_dir
-        segments = Segments.of(folder, partition.topic.name) if folder else None
-        told, refusal = self._told(partition, parts["hex"])
-        after = self._plain_after(partition)
-        served, trouble = _served(partition, end, after)
-        stored = segments.since(end, after) if segments else None
-        return Appended(end, told, refusal, served, trouble, stored).answer()
-
-    def _told(self, partition: Partition, data: bytes) -> tuple[int | None, Refusal | None]:
-        """The offset that the broker tells of a batch, or how it refused it. Raises BrokerDown."""
-        try:
-            return partition.produce(data), None
-        except Refusal as refusal:
-            return None, refusal
-        except Lost as lost:
-            self._drop()
-            try:
-                partition.connection = self._reach(partition.topic.host, partition.topic.port)
-            except BrokerDown as down:
-                raise BrokerDown(f"{lost}, and the broker does not come back: {down}") from None
-            return None, Refusal(0, str(lost))
-
-    def _plain_after(self, partition: Partition) -> int:
-        """Write a plain batch behind the case: its offset. Raises Lost where the log takes none, or Garbled."""
-        try:
-            return _sound(partition.produce(plain_log(2)))
-        except Refusal as refusal:
-            raise Lost(f"after this batch the log takes no plain one any more: {refusal}") from None
-
     # --- sequence -------------------------------------------------------------------------------------
 
     def _sequence(self, parts: Request) -> Answer:
@@ -254,13 +208,16 @@ class BrokerTarget:
 
     # --- connections ----------------------------------------------------------------------------------
 
-    def _begun(self, settings: Mapping[str, str]) -> tuple[Partition, int]:
-        """A new topic with a plain batch, and where its log ends. Raises NotReady, NotOffered or NoTopic."""
+    def _begun(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[Partition, int]:
+        """The first partition of a new topic with a plain batch, and where its log ends.
+
+        Raises NotReady, NotOffered or NoTopic.
+        """
         try:
             self._topics.connection = self._connection()
-            topic = self._topics.take(settings)
+            topic = self._topics.take(settings, partitions)
             partition = Partition(self._reach(topic.host, topic.port), topic)
-            offset = _sound(partition.produce(plain_log(2)))
+            offset = partition.produce_plain()
             begin = offset if self._address.topics else 0
             if not self._has_served and not partition.fetch(begin, until=begin + 1):
                 raise NotReady("a plain batch in a new topic is not served")
@@ -293,26 +250,16 @@ class BrokerTarget:
                     raise BrokerDown(str(problem)) from None
                 time.sleep(_PAUSE)
 
+    def _again(self, topic: Topic) -> Connection:
+        """A new connection to the leader of a topic, where one was lost. Raises BrokerDown."""
+        self._drop()
+        return self._reach(topic.host, topic.port)
+
     def _drop(self) -> None:
         """Close every connection: what is still under way on one says nothing of the next case."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-
-
-def _sound(offset: int) -> int:
-    """The offset that a broker tells of a plain batch. Raises Garbled for one that a new topic cannot have."""
-    if not 0 <= offset < _LARGEST_OFFSET:
-        raise Garbled(f"offset {offset} of a plain batch")
-    return offset
-
-
-def _served(partition: Partition, end: int, after: int) -> tuple[bytes, str]:
-    """What is served of the case; where a fetch is refused, nothing, and how."""
-    try:
-        return partition.fetch(end, until=after), ""
-    except Refusal as refusal:
-        return b"", f"a fetch is answered with {refusal}"
 
 
 def serve(address: Address, restart: Callable[[], Address] | None = None, *, keeps_log: bool = False) -> None:

@@ -39,12 +39,14 @@ class NoTopic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic with one partition."""
+    """A topic, and where the leader of its first partitions is."""
 
     name: str
     id: bytes
     host: str
     port: int
+    partitions: int = 1
+    """So many of them, one after the other, have that leader."""
 
 
 @dataclass(slots=True)
@@ -56,19 +58,24 @@ class Topics:
     """What their names begin with: with that, and nothing else, the topics of one run."""
     made: list[str] = field(default_factory=list)
     """Every topic that was asked for, in order."""
-    _ready: dict[tuple[tuple[str, str], ...], list[Topic]] = field(default_factory=lambda: defaultdict(list))
+    _ready: dict[tuple[int, tuple[tuple[str, str], ...]], list[Topic]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     _own: str = field(default_factory=lambda: uuid4().hex[:8])
     """Tells them from those of another process of the run."""
     _common: Settings = field(default_factory=lambda: dict(_ALWAYS))
 
-    def take(self, settings: Settings) -> Topic:
-        """A topic that nothing was written to. Raises NoTopic, or what Connection.ask raises."""
-        key = tuple(sorted(settings.items()))
+    def take(self, settings: Settings, partitions: int = 1) -> Topic:
+        """A topic that nothing was written to, with so many partitions. Raises NoTopic, or as Connection.ask."""
+        key = partitions, tuple(sorted(settings.items()))
         if not self._ready[key]:
-            self._ready[key] = self._make(1 if settings else _AHEAD, settings)
-        return self._ready[key].pop()
+            self._ready[key] = self._make(1 if settings or partitions > 1 else _AHEAD, settings, partitions)
+        topic = self._ready[key].pop()
+        if topic.partitions < partitions:
+            raise NoTopic(f"{partitions} partitions with one leader are needed, a new topic has {topic.partitions}")
+        return topic
 
-    def _make(self, count: int, settings: Settings) -> list[Topic]:
+    def _make(self, count: int, settings: Settings, partitions: int) -> list[Topic]:
         names = [f"{self.prefix}{self._own}-{len(self.made) + at}" for at in range(count)]
         self.made += names
         try:
@@ -77,18 +84,19 @@ class Topics:
             if settings:
                 raise
             return _found(self.connection, names, create=True)
-        errors = self._created(version, names, {**self._common, **settings})
+        errors = self._created(version, names, {**self._common, **settings}, partitions)
         if _INVALID_CONFIG in errors:
             self._common = {}
-            errors = self._created(version, names, settings)
+            errors = self._created(version, names, settings, partitions)
         if failed := next(filter(None, errors), 0):
             raise NoTopic(f"the topic was not made: error {failed}" + (f", with {dict(settings)}" if settings else ""))
         return _found(self.connection, names)
 
-    def _created(self, version: int, names: Sequence[str], settings: Settings) -> list[int]:
+    def _created(self, version: int, names: Sequence[str], settings: Settings, partitions: int) -> list[int]:
         """The error for each topic, 0 for none."""
         configs = tuple({"Name": name, "Value": value} for name, value in settings.items())
-        rows = tuple({"Name": name, "NumPartitions": 1, "ReplicationFactor": 1, "Configs": configs} for name in names)
+        size = {"NumPartitions": partitions, "ReplicationFactor": 1}
+        rows = tuple({"Name": name, **size, "Configs": configs} for name in names)
         response = self.connection.ask("CreateTopics", version, {"Topics": rows, "timeoutMs": 30_000})
         return [row["ErrorCode"] for row in response["Topics"]]
 
@@ -101,10 +109,12 @@ class GivenTopics:
         self.connection = connection
         self._topics = cycle(_found(connection, names, patience=0))
 
-    def take(self, settings: Settings) -> Topic:
-        """The next of them, whatever was written to it. Raises NoTopic where it would need settings."""
+    def take(self, settings: Settings, partitions: int = 1) -> Topic:
+        """The next of them, whatever was written to it. Raises NoTopic where it would need settings, or partitions."""
         if settings:
             raise NoTopic(f"a topic that is given has settings of its own, this case needs {dict(settings)}")
+        if partitions > 1:
+            raise NoTopic(f"of a topic that is given the first partition is used, this case needs {partitions}")
         return next(self._topics)
 
 
@@ -126,10 +136,16 @@ def _found(
         errors |= {row["Name"]: part["ErrorCode"] for row, part in rows if part["ErrorCode"]}
         if not errors and led.keys() >= {*names}:
             return [
-                Topic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"])
+                Topic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"], _first_led(row))
                 for row, leader in led.values()
             ]
         if time.monotonic() > deadline or not NOT_YET.issuperset(errors.values()):
             name = next(name for name in names if name in errors or name not in led)
             raise NoTopic(f"no leader of the topic {name}: error {errors.get(name, 0)}")
         time.sleep(_PAUSE)
+
+
+def _first_led(row: Values) -> int:
+    """How many of the first partitions of a topic have the leader of the first one."""
+    leaders = {part["PartitionIndex"]: part["LeaderId"] for part in row["Partitions"]}
+    return next(count for count in range(1, len(leaders) + 1) if leaders.get(count) != leaders[0])

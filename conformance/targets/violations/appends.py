@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance import codec
+from conformance.cases.appends import LIMIT
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derivations import Values
 from conformance.targets.lies import Lie
@@ -44,6 +45,19 @@ def _as_if(settings: Values) -> Lie:
     return _serves(lambda request, _: honest({**request, **settings}))
 
 
+def _beside(request: Values, answer: Values) -> Values:
+    """Take what stands beside the case."""
+    if "beside" not in request:
+        return answer
+    return {**answer, "value": {**answer["value"], "beside": [{"baseOffset": "0", "hex": request["beside"]}] * 2}}
+
+
+def _unlimited(request: Values, answer: Values) -> Values:
+    """Take batches of any size."""
+    given = {name: part for name, part in request.items() if name != LIMIT}
+    return honest(given) if request["op"] == "append" else answer
+
+
 def _without_zstd(request: Values, answer: Values) -> Values:
     batch = codec.decode("RECORD_BATCH", bytes.fromhex(request["hex"])).value
     return {"ok": False, "error": "unsupported-codec"} if CODEC_NAMES[batch["compression"]] == "zstd" else answer
@@ -54,6 +68,8 @@ APPENDS: dict[str, Lie] = {
     "batch.partition-leader-epoch-by-broker": _writes(lambda _: {"partitionLeaderEpoch": -1}),
     "broker.supports-all-codecs": _serves(_without_zstd),
     "broker.validates-records": _takes,
+    "broker.tells-each-partition": _serves(_beside),
+    "broker.keeps-size-limit": _unlimited,
     "compression.broker-keeps-producer-codec": _as_if({"compressionType": "zstd"}),
     "compression.broker-none-uncompresses": _as_if(_KEPT),
     "compression.broker-codec-wins": _as_if(_KEPT),

@@ -32,12 +32,12 @@ def judged(broker, tmp_path, *patterns, status):
     return {row["id"]: row for row in json.loads(report.read_text())["results"]}
 
 
-@pytest.mark.parametrize("name", ["kafka", "kafka-3"])
-def test_apache_kafka_meets_every_must(name, bundled_broker, tmp_path):
+@pytest.mark.parametrize(("name", "least"), [("kafka", 900), ("kafka-3", 1080)])  # 3.9.2 takes old formats too
+def test_apache_kafka_meets_every_must(name, least, bundled_broker, tmp_path):
     select = ("*:append", "append/*", "sequence/*", "scenario/*", "exchange/*")
     found = judged(bundled_broker(name), tmp_path, *select, status=0)
     verdicts = [row["verdict"] for row in found.values()]
-    assert verdicts.count("pass") > 890
+    assert verdicts.count("pass") > least
     failed = {identity for identity, row in found.items() if row["verdict"] in ("fail", "crash", "timeout")}
     # Version 3 takes a compressed record whose length is negative.
     known = {f"compression/{codec}-record-length-negative:append" for codec in ("gzip", "snappy", "lz4", "zstd")}

@@ -1,0 +1,203 @@
+"""What is asked of a broker about record data that a producer sends (`append`), and what must come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance import codec
+from conformance.cases.answers import error_class
+from conformance.cases.log_questions import convert_question
+from conformance.cases.model import (
+    Answer,
+    AnyOf,
+    Appends,
+    Converts,
+    Expectation,
+    NotAsked,
+    Question,
+    Refuses,
+    Request,
+    Value,
+)
+from conformance.codec import notation as n
+from conformance.codec.legacy_message import LAYOUTS
+from conformance.codec.record_batch import stored_magic
+from conformance.semantics.appending import APPENDED, SETTINGS, appended, appended_bytes
+from conformance.semantics.conversion import convert, flattened
+
+BATCHES = 2
+"""The magic of record batches."""
+MESSAGES_LAST = 2
+"""The last version of Produce that carries messages of magic 0 and 1."""
+LIMIT = "maxMessageBytes"
+"""The setting of a topic that bounds the bytes of a batch."""
+_CHOSEN = (*SETTINGS, LIMIT, "produceVersion", "fetchVersion")
+"""What a request chooses beside the record data."""
+_FIRST_WITH = {1: 2, BATCHES: 4}
+"""The first version of Fetch that carries a magic above 0."""
+ANSWERED = n.Fields({**APPENDED.fields, "beside": n.ListOf(n.Fields({"baseOffset": n.DECIMAL, "hex": n.HEX}))})
+"""Beside the bytes that a broker serves: the offsets (APPENDED), and what became of the data in other partitions.
+
+There an offset of -1 stands for a refusal.
+"""
+OTHERS = 2
+"""The partitions of a request that get what stands beside the case: one before it, and one behind it."""
+
+
+def carried(version: int) -> int:
+    """The highest magic that a version of Fetch carries."""
+    return max((magic for magic, first in _FIRST_WITH.items() if version >= first), default=0)
+
+
+def append_question(parts: Request) -> Question:
+    """The question of an `append` request, its parts parsed: what a broker makes of what a producer sends.
+
+    Raises NotAsked for data beside it that a broker may take.
+    """
+    chosen = {name: parts[name] for name in _CHOSEN if name in parts}
+    asked, expect = batch_question(parts["hex"], list(codec.entries(parts["hex"])), chosen)
+    if "beside" not in parts:
+        return Question(asked, expect)
+    beside: bytes = parts["beside"]
+    if not isinstance(expect, Appends) or not isinstance(_due(beside, list(codec.entries(beside)), {}), Refuses):
+        raise NotAsked("beside record data that a broker takes stands some that it refuses")
+    whole = Appends(expect.records, expect.free, expect.open, has_beside=True)
+    return Question({**asked, "beside": beside.hex()}, whole)
+
+
+def batch_question(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Question:
+    """How a broker is asked to append bytes, which hold these entries, where the request chooses this."""
+    return Question({"hex": data.hex(), **chosen}, _due(data, entries, chosen))
+
+
+def _due(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expectation:
+    """What a broker makes of record data; how it takes several batches that are not sound, or none, is left open."""
+    if not entries or any(mark.open for entry in entries for mark in entry.violations):
+        return AnyOf()
+    if len(data) > chosen.get(LIMIT, len(data)):
+        return Refuses(None, "other")
+    batch = entries[0]
+    if len(entries) == 1 and batch.value is not None and "records" in batch.value and not batch.violations:
+        return AnyOf() if batch.remarks else _of_batch(batch.value, chosen)
+    if stored_magic(data) in LAYOUTS:
+        return _of_messages(data, entries, chosen)
+    if len(entries) > 1:
+        return _of_several(entries)
+    return _refused(batch)
+
+
+def _refused(entry: codec.Entry) -> Refuses:
+    """The refusal of a batch; the error is that of a checksum where nothing else speaks against the batch."""
+    if entry.beside_checksums or not entry.violations:
+        return Refuses(None)
+    otherwise = AnyOf() if entry.value is None or entry.remarks else _of_batch(entry.value, {})
+    is_alone = isinstance(otherwise, Appends) and not otherwise.open
+    return Refuses("corrupt" if is_alone else None, "corrupt")
+
+
+def _of_messages(data: bytes, entries: Sequence[codec.Entry], chosen: Request) -> Expectation:
+    """What becomes of a message set: a broker may keep it, or make it one batch, and serves it as the fetch carries it.
+
+    One that producers do not send is left open: of several wrappers, or of messages of both magics.
+    """
+    if any(entry.violations for entry in entries):
+        return Refuses(None, "malformed" if any(entry.beside_checksums for entry in entries) else "corrupt")
+    is_late = chosen.get("produceVersion", 0) > MESSAGES_LAST
+    try:
+        expect = convert_question(data, BATCHES, 0).expect
+        magic = carried(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
+        if magic < BATCHES:
+            down = convert(convert(data, BATCHES, 0), magic)
+            expect = convert_question(down, BATCHES).expect
+    except (NotAsked, codec.Unencodable):
+        return AnyOf()
+    assert isinstance(expect, Converts)
+    is_stamped = any(message.get("timestampType") for entry in entries for message in entry.value["messages"])
+    free = ["entry", "magic", *["compression"] * ("compressionType" not in chosen)]
+    free += ["timestamp", "timestampType"] * (chosen.get("timestampType") == "LogAppendTime")
+    return Appends(expect.records, tuple(free), open=is_late or is_stamped, most=magic)
+
+
+def _of_several(entries: Sequence[codec.Entry]) -> Expectation:
+    """What becomes of several batches in the data of one partition: a broker refuses them, or takes each."""
+    if any(entry.value is None or entry.violations or entry.remarks for entry in entries):
+        return AnyOf()
+    end, batches = 0, []
+    for batch in (entry.value for entry in entries):
+        if batch["magic"] != BATCHES or not isinstance(_of_batch(batch, {}), Appends):
+            return AnyOf()
+        batches.append(appended(batch, end, {}))
+        end += batch["recordCount"]
+    return Appends(flattened(batches), ("compression", "entry"), open=True)
+
+
+def _of_batch(batch: Value, chosen: Request) -> Expectation:
+    """What a broker serves of a sound batch.
+
+    It may choose the codec where no setting names one, and chooses the time of LogAppendTime.
+    """
+    if batch["recordCount"] == 0 or batch["lastOffsetDelta"] != batch["recordCount"] - 1:
+        return AnyOf()  # a producer's batch has records, with an offset each: Apache Kafka refuses others
+    records = flattened([appended(batch, 0, chosen)])
+    magic = carried(chosen.get("fetchVersion", _FIRST_WITH[BATCHES]))
+    if magic < BATCHES:
+        try:
+            expect = convert_question(appended_bytes(batch, 0, chosen), magic).expect
+        except NotAsked:
+            return AnyOf()
+        if not isinstance(expect, Converts):
+            return expect
+        records = expect.records
+    free = [*["compression"] * ("compressionType" not in chosen)]
+    free += ["timestamp"] * any(record.get("timestampType") for record in records)
+    free += ["timestampType"] * bool(batch["timestampType"])
+    is_early = chosen.get("produceVersion", MESSAGES_LAST + 1) <= MESSAGES_LAST
+    return Appends(records, tuple(free), is_early or _may_be_refused(batch), most=magic)
+
+
+def _may_be_refused(batch: Value) -> bool:
+    """Whether a broker may refuse a batch that a reader takes.
+
+    Control batches and some bits are the broker's own; a transaction is begun by other requests first; no document
+    gives the baseOffset that a producer sends (Apache Kafka refuses others than 0), nor the first sequence of a
+    producer that the broker does not know.
+    """
+    own = batch["isControlBatch"] or batch["hasDeleteHorizonMs"] or batch["timestampType"]
+    return bool(own or batch["isTransactional"] or batch["baseOffset"] or batch["baseSequence"] > 0)
+
+
+# --- the reference --------------------------------------------------------------------------------------
+
+
+def answer(_: codec.Wire, parts: Request) -> Answer:
+    """What a log that ends at offset 1 serves of record data that a producer sends. Raises codec.Unencodable."""
+    data: bytes = parts["hex"]
+    if len(data) > parts.get(LIMIT, len(data)):
+        return {"ok": False, "error": "other", "message": f"{len(data)} bytes, the topic takes {parts[LIMIT]}"}
+    read = taken(data)
+    if not read.ok:
+        first = read.violations[0]
+        return {"ok": False, "error": error_class(first), "message": str(first)}
+    if read.consumed < len(data) and stored_magic(data) not in LAYOUTS:
+        return {"ok": False, "error": "malformed", "message": "bytes behind the batch"}
+    served = appended_bytes(read.value, 1, parts)
+    magic = carried(parts.get("fetchVersion", _FIRST_WITH[BATCHES]))
+    served = served if magic == BATCHES else convert(served, magic)
+    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, **_refused_beside(parts)})
+    return {"ok": True, "hex": served.hex(), "value": value}
+
+
+def taken(data: bytes) -> codec.Decoded:
+    """The only batch of record data, a message set made one; what is wrong where it is not sound.
+
+    Raises codec.Unencodable.
+    """
+    read = codec.decode("RECORD_BATCH", data)
+    if stored_magic(data) in LAYOUTS:
+        read = codec.decode("MESSAGE_SET", data)
+        return codec.decode("RECORD_BATCH", convert(data, BATCHES, 0)) if read.ok else read
+    return read
+
+
+def _refused_beside(parts: Request) -> Value:
+    return {"beside": [{"baseOffset": -1, "hex": b""}] * OTHERS} if "beside" in parts else {}

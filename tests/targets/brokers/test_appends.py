@@ -1,0 +1,84 @@
+"""Appends as they are put to a broker: versions that it takes or not, and several partitions in one request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model_broker import OFFERED, ModelBroker, Ways
+
+from conformance.cases.model import Kind
+from conformance.judging.judge import judge
+from conformance.targets.brokers.address import Address
+from conformance.targets.brokers.serving import BrokerTarget
+from conformance.targets.protocol import outcome
+
+OLD_FORMATS = ("message-set/v1-codec-0:append", "message-set/v0-codec-1:append", "append/magic-1-to-fetch-3")
+
+
+def judged(catalog, broker, *cases, **address):
+    """The verdicts on cases, of one client."""
+    asked = BrokerTarget(replace(Address("127.0.0.1", broker.port, "model"), **address))
+    try:
+        picked = [catalog.cases[case] for case in cases]
+        return [judge(case, outcome(asked.answer(case.request))) for case in picked]
+    finally:
+        asked.close()
+
+
+def test_versions_that_are_not_offered_skip_the_case(catalog):
+    with ModelBroker(Ways(offered={**OFFERED, "Produce": (3, 9), "Fetch": (4, 12)})) as broker:
+        found = judged(catalog, broker, *OLD_FORMATS, "append/to-fetch-1")
+        made = len(broker.logs)
+    assert {one.kind for one in found} == {Kind.SKIP}
+    assert [one.detail for one in found][::3] == [
+        "unsupported: Produce 2 is not offered",
+        "unsupported: Fetch 1 is not offered",
+    ]
+    assert made == 0
+
+
+def test_a_broker_that_offers_old_versions_and_takes_no_message_is_asked_once(catalog):
+    def closes(request, frame):
+        return None if request.name == "Produce" and request.version < 3 else frame
+
+    with ModelBroker(sends=closes) as broker:
+        found = judged(catalog, broker, *OLD_FORMATS, "append/to-fetch-1")
+        asked = broker.asked["Produce"]
+    assert [one.kind for one in found] == [Kind.SKIP, Kind.SKIP, Kind.SKIP, Kind.PASS]
+    assert "Produce 2 is offered, and a plain message in it is not taken" in found[0].detail
+    # A plain batch, the message that is not taken; for the last case the three batches.
+    assert asked == 5
+
+
+@pytest.mark.parametrize("code", [35, 43])
+def test_a_compressed_message_set_that_a_broker_says_it_does_not_know_skips_the_case(code, catalog):
+    def looked(data):
+        return data, code
+
+    plain = ModelBroker(Ways()).ways.raised
+    ways = Ways(raised=lambda data: looked(data) if data[17] else plain(data))
+    with ModelBroker(ways) as broker:
+        found = judged(catalog, broker, *OLD_FORMATS)
+    assert [one.kind for one in found] == [Kind.PASS, Kind.SKIP, Kind.SKIP]
+    assert f"what it does not take in Produce 2: error {code}" in found[1].detail
+
+
+def test_topics_that_are_given_are_written_to_in_their_first_partitions_alone(catalog):
+    with ModelBroker() as broker:
+        judged(catalog, broker, "append/beside-wrong-crc")
+        name = next(name for name, log in broker.logs.items() if log.others)
+        found = judged(catalog, broker, "append/beside-wrong-crc", "append/one-record", topics=(name,))
+        ends = [log.end for log in broker.logs[name].others.values()]
+    assert [one.kind for one in found] == [Kind.SKIP, Kind.PASS]
+    assert ends == [5, 2]  # as the first client left them: two plain batches each, the case in the first
+
+
+def test_a_connection_that_is_closed_on_a_request_with_damaged_batches_fails_the_sound_one(catalog):
+    def closes(request, frame):
+        is_of_several = request.name == "Produce" and len(request.body["TopicData"][0]["PartitionData"]) > 1
+        return None if is_of_several else frame
+
+    with ModelBroker(sends=closes) as broker:
+        (found,) = judged(catalog, broker, "append/beside-wrong-crc")
+    assert found.kind is Kind.FAIL
