@@ -60,6 +60,11 @@ def _made() -> Bundled:
     """The bundled catalogue from its files, kept for the next time. Raises FileError."""
     requirements, cases = read_requirements(VECTORS / "requirements.yaml"), Cases()
     types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
+    if (VECTORS / "covering").is_dir():
+        from conformance.cases.covering.families import covering_cases
+
+        for case in covering_cases(Catalog(requirements, cases, types), VECTORS / "covering"):
+            cases.add(case)
     defined = tuple(message for message in types.messages.values() if not message.is_shipped)
     bundled = Bundled(requirements, cases, defined)
     store(bundled)

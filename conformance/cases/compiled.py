@@ -28,7 +28,7 @@ from conformance.safety.files import replacing
 
 PACKAGE = Path(__file__).parent.parent
 _SOURCES = (
-    *(f"{room}/*.py" for room in ("cases", "codec", "definitions", "safety", "semantics")),
+    *(f"{room}/*.py" for room in ("cases", "cases/covering", "codec", "definitions", "safety", "semantics")),
     *("__init__.py", "errors.py", "exit_status.py", "vectors/**/*.*"),
 )
 """All that cases are made from: the storeys at and below this one."""

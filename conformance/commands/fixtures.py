@@ -13,5 +13,5 @@ from conformance.running.fixtures import write_fixtures
 @click.command("fixtures")
 @click.argument("folder", metavar="DIR", type=shared.PATH)
 def command(folder: Path) -> None:
-    """Write golden binary fixtures: the vectors with bytes, a covering set of batches, and a manifest."""
+    """Write golden binary fixtures: the vectors with bytes, the covering sets, and a manifest."""
     click.echo(f"{folder}: {write_fixtures(folder)} fixtures")

@@ -1,7 +1,7 @@
 """`conformance fixtures DIR`: golden files for people's own tests, with a manifest that says what each one is.
 
-Every vector whose bytes the documents settle, and the covering set of record batches. Open places (`either`) are left
-out: a fixture is a promise in one of two directions, and there the documents give none.
+Every vector and every case of a covering set whose bytes the documents settle. Open places (`either`) are left out: a
+fixture is a promise in one of two directions, and there the documents give none.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance import __version__, codec
-from conformance.cases import covering
 from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.operations import WHOLE_LOG
-from conformance.codec.compression import CODECS
 from conformance.safety.files import replacing
 from conformance.safety.json_text import read_json
 
@@ -64,7 +62,7 @@ class Fixture:
 
 def fixtures(catalog: Catalog) -> list[Fixture]:
     """All fixtures, in the order of their paths."""
-    return sorted([*_vectors(catalog), *_covering()], key=lambda fixture: fixture.path)
+    return sorted(_vectors(catalog), key=lambda fixture: fixture.path)
 
 
 def _vectors(catalog: Catalog) -> Iterator[Fixture]:
@@ -91,16 +89,6 @@ def _log(case: Case) -> Iterator[Fixture]:
         return
     shown = codec.TYPES["LOG"].notation.render(read.value) if read.ok else None
     yield Fixture(case.id, "LOG", case.data, shown, case.requirement, valid=read.ok)
-
-
-def _covering() -> Iterator[Fixture]:
-    notation = codec.wire("RECORD_BATCH").notation
-    for number, row in enumerate(covering.rows(), 1):
-        data, value = covering.batch(row, number)
-        stated = CODECS[value["compression"]].requirement
-        requirement = "control.single-record" if row["control"] == "yes" else stated
-        name = f"covering/{number:03}"
-        yield Fixture(name, "RECORD_BATCH", data, notation.render(value), requirement, valid=True)
 
 
 # --- names --------------------------------------------------------------------------------------------

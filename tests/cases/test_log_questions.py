@@ -271,7 +271,7 @@ def test_bundled_vectors_of_whole_logs_are_many_and_named_by_their_operation(cat
     own = [case for case in found if not case.id.endswith(":read")]
     assert len(own) > 300
     for case in own:
-        assert re.match(rf"({case.op}|mixed)/", case.id), case.id
+        assert re.match(rf"({case.op}|mixed|covering/[a-z-]+)/", case.id), case.id
 
 
 def test_threads_named_are_links(vectors):

@@ -1,17 +1,15 @@
-"""`conformance fixtures DIR`: golden files, their manifest, and the covering set of record batches."""
+"""`conformance fixtures DIR`: golden files and their manifest."""
 
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from itertools import combinations, product
 from urllib.parse import unquote
 
 import pytest
 
 from conformance import __version__, codec
-from conformance.cases import covering
 from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import Cases
 from conformance.cases.model import AnyOf
@@ -119,110 +117,16 @@ def test_a_type_can_be_told_from_its_folder_name():
     assert fixtures.folder_name("COMPACT_ARRAY<ARRAY<INT32>>") == "COMPACT_ARRAY-ARRAY-INT32"
 
 
-# --- the covering set ---------------------------------------------------------------------------------
-
-
-def strata():
-    """What batches can be like, said independently: in each stratum every factor varies freely."""
-    for control, transactional, single in product([False, True], repeat=3):
-        if control and not single:
-            continue
-        free = {factor: set(levels) for factor, levels in covering.FACTORS.items()}
-        free["control"] = {"yes" if control else "no"}
-        free["transactional"] = {"yes" if transactional else "no"}
-        free["records"] = {"one"} if single else {"two", "three", "many"}
-        if single:
-            free["timestamps"] = {"equal", "-1"}
-        if control:
-            free |= {"codec": {"none"}, "key": {"ABORT", "COMMIT"}, "value": {"marker"}, "headers": {"none"}}
-            free["offsets"] -= {"with gaps"}
-            free["producer"] = {"none", "no sequence"}
-        else:
-            free["key"] -= {"ABORT", "COMMIT"}
-            free["value"] -= {"marker"}
-            free["producer"] -= {"no sequence"}
-        if transactional:
-            free["producer"] -= {"none"}
-        yield free
-
-
-def test_every_pair_that_can_stand_in_a_batch_occurs_in_the_covering_set():
-    possible = {
-        ((one, level), (other, further))
-        for free in strata()
-        for one, other in combinations(covering.FACTORS, 2)
-        for level in free[one]
-        for further in free[other]
-    }
-    covered = {pair for row in covering.rows() for pair in combinations(row.items(), 2)}
-    assert covered == possible
-
-
-def test_every_row_of_the_covering_set_can_stand_in_a_batch():
-    for row in covering.rows():
-        assert any(all(row[factor] in levels for factor, levels in free.items()) for free in strata()), row
-
-
-def test_the_covering_set_is_small():
-    # No fewer rows than the two largest factors have pairs: 7 keys of data by 6 kinds of headers.
-    assert 42 <= len(covering.rows()) <= 70
-
-
-def test_the_batches_are_read_without_a_remark_and_as_they_were_meant():
-    notation = codec.wire("RECORD_BATCH").notation
-    for number, row in enumerate(covering.rows(), 1):
-        data, value = covering.batch(row, number)
-        read = codec.decode("RECORD_BATCH", data)
-        assert (read.violations, read.remarks, read.consumed) == ((), (), len(data)), row
-        assert notation.render(read.value) == notation.render(value), row
-
-
-def test_the_factors_are_seen_in_the_values():
-    """The levels that are named for numbers have these numbers."""
-    rows = covering.rows()
-    values = [covering.batch(row, number)[1] for number, row in enumerate(rows)]
-    deltas = {row["timestamps"]: [] for row in rows}
-    for row, value in zip(rows, values, strict=True):
-        deltas[row["timestamps"]] += [abs(record["timestampDelta"]) for record in value["records"]]
-        assert (value["isTransactional"], value["isControlBatch"]) == (
-            row["transactional"] == "yes",
-            row["control"] == "yes",
-        )
-        if row["key"].endswith("bytes"):
-            assert {len(record["key"]) for record in value["records"]} == {int(row["key"].split()[0])}
-    assert max(deltas["deltas beyond 31 bits"]) > 1 << 31
-    assert max(deltas["deltas beyond 42 bits"]) > 1 << 42
-    assert max(deltas["equal"]) == max(deltas["-1"]) == 0
-
-
-def test_no_compressor_is_asked(monkeypatch):
-    from conformance.codec import framings
-
-    def refuse(*_, **__):
-        pytest.fail("a compression library wrote bytes")
-
-    for library, name in [
-        (framings.gzip, "compress"),
-        (framings.snappy, "compress"),
-        (framings.lz4.frame, "compress"),
-        (framings.zstandard, "ZstdCompressor"),
-    ]:
-        monkeypatch.setattr(library, name, refuse)
-    for number, row in enumerate(covering.rows()):
-        covering.batch(row, number)
-
-
 # --- writing into a folder ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def few(monkeypatch, catalog):
     """Two vectors and three batches, so that writing is quick; returns a function that chooses the vectors."""
-    three = covering.rows()[:3]
-    monkeypatch.setattr(covering, "rows", lambda: three)
 
     def choose(*ids):
-        few = Catalog(catalog.requirements, Cases(catalog.cases[name] for name in ids))
+        chosen = (*ids, "covering/001", "covering/002", "covering/003")
+        few = Catalog(catalog.requirements, Cases(catalog.cases[name] for name in chosen))
         monkeypatch.setattr(fixtures, "read_catalog", lambda: few)
 
     choose("varint/zero", "varint/six-bytes")

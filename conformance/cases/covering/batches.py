@@ -7,11 +7,9 @@ a compressor changes with its release; these payloads hold their data uncompress
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import combinations
 
+from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
@@ -25,13 +23,6 @@ from conformance.codec.record_batch import (
     TIMESTAMP_TYPES,
     plain_records,
 )
-
-Row = dict[str, str]
-"""A level for each factor."""
-Level = tuple[str, str]
-"""A factor and one of its levels."""
-Pairs = dict[tuple[Level, Level], None]
-"""Pairs of levels, those of the factor that is listed first in front; a dict, because it keeps its order."""
 
 # --- factors ------------------------------------------------------------------------------------------
 
@@ -122,16 +113,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
 """Every factor with its levels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """If one factor has a level, other factors can have only some of theirs."""
-
-    when: Level
-    then: dict[str, tuple[str, ...]]
-
-
 CONSTRAINTS = (
-    # A control batch is one marker (record-batch#control-batches), which Apache Kafka writes plain, without headers.
     Constraint(
         ("control", "yes"),
         {
@@ -143,6 +125,7 @@ CONSTRAINTS = (
             "offsets": ("from 0", "from a large base"),
             "producer": ("none", "no sequence"),
         },
+        "a control batch is one marker, which Apache Kafka writes plain, without headers, gaps and sequence",
     ),
     Constraint(
         ("control", "no"),
@@ -151,72 +134,27 @@ CONSTRAINTS = (
             "value": tuple(_VALUES)[:-1],
             "producer": ("none", "first", "wrapping sequence"),
         },
+        "only a control batch has the key and value of a marker, or a producer without a sequence",
     ),
-    Constraint(("transactional", "yes"), {"producer": ("first", "wrapping sequence", "no sequence")}),
-    # The first record's timestamp is the base, so the only record of a batch has the delta 0.
-    Constraint(("records", "one"), {"timestamps": ("equal", "-1")}),
+    Constraint(
+        ("transactional", "yes"),
+        {"producer": ("first", "wrapping sequence", "no sequence")},
+        "a transactional batch has a producer",
+    ),
+    Constraint(
+        ("records", "one"),
+        {"timestamps": ("equal", "-1")},
+        "the first record's timestamp is the base, so the only record of a batch has the delta 0",
+    ),
 )
-
-# --- rows ---------------------------------------------------------------------------------------------
-
-
-def rows() -> list[Row]:
-    """Rows in which every pair of levels occurs that one batch can have.
-
-    A row starts from the first pair that no row has yet. For each further factor it takes the level that adds most new
-    pairs; of several such levels the one that was used least, and then the one that is listed first.
-    """
-    covered: list[Row] = []
-    todo, used = dict.fromkeys(_pairs()), Counter[Level]()
-    while todo:
-        seed = next(iter(todo))
-        row = _completed(dict(seed), todo, used)
-        if row is None:
-            del todo[seed]
-            continue
-        covered.append({factor: row[factor] for factor in FACTORS})
-        used.update(row.items())
-        for pair in combinations(covered[-1].items(), 2):
-            todo.pop(pair, None)
-    return covered
-
-
-def _pairs() -> Iterator[tuple[Level, Level]]:
-    """Every pair of levels of two factors, in order of the table."""
-    for one, other in combinations(FACTORS, 2):
-        for level in FACTORS[one]:
-            yield from (((one, level), (other, further)) for further in FACTORS[other])
-
-
-def _completed(row: Row, todo: Pairs, used: Counter[Level]) -> Row | None:
-    """The row with a level for every factor; None if no batch can have the levels of the row."""
-    if not all(_compatible(one, other) for one, other in combinations(row.items(), 2)):
-        return None
-    rest = [factor for factor in FACTORS if factor not in row]
-    if not rest:
-        return row
-    levels = [(rest[0], level) for level in FACTORS[rest[0]]]
-    for factor, level in sorted(levels, key=lambda new: (-_gain(new, row, todo), used[new])):
-        whole = _completed({**row, factor: level}, todo, used)
-        if whole is not None:
-            return whole
-    return None
-
-
-def _gain(new: Level, row: Row, todo: Pairs) -> int:
-    return sum((new, old) in todo or (old, new) in todo for old in row.items())
-
-
-def _compatible(one: Level, other: Level) -> bool:
-    """Whether the constraints allow both levels in one batch."""
-    return not any(
-        constraint.when == when and level not in constraint.then.get(factor, (level,))
-        for constraint in CONSTRAINTS
-        for when, (factor, level) in ((one, other), (other, one))
-    )
-
+TABLE = Table(FACTORS, CONSTRAINTS)
 
 # --- batches ------------------------------------------------------------------------------------------
+
+
+def asked(row: Row, number: int) -> Iterator[Asked]:
+    """The batch of a row is decoded."""
+    yield Asked("", "decode", "RECORD_BATCH", {"hex": batch(row, number)[0].hex()})
 
 
 def batch(row: Row, number: int) -> tuple[bytes, Values]:

@@ -1,0 +1,109 @@
+"""The entries that covering sets are made of: batches, markers and older messages, with payloads that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.cases.covering.shapes import EPOCH, MARKER_VALUES, START_MS, marker_key
+from conformance.codec.batch_building import build
+from conformance.codec.compression import CODECS
+from conformance.codec.derivations import Values
+from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
+from conformance.codec.quick import encoded
+from conformance.codec.record_batch import BATCH_LAYOUT, PACKED_BATCH, plain_records
+
+_NEGATIVE_LENGTH = b"\x01"
+"""The length of a record, as VARINT: -1."""
+_NO_SUCH_LENGTH = (1 << 31) - 1
+_LATER = 5000
+"""Milliseconds by which a broker appends later than every producer writes: who adds deltas shows a wrong time."""
+
+
+def batch(base: int, contents: Sequence[Values], **fields: object) -> Values:
+    """A batch from an offset on, by default plain and of no producer; `contents` have what its records differ in."""
+    plain = {
+        **{"baseOffset": base, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0},
+        **{"isTransactional": False, "isControlBatch": False},
+        **{"producerId": -1, "producerEpoch": -1, "baseSequence": -1},
+    }
+    content = {"key": b"key", "value": b"value", "headers": ()}
+    rows = [
+        {**content, "timestamp": START_MS + index, **one, "offset": base + index} for index, one in enumerate(contents)
+    ]
+    built = build({**plain, **fields, "records": tuple(rows)})
+    if not built["timestampType"]:
+        return built
+    newest = built["maxTimestamp"] + _LATER
+    return {
+        **built,
+        "maxTimestamp": newest,
+        "records": tuple({**record, "timestamp": newest} for record in built["records"]),
+    }
+
+
+def of_producer(producer: int, sequence: int = 0, epoch: int = EPOCH) -> Values:
+    """The fields of a transactional batch of a producer."""
+    return {"isTransactional": True, "producerId": producer, "producerEpoch": epoch, "baseSequence": sequence}
+
+
+def marker(base: int, kind: int, producer: int, *, epoch: int = EPOCH, **content: object) -> Values:
+    """A control batch of a producer with one marker."""
+    record = {"key": marker_key(kind), "value": MARKER_VALUES["right"], **content}
+    return batch(base, [record], **{**of_producer(producer, -1, epoch), "isControlBatch": True})
+
+
+def batch_bytes(values: Values, *, damaged: bool = False, sealed: bool = True) -> bytes:
+    """A batch on the wire. A damaged one has a first record with a negative length; one not sealed a wrong checksum."""
+    plain = plain_records(values["records"])
+    if damaged:
+        plain = _NEGATIVE_LENGTH + plain[1:]
+    payload = CODECS[values["compression"]].forms[0](plain)
+    data: bytes = encoded(PACKED_BATCH, {**values, "payload": payload})
+    return data if sealed else flipped(data, BATCH_LAYOUT.offset("crc"))
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """The bytes with all bits of one of them the other way round."""
+    return data[:at] + bytes((data[at] ^ 0xFF,)) + data[at + 1 :]
+
+
+def message_bytes(message: Values, *, damaged: bool = False, sealed: bool = True) -> bytes:
+    """A plain message on the wire. A damaged one has a key that goes past its end."""
+    layout = LAYOUTS[message["magic"]]
+    data: bytes = encoded(MESSAGES[message["magic"]], {"timestampType": 0, **message, "compression": 0})
+    if damaged:
+        data = sealed_message(_with_key_length(data, layout.offset("key")))
+    return data if sealed else flipped(data, layout.offset("crc"))
+
+
+def _with_key_length(data: bytes, at: int) -> bytes:
+    return data[:at] + _NO_SUCH_LENGTH.to_bytes(4, "big") + data[at + 4 :]
+
+
+def wrapper_bytes(
+    messages: Sequence[Values],
+    outer: Values,
+    codec: int,
+    *,
+    inner_bits: int = 0,
+    damaged: bool = False,
+    sealed: bool = True,
+) -> bytes:
+    """A wrapper on the wire: fields of the outer message, the inner ones as they are to be written."""
+    inner = [message_bytes(one, damaged=damaged and not at) for at, one in enumerate(messages)]
+    if inner_bits:
+        inner = [with_attributes(one, inner_bits) for one in inner]
+    payload = CODECS[codec].forms[0](b"".join(inner))
+    layout = LAYOUTS[outer["magic"]]
+    plain = {"timestampType": 0, "key": None, **outer, "compression": 0, "value": payload}
+    data: bytes = encoded(MESSAGES[outer["magic"]], plain)
+    data = sealed_message(layout.put("compression", data, codec))
+    return data if sealed else flipped(data, layout.offset("crc"))
+
+
+def with_attributes(message: bytes, bits: int) -> bytes:
+    """A message of magic 0 or 1 with further bits of its attributes set."""
+    return sealed_message(message[:_ATTRIBUTES] + bytes((message[_ATTRIBUTES] | bits,)) + message[_ATTRIBUTES + 1 :])
+
+
+_ATTRIBUTES = LAYOUTS[0].offset("attributes")

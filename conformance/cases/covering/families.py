@@ -1,0 +1,78 @@
+"""The covering sets by name: their factors, and the cases of their numbered rows.
+
+The rows stand in files (`vectors/covering/<family>.csv`), so that a number means the same case for ever: a level that
+is added adds rows at the end. `python -m conformance.cases.covering` writes those that are missing.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conformance.cases.catalog import VECTORS, Catalog
+from conformance.cases.covering import batches, logs, markers, message_sets, messages, sequences
+from conformance.cases.covering.pairs import Asked, Row, Table
+from conformance.cases.from_reference import decode_case, encode_case, log_case
+from conformance.cases.model import Case, CaseKind, NotAsked
+from conformance.cases.operations import WHOLE_LOG
+from conformance.errors import FileError
+
+ROWS = VECTORS / "covering"
+"""The folder of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A covering set: its factors, and what is asked by a row with its number."""
+
+    table: Table
+    asked: Callable[[Row, int], Iterator[Asked]]
+    prefix: str
+    """What its ids begin with."""
+
+
+FAMILIES = {
+    "record-batch": Family(batches.TABLE, batches.asked, "covering/"),
+    "log": Family(logs.TABLE, logs.asked, "covering/log/"),
+    "marker": Family(markers.TABLE, markers.asked, "covering/marker/"),
+    "message-set": Family(message_sets.TABLE, message_sets.asked, "covering/message-set/"),
+    "message": Family(messages.table(), messages.asked, "covering/message/"),
+    "sequence": Family(sequences.TABLE, sequences.asked, "covering/sequence/"),
+}
+
+
+def numbered_rows(name: str, folder: Path = ROWS) -> list[Row]:
+    """The rows of a family, from number 1 on. Raises FileError for a level that its table does not have."""
+    path, factors = folder / f"{name}.csv", FAMILIES[name].table.factors
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    for number, row in enumerate(rows, 1):
+        if list(row) != [*factors] or any(row[factor] not in levels for factor, levels in factors.items()):
+            raise FileError(path, f"row {number} does not have a level of each factor", number + 1)
+    return rows
+
+
+def covering_cases(catalog: Catalog, folder: Path = ROWS) -> Iterator[Case]:
+    """The cases of all rows of all families. Raises FileError."""
+    for name, family in FAMILIES.items():
+        for number, row in enumerate(numbered_rows(name, folder), 1):
+            for asked in family.asked(row, number):
+                with suppress(NotAsked):
+                    yield _case(f"{family.prefix}{number:03}{asked.suffix}", asked, row, catalog)
+
+
+def _case(identity: str, asked: Asked, row: Row, catalog: Catalog) -> Case:
+    """What is asked, and what must come of it by the reference."""
+    wire = catalog.types.wire(asked.type)
+    if asked.op == "decode":
+        case = decode_case(identity, wire, bytes.fromhex(asked.request["hex"]), catalog)
+    elif asked.op in WHOLE_LOG:
+        case = log_case(identity, asked.op, asked.request, catalog)
+    else:
+        case = encode_case(identity, wire, asked.request["value"], catalog)
+    note = "covering set: " + ", ".join(f"{factor} {level}" for factor, level in row.items())
+    source = catalog.requirements[case.requirement].source[0]
+    return replace(case, kind=CaseKind.VECTOR, note=note, source=source)

@@ -1,0 +1,248 @@
+"""The covering set of fetches: an entry of each kind in front, with what surrounds, hides or damages it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.cases.covering import building
+from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
+from conformance.cases.covering.shapes import CONTENTS, EPOCH, HEADERS, MARKER_TYPES, MARKER_VALUES, START_MS, headers
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.control_record import CONTROL_TYPES
+from conformance.codec.derivations import Values
+from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES
+from conformance.semantics.compaction import compacted
+from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
+
+# --- factors ------------------------------------------------------------------------------------------
+
+_MARKERS = tuple(f"{name} marker" for name in MARKER_TYPES)
+_CLEANED = ("cleaned", "aborted and cleaned")
+_WITH_RECORDS = ("plain", "committed", "aborted", *_CLEANED)
+_HOLLOW = "a payload of no records"
+_WITHOUT_RECORDS = ("emptied", "emptied in a transaction", _HOLLOW)
+_EMPTIED_MARKER = "emptied marker"
+_NONE = "not there"
+_BASES = {"0": 0, "5": 5, "beyond 2^40": (1 << 40) + 3}
+_AT = {"its first offset": 0, "inside": 1, "behind its records": 2, "below it": -3}
+"""Where a fetch begins, from the first offset of the entry on; a cleaned batch keeps the second of three."""
+_FRONT, _INSIDE, _LAST, _BELOW = _AT
+_COUNT = 3
+"""Records in an entry that is not a marker or a single message."""
+_OLD = {"message of magic 0": 0, "message of magic 1": 1, "wrapper of magic 0": 0, "wrapper of magic 1": 1}
+_CREATED, _APPENDED, _UNTIMED = *TIMESTAMP_TYPES, "-1"
+_AWAY = {"key": (_NONE,), "value": (_NONE,), "headers": (_NONE,)}
+_THERE = {"key": tuple(CONTENTS), "value": tuple(CONTENTS), "headers": tuple(HEADERS)}
+_PLACES_BEHIND = ("checksum behind", "record behind", "length behind")
+_PLACES = ("none", "cut tail", "checksum", "record", *_PLACES_BEHIND)
+
+
+def _kinds(kinds: tuple[str, ...], then: dict[str, tuple[str, ...]], why: str) -> Iterator[Constraint]:
+    return (Constraint(("kind", kind), then, why) for kind in kinds)
+
+
+def _old(words: str, then: dict[str, tuple[str, ...]], why: str) -> Iterator[Constraint]:
+    return (Constraint(("entry", name), then, why) for name in _OLD if words in name)
+
+
+TABLE = Table(
+    {
+        "entry": ("batch", *_OLD),
+        "kind": (*_WITH_RECORDS, *_MARKERS, *_WITHOUT_RECORDS, _EMPTIED_MARKER),
+        "key": (*CONTENTS, _NONE),
+        "value": (*CONTENTS, _NONE),
+        "headers": (*HEADERS, _NONE),
+        "marker value": (*MARKER_VALUES, _NONE),
+        "codec": CODEC_NAMES,
+        "timestamps": (_CREATED, _APPENDED, _UNTIMED),
+        "isolation": ISOLATIONS,
+        "fetch at": tuple(_AT),
+        "behind it": ("nothing", "plain", "a commit", "an abort", "two others", "its own next transaction"),
+        "damage": _PLACES,
+        "marker's epoch": ("the same", "raised"),
+        "checkCrcs": ("true", "false"),
+        "base": tuple(_BASES),
+    },
+    (
+        *_kinds(
+            _MARKERS,
+            {**_AWAY, "marker value": tuple(MARKER_VALUES), "codec": ("none",), "timestamps": (_CREATED, _APPENDED)},
+            "a marker is the one record of a plain batch, with the key and time that a broker gives it",
+        ),
+        *_kinds((*_MARKERS, _EMPTIED_MARKER), {"fetch at": (_FRONT, _BELOW)}, "a marker has one offset"),
+        *_kinds((*_WITHOUT_RECORDS, _EMPTIED_MARKER), {**_AWAY, "marker value": (_NONE,)}, "it has no record"),
+        *_kinds(
+            (*_WITHOUT_RECORDS, _EMPTIED_MARKER),
+            {"timestamps": (_UNTIMED,), "damage": tuple(place for place in _PLACES if place != "record")},
+            "it has no record, and so no time and no damage in one",
+        ),
+        *_kinds(("emptied", "emptied in a transaction", _EMPTIED_MARKER), {"codec": ("none",)}, "it has no payload"),
+        *_kinds(_WITH_RECORDS, {**_THERE, "marker value": (_NONE,)}, "it has records and no marker"),
+        *_kinds(
+            tuple(kind for kind in (*_WITH_RECORDS, *_WITHOUT_RECORDS) if kind not in _CLEANED),
+            {"fetch at": (_FRONT, _INSIDE, _BELOW)},
+            "only behind the last record of a cleaned batch an offset is left",
+        ),
+        *_old("magic", {"kind": ("plain",), "headers": ("none",)}, "messages of magic 0 and 1 are plain"),
+        *_old("message of", {"codec": ("none",), "fetch at": (_FRONT, _BELOW)}, "a message has one offset, no codec"),
+        *_old("wrapper", {"codec": ("gzip", "snappy", "lz4")}, "a wrapper has a codec, and zstd is younger"),
+        *_old("magic 0", {"timestamps": (_UNTIMED,)}, "magic 0 has no timestamps"),
+        Constraint(("entry", "wrapper of magic 0"), {"codec": ("gzip", "snappy")}, "magic 0 has no lz4"),
+        Constraint(
+            ("behind it", "nothing"),
+            {"damage": tuple(place for place in _PLACES if place not in _PLACES_BEHIND)},
+            "nothing is there to be damaged",
+        ),
+        Constraint(("base", "0"), {"fetch at": (_FRONT, _INSIDE, _LAST)}, "no offset lies below 0"),
+    ),
+    {"damage": _PLACES[1:], "kind": (*_MARKERS[2:], _HOLLOW), "checkCrcs": ("false",)},
+)
+
+# --- logs ---------------------------------------------------------------------------------------------
+
+_OWN, _OTHER, _THIRD = 7, (1 << 40) + 1, 9
+"""Ids of producers."""
+_ABORT, _COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
+_CUT = 30
+"""Bytes of the entry that ends a fetch cut off."""
+
+
+def asked(row: Row, number: int) -> Iterator[Asked]:
+    """The log of a row is fetched."""
+    del number
+    log = _Log(row, _BASES[row["base"]])
+    log.grow()
+    fetch = log.base + _AT[row["fetch at"]]
+    committed = row["isolation"] == READ_COMMITTED
+    yield Asked(
+        *("", "read", "LOG"),
+        {
+            "hex": log.data.hex(),
+            "isolation": row["isolation"],
+            "fetchOffset": str(max(0, fetch)),
+            "highWatermark": str(log.end),
+            "aborted": [{"producerId": str(one), "firstOffset": str(first)} for one, first in log.aborted if committed],
+            **({} if row["checkCrcs"] == "true" else {"checkCrcs": False}),
+        },
+    )
+
+
+@dataclass(slots=True)
+class _Log:
+    """The log of a row as it grows."""
+
+    row: Row
+    base: int
+    data: bytes = b""
+    end: int = 0
+    """The offset after its last entry."""
+    aborted: list[tuple[int, int]] = field(default_factory=list)
+    """Producer and first offset of the aborted transactions."""
+
+    def grow(self) -> None:
+        """Add the entry that the row is about, what stands behind it, and the end."""
+        kind, behind = self.row["kind"], self.row["behind it"]
+        self.data += self._first()
+        self.end = self.base + (1 if "marker" in kind or "message" in self.row["entry"] else _COUNT)
+        others = _BEHIND[behind]
+        begun = [self._begin(producer) for producer, _ in others]
+        if kind in _ENDED_BY:
+            self._end_transaction(_OWN, _ENDED_BY[kind], self.base)
+        for (producer, marker), first in zip(others, begun, strict=True):
+            self._end_transaction(producer, marker, first)
+        if behind == "its own next transaction":
+            self._end_transaction(_OWN, _COMMIT, self._begin(_OWN))
+        if behind != "nothing":
+            self._add(self._last())
+        if self.row["damage"] == "cut tail":
+            self.data += building.batch_bytes(building.batch(self.end, [{}]))[:_CUT]
+
+    def _add(self, data: bytes, offsets: int = 1) -> None:
+        self.data, self.end = self.data + data, self.end + offsets
+
+    def _begin(self, producer: int) -> int:
+        """A batch that begins a transaction; its offset."""
+        fields = building.of_producer(producer, _COUNT if producer == _OWN else 0)
+        self._add(building.batch_bytes(building.batch(self.end, [{}], **fields)))
+        return self.end - 1
+
+    def _end_transaction(self, producer: int, marker: int, first: int) -> None:
+        epoch = EPOCH + (self.row["marker's epoch"] == "raised")
+        self._add(building.batch_bytes(building.marker(self.end, marker, producer, epoch=epoch)))
+        if marker == _ABORT:
+            self.aborted.append((producer, first))
+
+    def _last(self) -> bytes:
+        """The plain batch at the end, perhaps damaged."""
+        damage, values = self.row["damage"], building.batch(self.end, [{"key": None}])
+        data = building.batch_bytes(values, damaged=damage == "record behind", sealed=damage != "checksum behind")
+        return BATCH_LAYOUT.put("batchLength", data, _CUT) if damage == "length behind" else data
+
+    def _first(self) -> bytes:
+        """The entry that the row is about."""
+        faults = {"damaged": self.row["damage"] == "record", "sealed": self.row["damage"] != "checksum"}
+        if self.row["entry"] == "batch":
+            return building.batch_bytes(self._batch(), **faults)
+        magic, is_wrapper = _OLD[self.row["entry"]], "wrapper" in self.row["entry"]
+        stamp, kind = self._time()
+        messages = [
+            {"offset": index, "magic": magic, "timestamp": stamp, **self._content()}
+            for index in range(_COUNT if is_wrapper else 1)
+        ]
+        outer = {"magic": magic, "timestamp": stamp, "timestampType": kind}
+        if not is_wrapper:
+            return building.message_bytes({**messages[0], **outer, "offset": self.base}, **faults)
+        if magic == 0:
+            messages = [{**one, "offset": self.base + one["offset"]} for one in messages]
+        codec = CODEC_NAMES.index(self.row["codec"])
+        return building.wrapper_bytes(messages, {**outer, "offset": self.base + _COUNT - 1}, codec, **faults)
+
+    def _content(self) -> Values:
+        return {"key": CONTENTS[self.row["key"]], "value": CONTENTS[self.row["value"]]}
+
+    def _time(self) -> tuple[int, int]:
+        """Timestamp and its type."""
+        return -1 if self.row["timestamps"] == _UNTIMED else START_MS, int(self.row["timestamps"] == _APPENDED)
+
+    def _batch(self) -> Values:
+        kind, (stamp, of_append) = self.row["kind"], self._time()
+        if kind in _MARKERS:
+            return self._marker(MARKER_TYPES[kind.removesuffix(" marker")], of_append)
+        if kind == _EMPTIED_MARKER:
+            return compacted(building.marker(self.base, _COMMIT, _OWN), ())
+        content: Values = {"timestamp": stamp}
+        if kind in _WITH_RECORDS:
+            content |= {**self._content(), "headers": headers(self.row["headers"])}
+        fields: Values = building.of_producer(_OWN) if kind in _ENDED_BY else {}
+        codec = CODEC_NAMES.index(self.row["codec"])
+        values = building.batch(self.base, [content] * _COUNT, **fields, compression=codec, timestampType=of_append)
+        if kind in (*_CLEANED, *_WITHOUT_RECORDS):
+            values = compacted(values, {self.base + 1} if kind in _CLEANED else ())
+        return {**values, "compression": codec}
+
+    def _marker(self, kind: int, of_append: int) -> Values:
+        """A marker at the front; the transaction that an ABORT ends began before it."""
+        if kind == _ABORT and self.base:
+            self.aborted.append((_OWN, self.base - 1))
+        value = MARKER_VALUES[self.row["marker value"]]
+        epoch = EPOCH + (self.row["marker's epoch"] == "raised")
+        producer = _OWN if kind in (_ABORT, _COMMIT) else -1
+        made = building.marker(self.base, kind, producer, epoch=epoch if producer >= 0 else -1, value=value)
+        if producer < 0:
+            made = {**made, "isTransactional": False}
+        return {**made, "timestampType": of_append}
+
+
+_ENDED_BY = {"committed": _COMMIT, **dict.fromkeys(("aborted", _CLEANED[1], "emptied in a transaction"), _ABORT)}
+"""The marker that ends the transaction of a batch of such a kind."""
+
+_BEHIND: dict[str, tuple[tuple[int, int], ...]] = {
+    "nothing": (),
+    "plain": (),
+    "its own next transaction": (),
+    "a commit": ((_OTHER, _COMMIT),),
+    "an abort": ((_OTHER, _ABORT),),
+    "two others": ((_OTHER, _ABORT), (_THIRD, _COMMIT)),
+}
+"""Producers whose transactions begin behind the entry and end behind its own, with the marker that ends them."""

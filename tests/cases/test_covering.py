@@ -1,0 +1,254 @@
+"""The covering sets: two properties that can meet do so in a numbered case, and a number means one case for ever."""
+
+import hashlib
+from itertools import combinations, product
+
+import pytest
+
+from conformance import codec
+from conformance.cases.covering import batches, families, messages, sequences
+from conformance.cases.covering.pairs import Constraint, Table, rows
+from conformance.cases.model import AnyOf, Delivers
+from conformance.codec import framings
+from conformance.errors import FileError
+
+NAMES = tuple(families.FAMILIES)
+
+
+def met(numbered):
+    """The pairs of levels that stand together in a row, with the rows that have them."""
+    found = {}
+    for row in numbered:
+        for pair in combinations(row.items(), 2):
+            found.setdefault(pair, []).append(row)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_two_levels_meet_in_a_row_or_there_is_a_reason_why_they_cannot(name):
+    table, together = families.FAMILIES[name].table, met(families.numbered_rows(name))
+    apart = {pair: table.why_apart(*pair) for pair in table.pairs() if pair not in together}
+    assert [pair for pair, why in apart.items() if not why] == []
+    assert [pair for pair in together if table.why_apart(*pair)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_levels_that_hide_nothing_meet_where_nothing_else_hides_them(name):
+    table, together = families.FAMILIES[name].table, met(families.numbered_rows(name))
+    hidden = []
+    for pair, numbered in together.items():
+        masks = [{level for level in row.items() if table.masks(level)} for row in numbered]
+        # What stands in every row with both is theirs: a kind of entry may be all that has them.
+        if sum(map(table.masks, pair)) < 2 and set.intersection(*masks) not in masks:
+            hidden.append(pair)
+    assert hidden == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rows_are_all_there_is_to_be_added(name):
+    numbered = families.numbered_rows(name)
+    assert rows(families.FAMILIES[name].table, numbered) == numbered
+
+
+def test_a_set_has_tens_to_a_few_hundred_rows():
+    counts = {name: len(families.numbered_rows(name)) for name in NAMES}
+    assert min(counts.values()) >= 40
+    assert max(counts.values()) <= 450, counts
+
+
+# --- numbers ------------------------------------------------------------------------------------------
+
+FIRST_ROWS = {
+    "record-batch": (58, "4225630d07c8796e"),
+    "log": (324, "4bd81236a168c876"),
+    "marker": (216, "dd505ec596581cbc"),
+    "message-set": (60, "fe0e51fc636c44eb"),
+    "message": (409, "057feb9efe27a60d"),
+    "sequence": (41, "1555cac89017411a"),
+}
+"""The rows that each family had when it was first published, and a digest of what they ask: these never change."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_means_the_same_case_for_ever(name):
+    count, digest = FIRST_ROWS[name]
+    asked = [
+        [*question]
+        for number, row in enumerate(families.numbered_rows(name)[:count], 1)
+        for question in families.FAMILIES[name].asked(row, number)
+    ]
+    assert hashlib.sha256(repr(asked).encode()).hexdigest()[:16] == digest
+
+
+SMALL = {"a": ("1", "2"), "b": ("1", "2", "3"), "c": ("1", "2")}
+
+
+def test_a_level_that_is_added_adds_rows_at_the_end():
+    before = rows(Table(SMALL))
+    after = rows(Table({**SMALL, "c": ("1", "2", "3")}), before)
+    assert after[: len(before)] == before
+    assert {row["c"] for row in after[len(before) :]} == {"3"}
+    assert rows(Table(SMALL), before) == before
+
+
+def test_a_pair_that_only_a_third_factor_keeps_apart_has_both_reasons():
+    table = Table(
+        SMALL,
+        (
+            Constraint(("a", "1"), {"c": ("1",)}, "one is even"),
+            Constraint(("b", "1"), {"c": ("2",)}, "one is odd"),
+        ),
+    )
+    assert table.why_apart(("a", "1"), ("b", "1")) == "one is odd; one is even"
+    assert table.why_apart(("a", "1"), ("c", "2")) == "one is even"
+    assert table.why_apart(("a", "2"), ("b", "1")) == ""
+    assert not any(row["a"] == row["b"] == "1" for row in rows(table))
+
+
+def test_a_row_with_a_level_that_its_table_does_not_have_is_refused(tmp_path):
+    factors = sequences.TABLE.factors
+    (tmp_path / "sequence.csv").write_text(",".join(factors) + "\n" + ",".join("x" for _ in factors) + "\n")
+    with pytest.raises(FileError, match="row 1 does not have a level of each factor"):
+        families.numbered_rows("sequence", tmp_path)
+
+
+# --- cases --------------------------------------------------------------------------------------------
+
+
+def cases_of(catalog, name):
+    prefix = families.FAMILIES[name].prefix
+    own = {f"{prefix}{number:03}" for number in range(1, len(families.numbered_rows(name)) + 1)}
+    return [case for label, case in catalog.cases.items() if label.partition(":")[0] in own]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_is_a_case_of_the_catalogue_that_says_what_meets_in_it(name, catalog):
+    cases, numbered = cases_of(catalog, name), families.numbered_rows(name)
+    assert len({case.id.partition(":")[0] for case in cases}) == len(numbered)
+    for case in cases:
+        row = numbered[int(case.id.partition(":")[0].rpartition("/")[2]) - 1]
+        assert all(f"{factor} {level}" in case.note for factor, level in row.items()), case.id
+
+
+@pytest.mark.parametrize("name", ["log", "marker", "message-set", "message", "record-batch"])
+def test_the_documents_settle_what_comes_of_a_row_of_levels_that_hide_nothing(name, catalog):
+    table, numbered = families.FAMILIES[name].table, families.numbered_rows(name)
+    for case in cases_of(catalog, name):
+        row = numbered[int(case.id.partition(":")[0].rpartition("/")[2]) - 1]
+        if any(map(table.masks, row.items())) or case.id in UNSETTLED:
+            continue
+        assert not isinstance(case.expect, AnyOf), case.id
+        assert not (isinstance(case.expect, Delivers) and (case.expect.open or case.expect.view.damage)), case.id
+
+
+UNSETTLED = {}
+
+
+def test_every_kind_of_field_has_each_of_its_shapes_with_and_without_flexible_versions_and_tags():
+    """Of each kind of field, whatever its turn leaves: null, empty, one and many."""
+    seen = {}
+    for row in families.numbered_rows("message"):
+        message = messages.messages()[row["message"].removesuffix(" flexible")]
+        version = int(row["version"])
+        value = messages.Shaped(message, version).structure(message.name, int(row["turn"]))
+        for member in message.structures[message.name]:
+            if version in member.versions and member.is_array:
+                given = value[member.name]
+                shape = None if given is None else min(len(given), 2)
+                kind = (version in member.nullable, version in message.flexible, version in member.tagged)
+                seen.setdefault(kind, set()).add(shape)
+    assert {(False, False, False), (False, True, False), (True, True, False)} <= seen.keys()
+    for (nullable, _, _), shapes in seen.items():
+        assert shapes == ({None, 0, 1, 2} if nullable else {0, 1, 2})
+
+
+# --- record batches -----------------------------------------------------------------------------------
+
+
+def strata():
+    """What batches can be like, said independently: in each stratum every factor varies freely."""
+    for control, transactional, single in product([False, True], repeat=3):
+        if control and not single:
+            continue
+        free = {factor: set(levels) for factor, levels in batches.FACTORS.items()}
+        free["control"] = {"yes" if control else "no"}
+        free["transactional"] = {"yes" if transactional else "no"}
+        free["records"] = {"one"} if single else {"two", "three", "many"}
+        if single:
+            free["timestamps"] = {"equal", "-1"}
+        if control:
+            free |= {"codec": {"none"}, "key": {"ABORT", "COMMIT"}, "value": {"marker"}, "headers": {"none"}}
+            free["offsets"] -= {"with gaps"}
+            free["producer"] = {"none", "no sequence"}
+        else:
+            free["key"] -= {"ABORT", "COMMIT"}
+            free["value"] -= {"marker"}
+            free["producer"] -= {"no sequence"}
+        if transactional:
+            free["producer"] -= {"none"}
+        yield free
+
+
+def test_every_pair_that_can_stand_in_a_batch_occurs_in_the_covering_set():
+    possible = {
+        ((one, level), (other, further))
+        for free in strata()
+        for one, other in combinations(batches.FACTORS, 2)
+        for level in free[one]
+        for further in free[other]
+    }
+    covered = {pair for row in families.numbered_rows("record-batch") for pair in combinations(row.items(), 2)}
+    assert covered == possible
+
+
+def test_every_row_of_the_covering_set_can_stand_in_a_batch():
+    for row in families.numbered_rows("record-batch"):
+        assert any(all(row[factor] in levels for factor, levels in free.items()) for free in strata()), row
+
+
+def test_the_covering_set_is_small():
+    # No fewer rows than the two largest factors have pairs: 7 keys of data by 6 kinds of headers.
+    assert 42 <= len(families.numbered_rows("record-batch")) <= 70
+
+
+def test_the_batches_are_read_without_a_remark_and_as_they_were_meant():
+    notation = codec.wire("RECORD_BATCH").notation
+    for number, row in enumerate(families.numbered_rows("record-batch"), 1):
+        data, value = batches.batch(row, number)
+        read = codec.decode("RECORD_BATCH", data)
+        assert (read.violations, read.remarks, read.consumed) == ((), (), len(data)), row
+        assert notation.render(read.value) == notation.render(value), row
+
+
+def test_the_factors_are_seen_in_the_values():
+    """The levels that are named for numbers have these numbers."""
+    rows = families.numbered_rows("record-batch")
+    values = [batches.batch(row, number)[1] for number, row in enumerate(rows)]
+    deltas = {row["timestamps"]: [] for row in rows}
+    for row, value in zip(rows, values, strict=True):
+        deltas[row["timestamps"]] += [abs(record["timestampDelta"]) for record in value["records"]]
+        assert (value["isTransactional"], value["isControlBatch"]) == (
+            row["transactional"] == "yes",
+            row["control"] == "yes",
+        )
+        if row["key"].endswith("bytes"):
+            assert {len(record["key"]) for record in value["records"]} == {int(row["key"].split()[0])}
+    assert max(deltas["deltas beyond 31 bits"]) > 1 << 31
+    assert max(deltas["deltas beyond 42 bits"]) > 1 << 42
+    assert max(deltas["equal"]) == max(deltas["-1"]) == 0
+
+
+def test_no_compressor_is_asked(monkeypatch):
+    def refuse(*_, **__):
+        pytest.fail("a compression library wrote bytes")
+
+    for library, name in [
+        (framings.gzip, "compress"),
+        (framings.snappy, "compress"),
+        (framings.lz4.frame, "compress"),
+        (framings.zstandard, "ZstdCompressor"),
+    ]:
+        monkeypatch.setattr(library, name, refuse)
+    for name in ("record-batch", "log", "message-set", "marker"):
+        for number, row in enumerate(families.numbered_rows(name), 1):
+            assert [*families.FAMILIES[name].asked(row, number)]
