@@ -1,0 +1,57 @@
+"""Each drafted report shows a vector that is pinned or found on its target, with the bytes of that vector."""
+
+import ast
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.cases.catalog import read_catalog
+
+DOCS = Path(__file__).parents[1] / "docs"
+FOLDER = DOCS / "findings"
+REPORTS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "index")
+SECTIONS = ["Version", "Bytes", "Reproduction", "What came", "What is due", "Searched"]
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def failing(target):
+    """Globs of the cases that are known to fail."""
+    pins = DOCS.parent / "tests" / "known" / f"{target}.yaml"
+    if pins.exists():
+        return [pin["id"] for pin in yaml.safe_load(pins.read_text(encoding="utf-8"))]
+    parts = re.split(r"^## (.+)\n", (DOCS / "live-findings.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    under = [text for title, text in zip(parts[1::2], parts[2::2], strict=True) if target in title.split(", ")]
+    return [
+        glob for text in under for line in re.findall(r"^cases: (.+)$", text, re.MULTILINE) for glob in line.split(", ")
+    ]
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_a_drafted_report_has_what_its_reader_needs(path):
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    (program,) = blocks(text, "python")
+    ast.parse(program)
+    assert "conformance" not in program, "it shows the fault without this suite"
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_the_bytes_of_a_drafted_report_are_those_of_a_vector_that_fails_on_its_target(path):
+    text = path.read_text(encoding="utf-8")
+    target, case = re.search(r"<!-- target: (\S+); case: (\S+) -->", text).groups()
+    assert "".join(blocks(text, "")[0].split()) == read_catalog().cases[case].request["hex"]
+    assert any(fnmatchcase(name, glob) for glob in failing(target) for name in (case, f"{case}:read"))
+
+
+def test_every_drafted_report_stands_in_the_list():
+    page = (FOLDER / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[.+\]\((\S+)\.md\) \| `", page, re.MULTILINE)
+    assert sorted(listed) == [one.stem for one in REPORTS]
+    (broker,) = blocks(page, "python")
+    ast.parse(broker)
