@@ -39,7 +39,7 @@ class Server:
 
     async def start(self, port: int = 0) -> Broker:
         """Listen, on a free port where none is named; the broker that answers. Raises OSError."""
-        self._server = await asyncio.start_server(self._accept, HOST, port, limit=1 << 16)
+        self._server = await asyncio.start_server(self._accept, HOST, port, limit=1 << 16, backlog=_CONNECTIONS)
         self._broker = Broker(HOST, self._server.sockets[0].getsockname()[1], self._offered)
         return self._broker
 

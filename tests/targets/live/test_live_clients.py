@@ -347,11 +347,12 @@ for line in told():
     assert {row["verdict"] for row in found.values()} <= {"pass", "either", "skip"}
 
 
-def test_a_thousand_connections_are_not_too_many(run):
+def test_nearly_a_thousand_connections_are_not_too_many(run):
+    """The broker takes a thousand; those that close are not gone at once."""
     body = """
 kept = []
 for line in told():
-    if not kept: kept += [Connection(line["bootstrap"]) for _ in range(1000)][:900]
+    if not kept: kept += [Connection(line["bootstrap"]) for _ in range(980)]
     consume(line)
 """
     assert run(body, THREE, GZIP, status=0)
