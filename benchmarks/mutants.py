@@ -704,17 +704,17 @@ def impatience() -> Iterator[None]:
         yield
 
 
-def sweep(
-    mutants: Sequence[Mutant],
-    catalog: Catalog,
-    generated: Sequence[Case] = (),
-    *,
-    alone: bool = False,
-    jobs: int = JOBS,
-) -> Iterator[Fate]:
+@contextlib.contextmanager
+def opened(catalog: Catalog, generated: Sequence[Case] = (), *, alone: bool = False) -> Iterator[Workshop]:
+    """A workshop in a folder of its own that is removed at the end; until then everybody is impatient."""
+    with tempfile.TemporaryDirectory() as folder, impatience():
+        yield Workshop(Path(folder), catalog, generated, alone=alone)
+
+
+def sweep(mutants: Sequence[Mutant], workshop: Workshop, *, jobs: int = JOBS) -> Iterator[Fate]:
     """The fates of mutants, in their order; cases are put to them in theirs."""
-    with tempfile.TemporaryDirectory() as folder, impatience(), ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(Workshop(Path(folder), catalog, generated, alone=alone).fate, mutants)
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(workshop.fate, mutants)
 
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -853,9 +853,10 @@ def main(given: Sequence[str] | None = None) -> int:
     generated = list(generated_cases(_types(catalog), options.generated, options.seed, catalog))
     begin = time.perf_counter()
     tally = Tally([], known_survivors())
-    for fate in sweep(mutants, catalog, generated, alone=options.alone, jobs=options.jobs):
-        tally.fates.append(fate)
-        print(f"\r{len(tally.fates)} of {len(mutants)}", end="", file=sys.stderr, flush=True)
+    with opened(catalog, generated, alone=options.alone) as workshop:
+        for fate in sweep(mutants, workshop, jobs=options.jobs):
+            tally.fates.append(fate)
+            print(f"\r{len(tally.fates)} of {len(mutants)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     cases = f"{len(catalog.cases)} cases of vectors, {len(generated)} generated"
     print(f"{len(tally.fates)} mutants, {cases}, {time.perf_counter() - begin:.0f} s\n")
