@@ -1,0 +1,59 @@
+"""Commands in this process: an interpreter for each, and its imports, cost most of what the tests cost."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from conformance.cli import main
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command came to, as `subprocess.run` tells it of a process."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def conformance(*arguments, cwd, env=None, stdin=b""):
+    """Run a command as `python -m conformance` does, in a folder, with these variables instead of ours."""
+    out, err = _Stream(), _Stream()
+    given = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
+    with ExitStack() as stack:
+        for each in (chdir(cwd), redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given)):
+            stack.enter_context(each)
+        stack.enter_context(patch.dict(os.environ, {} if env is None else env, clear=env is not None))
+        stack.enter_context(_signals())
+        try:
+            main(list(map(str, arguments)), prog_name="conformance")
+        except SystemExit as ended:
+            return Done(ended.code or 0, out.text(), err.text())
+    raise AssertionError("a command ends with a status")
+
+
+class _Stream(io.TextIOWrapper):
+    """Text or bytes that are written."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), "utf-8", newline="", write_through=True)
+
+    def text(self):
+        return self.buffer.getvalue().decode("utf-8")
+
+
+@contextmanager
+def _signals():
+    """What a command does at signals ends with it."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
