@@ -33,6 +33,8 @@ _LONGEST = 60.0
 """Seconds that ending everything may take; what then still runs cannot be killed."""
 _LAST = 2.0
 """Seconds that processes which were killed may take to go."""
+_GOING = 0.001
+"""Seconds between two looks whether processes that were killed are gone."""
 _ROUNDS = 20
 """How often more processes are looked for to be stopped, before those that are stopped are killed."""
 _TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -121,13 +123,30 @@ class _Keeper:
         until = time.monotonic() + _LONGEST
         while self.reap() and time.monotonic() < until:
             kill_group(self._group)
-            # Those adopted last first: a process that forks and dies at once is seen only if we look faster than it.
-            for _ in range(_ROUNDS):
-                for child in children_of(os.getpid()) or ():
-                    _signal(child, signal.SIGKILL)
-                if not self.reap():
-                    return
-            end_below(os.getpid(), seconds=0.1)
+            if self._kill_children():
+                end_below(os.getpid(), seconds=0.1)
+            else:
+                time.sleep(_GOING)
+
+    def _kill_children(self) -> bool:
+        """Kill the children there are; whether more came each time, or they cannot be listed.
+
+        A process that forks and dies at once is seen only if we look faster than it. One that was killed makes no
+        more: it needs its time to go, and a core that we do not take from it.
+        """
+        killed: set[int] = set()
+        for _ in range(_ROUNDS):
+            children = children_of(os.getpid())
+            if children is None:
+                return True
+            if killed.issuperset(children):
+                return False
+            for child in children:
+                _signal(child, signal.SIGKILL)
+            killed.update(children)
+            if not self.reap():
+                return False
+        return True
 
 
 def _begin(become: Callable[[], None], keeper: int, group: str | None, failing: int) -> None:

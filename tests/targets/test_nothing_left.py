@@ -173,6 +173,28 @@ for request in requests():
     assert not is_anything_left(tmp_path)
 
 
+@pytest.mark.parametrize(("more_come", "looks_everywhere"), [(False, 0), (True, 1)])
+def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_make_more_are_stopped_first(
+    more_come, looks_everywhere, monkeypatch
+):
+    """Looking through all processes again and again takes the core that a large process needs to go."""
+    pids = iter(range(10**6, 2 * 10**6))
+    there = [next(pids)]
+    left, everywhere = iter([True] * 25), []
+
+    def children(_):
+        return [next(pids)] if more_come else there
+
+    monkeypatch.setattr(keeper, "children_of", children)
+    monkeypatch.setattr(keeper, "_signal", lambda *_: None)
+    monkeypatch.setattr(keeper, "end_below", lambda root, seconds: everywhere.append(root))
+    kept = keeper._Keeper(None)
+    monkeypatch.setattr(kept, "reap", lambda: next(left, False))
+    monkeypatch.setattr(keeper.os, "killpg", lambda *_: None)
+    kept.end()
+    assert len(everywhere) == looks_everywhere
+
+
 def test_the_memory_of_processes_that_left_the_target_counts(launch, tmp_path):
     body = """
 def hoard():
