@@ -187,7 +187,7 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
 
     monkeypatch.setattr(keeper, "children_of", children)
     monkeypatch.setattr(keeper, "_signal", lambda *_: None)
-    monkeypatch.setattr(keeper, "end_below", lambda root, seconds: everywhere.append(root))
+    monkeypatch.setattr(keeper, "end_below", lambda root, **_: everywhere.append(root))
     kept = keeper._Keeper(None)
     monkeypatch.setattr(kept, "reap", lambda: next(left, False))
     monkeypatch.setattr(keeper.os, "killpg", lambda *_: None)
