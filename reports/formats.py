@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -17,11 +18,12 @@ from conformance.safety.files import Outputs
 
 if TYPE_CHECKING:
     from conformance.cases.vector_files import Requirement
+    from conformance.reports.disagreements import Disagreement
     from conformance.reports.json_file import RowFile
     from conformance.running.results import TargetRun
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report:
     """What a report file tells of."""
 
@@ -35,6 +37,13 @@ class Report:
     """The register."""
     rows: Mapping[str, RowFile] = field(default_factory=dict)
     """By the name of the target, rows of the JSON report that were written as the results came."""
+
+    @cached_property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """Where the targets differ."""
+        from conformance.reports.disagreements import disagreements
+
+        return disagreements(self.runs)
 
 
 class _Renderer(Protocol):

@@ -21,7 +21,7 @@ from conformance.reports.annotated import printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
-from conformance.reports.matrix import State, codes_apart, disagreements, matrix, met, state_of, verdict_on
+from conformance.reports.matrix import State, codes_apart, matrix, met, state_of, verdict_on
 from conformance.reports.text import number_of_cases, rest, stands_for
 from conformance.running.results import TargetRun
 
@@ -116,7 +116,7 @@ def render(report: Report) -> Iterator[str]:
     environment.filters["number_of_cases"] = number_of_cases
     sections = matrix(report.runs, report.requirements)
     pages = [_target(number, run, report.requirements) for number, run in enumerate(report.runs)]
-    apart = disagreements(report.runs)
+    apart = report.disagreements
     yield from environment.from_string((folder / "page.html").read_text("utf-8")).generate(
         version=__version__,
         seed=report.seed,

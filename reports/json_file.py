@@ -19,6 +19,7 @@ from conformance.cases.model import Kind
 from conformance.cases.operations import ONLY_LIVE
 from conformance.judging.causes import Cause
 from conformance.reports import json_schema as shape
+from conformance.reports.disagreements import Disagreement
 from conformance.reports.expected import expected_json
 from conformance.reports.explain import actual_json
 from conformance.reports.formats import Report
@@ -36,6 +37,7 @@ def render(report: Report) -> Iterator[str]:
         "causes": (_json(_cause(group, group.cause)) for run in runs for group in grouped(run) if group.cause),
         "results": (row for run in runs for row in _rows(run, report.rows.get(run.name))),
         "shrunk": (_json(_shrunk(shrunk)) for run in runs for shrunk in run.shrunk),
+        "disagreements": (_json(_disagreement(one)) for one in report.disagreements),
     }
     suite = shape.Suite(name="kafka-conformance", version=__version__, seed=report.seed)
     yield f'{{"suite": {_json(suite)}'
@@ -215,3 +217,23 @@ def _shrunk(shrunk: Shrunk) -> shape.Shrunk:
         "reproduce": reproduce(shrunk.result, shrunk.origin),
     }
     return shape.Shrunk(**row, of=shrunk.origin, count=shrunk.count)
+
+
+def _disagreement(one: Disagreement) -> shape.Disagreement:
+    return shape.Disagreement(
+        requirements=list(one.requirements),
+        level=cast("shape.Level", one.level),
+        open=one.is_open,
+        upstream="differs" if one.is_disputed else None,
+        causes=list(one.causes),
+        stands=[
+            shape.Stand(targets=list(stand.targets), act=stand.act, right=stand.is_right, said=stand.said)
+            for stand in one.stands
+        ],
+        vectors=one.vectors,
+        generated=one.generated,
+        example=one.example,
+        reproduce=one.reproduce,
+        shrunk=one.shrunk or UNSET,
+        cases=list(one.cases),
+    )

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from conformance.cases.model import Kind, Op
+from conformance.judging.readings import Act
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -96,6 +97,36 @@ class Shrunk(Result, kw_only=True):
     count: Annotated[Count, Meta(description="How many generated cases it stands for.")]
 
 
+class Stand(_Part):
+    """Targets that made the same of a case, and what that is."""
+
+    targets: list[str]
+    act: Annotated[Act, Meta(description="What they did.")]
+    right: Annotated[bool, Meta(description="Whether they broke no requirement by that.")]
+    said: Annotated[str, Meta(description="What it came to in the example, in a line.")]
+
+
+class Disagreement(_Part):
+    """Cases in which the same targets differ in the same way."""
+
+    requirements: Annotated[list[str], Meta(description="Those of the cases, the one with the most of them first.")]
+    level: Annotated[Level, Meta(description="The highest at which a target fails; at an open place, its own.")]
+    open: Annotated[bool, Meta(description="Each target is right: the documents leave the place open.")]
+    upstream: Annotated[
+        Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
+    ]
+    causes: Annotated[list[str], Meta(description="What those fail by that fail.")]
+    stands: Annotated[list[Stand], Meta(description="Who did what in the example.")]
+    vectors: Annotated[Count, Meta(description="How many of its cases are vectors.")]
+    generated: Annotated[Count, Meta(description="How many of its cases are generated.")]
+    example: Annotated[str, Meta(description="The id of the smallest case.")]
+    reproduce: Annotated[str, Meta(description="The command that puts it to the targets again.")]
+    cases: list[str]
+    shrunk: Annotated[str | UnsetType, Meta(description="The command for a smaller case, made from one of them.")] = (
+        UNSET
+    )
+
+
 class File(_Part):
     """A report of the conformance suite for the Apache Kafka wire format."""
 
@@ -108,6 +139,7 @@ class File(_Part):
     causes: list[Cause]
     results: list[Result]
     shrunk: list[Shrunk]
+    disagreements: Annotated[list[Disagreement], Meta(description="Where several targets differ.")]
 
 
 def schema_text() -> str:

@@ -1,12 +1,13 @@
-"""Results as Markdown, for a README or the summary of a CI job: a row for each target, and the causes it fails by."""
+"""Results as Markdown, for a README or the summary of a CI job: a row for each target, causes, where targets differ."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from conformance.cases.model import LEVELS
 from conformance.reports.annotated import printable
+from conformance.reports.disagreements import Disagreement
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
@@ -17,7 +18,7 @@ from conformance.running.results import TargetRun
 _IN_FULL = 5
 """Causes of a target that are shown with an example."""
 _LISTED = 50
-"""Causes of a target that have a row: a summary of a CI job may hold a megabyte."""
+"""Causes of a target, and differences, that have a row: a summary of a CI job may hold a megabyte."""
 _SYNTAX = re.compile(r"[^\w\s.,:;()/+=%-]|_|(?<=\d)\.(?=\s)|://|www\.")
 """What Markdown or GitHub may take for more than text: marks, links, mentions."""
 
@@ -47,6 +48,8 @@ def render(report: Report) -> Iterator[str]:
         yield f"\nStale known failure {plain(name)}: {plain(reason)}\n"
     for run in report.runs:
         yield from _target(run)
+    if report.disagreements:
+        yield from _differences(report.disagreements)
 
 
 def _target(run: TargetRun) -> Iterator[str]:
@@ -79,3 +82,17 @@ def _details(group: FailureGroup, example: Example) -> Iterator[str]:
     lines = [f"expected  {shown.expected}", f"actual    {shown.actual}", shown.reproduce]
     yield "".join(f"\n{fenced(line)}\n" for line in lines)
     yield "\n</details>\n"
+
+
+def _differences(rows: Sequence[Disagreement]) -> Iterator[str]:
+    yield "\n### Where the targets differ\n\n"
+    yield "| level | cases | cause, or requirement | who does what | smallest example |\n|---|---|---|---|---|\n"
+    for row in rows[:_LISTED]:
+        stands = (f"{', '.join(stand.targets)} {'✓' if stand.is_right else '✗'} {stand.act}" for stand in row.stands)
+        cells = (row.kind, str(row.count), ", ".join(row.causes) or row.requirements[0], "; ".join(stands), row.example)
+        yield f"| {' | '.join(map(plain, cells))} |\n"
+    if len(rows) > _LISTED:
+        yield f"\n{len(rows) - _LISTED} more rows: `--html FILE` shows them all.\n"
+    yield "\n✓ is right, ✗ breaks a requirement. At an open place each of them is right. The first ones again:\n"
+    for row in rows[:_IN_FULL]:
+        yield f"\n{fenced(row.reproduce)}\n"

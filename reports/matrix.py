@@ -1,4 +1,4 @@
-"""Requirements × targets as data: how many cases of each requirement a target meets, and where targets disagree."""
+"""Requirements × targets as data: how many cases of each a target meets, and where brokers refuse otherwise."""
 
 from __future__ import annotations
 
@@ -101,27 +101,6 @@ def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -
 
 
 @dataclass(frozen=True, slots=True)
-class Disagreement:
-    """Cases of one requirement that targets answer differently, in the same way each time."""
-
-    requirement: str
-    states: tuple[State | None, ...]
-    """One for each target; None for a target that did not judge the case."""
-    cases: tuple[str, ...]
-
-
-def disagreements(runs: Sequence[TargetRun]) -> list[Disagreement]:
-    """Where targets disagree on vectors: one meets what another breaks. The most cases come first."""
-    groups: dict[tuple[str, tuple[State | None, ...]], list[str]] = {}
-    for case, requirement, results in _by_case(runs):
-        states = tuple(None if result is None else state_of(result) for result in results)
-        if len({state for state in states if state is not None}) > 1:
-            groups.setdefault((requirement, states), []).append(case)
-    found = [Disagreement(requirement, states, tuple(cases)) for (requirement, states), cases in groups.items()]
-    return sorted(found, key=lambda one: -len(one.cases))
-
-
-@dataclass(frozen=True, slots=True)
 class CodesApart:
     """Cases in which brokers refuse the same with other error codes."""
 
@@ -133,7 +112,7 @@ class CodesApart:
 def codes_apart(runs: Sequence[TargetRun]) -> list[CodesApart]:
     """Where brokers refuse the same with other error codes, in vectors. The most cases come first."""
     groups: dict[tuple[str, ...], dict[str, None]] = {}
-    for case, _, results in _by_case(runs):
+    for case, results in _by_case(runs):
         told = [_by_place(result.codes) if result is not None else {} for result in results]
         for place in dict.fromkeys(place for codes in told for place in codes):
             codes = tuple(codes.get(place, "") for codes in told)
@@ -149,15 +128,14 @@ def _by_place(codes: str) -> dict[str, str]:
     return {place: code for place, _, code in parts}
 
 
-def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, str, list[Result | None]]]:
-    """Each vector that was judged: its id, its requirement, and the result of each target, None where it has none."""
+def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, list[Result | None]]]:
+    """Each vector that was judged: its id, and the result of each target, None where it has none."""
     found: dict[str, list[Result | None]] = {}
     for number, run in enumerate(runs):
         for result in run.results:
             if not result.label.is_shrinkable and result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL):
                 found.setdefault(result.label.id, [None] * len(runs))[number] = result
-    for case, results in found.items():
-        yield case, next(result.label.requirement for result in reversed(results) if result is not None), results
+    yield from found.items()
 
 
 def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tuple[int, int]]:

@@ -1,13 +1,15 @@
-"""The command that puts the case of a result to its target again."""
+"""The command that puts a case to a target, or several, again."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 
 from conformance.cases.from_reference import as_given
 from conformance.cases.model import Case, CaseKind
 from conformance.cases.operations import parts_of
+from conformance.cases.packing import PackedCase
 from conformance.running.results import Result
 
 _LONGEST = 1024
@@ -16,15 +18,20 @@ _LONGEST = 1024
 
 def reproduce(result: Result, origin: str = "") -> str:
     """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
-    label, command = result.label, ["conformance", "run", result.target]
-    if label.defined_in:
-        command += ["--definitions", label.defined_in]
-    if label.kind is CaseKind.PROBE:
+    if result.label.kind is CaseKind.PROBE:
         return shlex.join(["conformance", "doctor", result.target])
+    return command(result.label, [result.target], origin)
+
+
+def command(label: Case | PackedCase, targets: Sequence[str], origin: str = "") -> str:
+    """One command that puts a case to targets again; for a large shrunk case, the case `origin` it came from."""
+    words = ["conformance", "run", *targets]
+    if label.defined_in:
+        words += ["--definitions", label.defined_in]
     if label.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
         further = ["--vectors", label.origin] if label.origin else []
-        return shlex.join([*command, *further, "--select", label.id])
-    return shlex.join([*command, *_in_full(label if isinstance(label, Case) else label.unpacked(), origin)])
+        return shlex.join([*words, *further, "--select", label.id])
+    return shlex.join([*words, *_in_full(label if isinstance(label, Case) else label.unpacked(), origin)])
 
 
 def _in_full(case: Case, origin: str) -> list[str]:

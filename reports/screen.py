@@ -18,7 +18,9 @@ from rich.text import Text
 from conformance.cases.model import LEVELS, Kind
 from conformance.cases.vector_files import Requirement
 from conformance.reports.annotated import dump, printable
+from conformance.reports.differences import Differences
 from conformance.reports.explain import explain
+from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import CodesApart, codes_apart, met, verdict_on
 from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, target_summary, title
@@ -63,14 +65,14 @@ class TargetScreen:
         yield Text("")
 
 
-def texts(
-    runs: Sequence[TargetRun], requirements: Mapping[str, Requirement], verbosity: int, *, quiet: bool
-) -> Iterator[RenderableType]:
-    """What the console shows of all targets, with -v the error codes of brokers side by side too."""
-    for run in runs:
-        yield target_summary(run) if quiet else target_text(run, requirements, verbosity)
-    if verbosity and not quiet and (apart := codes_apart(runs)):
-        yield codes_side_by_side(runs, apart)
+def texts(report: Report, verbosity: int, *, quiet: bool) -> Iterator[RenderableType]:
+    """What the console shows: the targets, where they differ, and with -v the error codes of brokers side by side."""
+    for run in report.runs:
+        yield target_summary(run) if quiet else target_text(run, report.requirements, verbosity)
+    if not quiet and report.disagreements:
+        yield Differences(report.disagreements, every=verbosity > 0)
+    if verbosity and not quiet and (apart := codes_apart(report.runs)):
+        yield codes_side_by_side(report.runs, apart)
 
 
 def target_text(run: TargetRun, requirements: Mapping[str, Requirement], verbosity: int) -> RenderableType:

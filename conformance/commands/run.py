@@ -274,7 +274,7 @@ def _report(
     if update is not None:
         lines += update_lines(update, str(options.known_failures))
     with step_of_job(report, console, options.files.values()):
-        for shown in texts(runs, catalog.requirements, options.verbosity, quiet=options.quiet):
+        for shown in texts(report, options.verbosity, quiet=options.quiet):
             console.print(shown, crop=False)
         for line in lines:
             console.print(printable(line), markup=False, soft_wrap=True)

@@ -222,6 +222,17 @@ def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: A
     return Verdict(Kind.FAIL, f"{none}: {differs.detail}", path=differs.path, requirement=_misread(case, differs))
 
 
+def fits(case: Case, reading: Reads | Refuses | Writes, answer: Answer) -> bool:
+    """Whether an answer agrees with one reading of an open place, in all that it shows. Raises NotationError."""
+    match reading:
+        case Refuses():
+            return False
+        case Writes():
+            return _compare_bytes(case, reading, bytes_of(answer)).kind is Kind.PASS
+    value, consumed = _shown(case, answer)
+    return _difference(case, reading, compare(case.wire.notation, reading.value, value), consumed) is None
+
+
 def _misread(case: Case, differs: Verdict) -> str:
     """The requirement of the open place that a target misread, or of a field that no open place of the bytes reaches.
 

@@ -1,0 +1,261 @@
+"""Where several targets differ over a case: one meets what another breaks, or each reads an open place in its own way.
+
+Every report shows this data; it is made once for all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from conformance.cases.model import LEVELS, Accepted, Case, CaseKind, Kind, Outcome
+from conformance.judging.causes import Cause
+from conformance.judging.readings import Act, Reading, alike, part_apart, reading_of, stopped_with
+from conformance.reports.explain import actual_text, expected_text
+from conformance.reports.reproduction import command
+from conformance.running.keeping import NOTHING, Packed
+from conformance.running.results import Result, Shrunk, TargetRun
+
+Split = tuple[Reading | None, ...]
+"""The reading of each target; None for one that did not judge the case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """The targets that made the same of a case, and what that is."""
+
+    targets: tuple[str, ...]
+    """As the command line names them."""
+    act: Act
+    is_right: bool
+    said: str
+    """What they did in the example, in a line; a target's words may be in it."""
+
+    @property
+    def text(self) -> str:
+        """All of it but the targets."""
+        return f"{self.act}: {self.said}" if self.said else str(self.act)
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Cases in which the same targets differ in the same way, for the same cause or at the same requirement."""
+
+    requirements: tuple[str, ...]
+    """Those of the cases, the one with the most of them first."""
+    level: str
+    """The highest at which a target fails; at an open place, that of the requirement."""
+    is_open: bool
+    """Whether each target is right: the documents leave the place open."""
+    is_disputed: bool
+    """Whether every failure is one of Apache Kafka's own."""
+    causes: tuple[str, ...]
+    """What those fail by that fail."""
+    cells: tuple[tuple[Act | None, bool], ...]
+    """What each target does, and whether that is right; None for one that was not judged on the cases."""
+    stands: tuple[Stand, ...]
+    """Who did what in the example."""
+    vectors: int
+    generated: int
+    cases: tuple[str, ...]
+    example: str
+    """The id of the smallest of the cases that the most targets were judged on, at the highest level."""
+    reproduce: str
+    """The command that puts the example to the targets again."""
+    shrunk: str
+    """Where the example is generated and a failure in it was shrunk, the command that shows the smaller case."""
+
+    @property
+    def count(self) -> int:
+        """How many cases there are."""
+        return self.vectors + self.generated
+
+    @property
+    def kind(self) -> str:
+        """The level, and what takes its weight off."""
+        return "open place" if self.is_open else f"{'disputed ' * self.is_disputed}{self.level}"
+
+
+def disagreements(runs: Sequence[TargetRun]) -> tuple[Disagreement, ...]:
+    """Where targets differ: what one breaks before what is open, by level, then by the number of cases.
+
+    A campaign keeps only failures, so it cannot tell.
+    """
+    if len(runs) < 2 or any(run.counted is not None for run in runs):
+        return ()
+    groups: dict[tuple[object, ...], list[list[Result | None]]] = {}
+    splits: dict[str, Split] = {}
+    for results in _differing(runs):
+        split = _split(results)
+        numbers = alike(split)
+        if len({*numbers} - {None}) > 1:
+            groups.setdefault(_key(results, split, numbers), []).append(results)
+            splits[_case_of(results).id] = split
+    found = [_disagreement(runs, members, splits) for members in groups.values()]
+    return tuple(sorted(found, key=_rank))
+
+
+_UNJUDGED = (Kind.SKIP, Kind.PROTOCOL)
+
+
+def _differing(runs: Sequence[TargetRun]) -> Iterator[list[Result | None]]:
+    """The results of each case that two targets judged and one did not just pass, where they are not plainly one."""
+    told = {
+        result.label.id
+        for run in runs
+        for result in run.results
+        if result.verdict.kind is not Kind.PASS and result.verdict.kind not in _UNJUDGED
+    }
+    found: dict[str, list[Result | None]] = {}
+    for number, run in enumerate(runs):
+        for result in run.results:
+            if result.label.id in told and _is_judged(result):
+                found.setdefault(result.label.id, [None] * len(runs))[number] = result
+    for results in found.values():
+        judged = [(one.verdict.kind, one.outcome) for one in results if one is not None]
+        if len(judged) > 1 and any(one != judged[0] for one in judged):
+            yield results
+
+
+def _is_judged(result: Result) -> bool:
+    return result.verdict.kind not in _UNJUDGED and result.label.kind is not CaseKind.PROBE
+
+
+def _case_of(results: Sequence[Result | None]) -> Case:
+    label = next(one.label for one in results if one is not None)
+    return label if isinstance(label, Case) else label.unpacked()
+
+
+def _split(results: Sequence[Result | None]) -> Split:
+    case = _case_of(results)
+    return tuple(None if one is None else reading_of(case, _whole(one.outcome), one.verdict) for one in results)
+
+
+def _whole(outcome: Outcome | Packed) -> Outcome:
+    """An outcome; of an answer that was cut nothing, as two that are long need not differ."""
+    if not isinstance(outcome, Packed):
+        return outcome
+    return NOTHING if outcome.is_cut else Accepted(msgspec.json.decode(outcome.json))
+
+
+def _key(results: Sequence[Result | None], split: Split, numbers: tuple[int | None, ...]) -> tuple[object, ...]:
+    """What cases of one group have in common.
+
+    Where a target fails: who fails by which cause, and what those do that are right, whoever was judged. At an open
+    place: the requirement, and who does what.
+    """
+    causes = tuple(one.cause if one is not None and one.failed else None for one in results)
+    if not any(causes):
+        acts = tuple(None if one is None else one.act for one in split)
+        return next(one.label.requirement for one in results if one is not None), numbers, acts
+    wrong = tuple(None if one is None or one.is_right else one.act for one in split)
+    right = frozenset(one.act for one in split if one is not None and one.is_right)
+    disputed = tuple(one is not None and one.disputed for one in results)
+    return causes, wrong, right, disputed
+
+
+# --- a group ------------------------------------------------------------------------------------------
+
+
+def _disagreement(
+    runs: Sequence[TargetRun], members: Sequence[Sequence[Result | None]], splits: dict[str, Split]
+) -> Disagreement:
+    example = min(members, key=_size)
+    case = _case_of(example)
+    split = splits[case.id]
+    failed = [one for one in example if one is not None and one.failed]
+    labels = [next(one.label for one in results if one is not None) for results in members]
+    generated = sum(label.is_shrinkable for label in labels)
+    judged = [run.name for run, one in zip(runs, example, strict=True) if one is not None]
+    shrunk = (
+        _shrunk(runs, {one.cause for one in failed}, {label.id for label in labels}) if case.is_shrinkable else None
+    )
+    return Disagreement(
+        tuple(name for name, _ in Counter(label.requirement for label in labels).most_common()),
+        LEVELS[min(_level(results) for results in members)],
+        not failed,
+        bool(failed) and all(one.disputed for one in failed),
+        tuple(dict.fromkeys(one.cause.text for one in failed)),
+        tuple((one.act, one.is_right) if one else (None, False) for one in split),
+        tuple(_stands(runs, case, example, split)),
+        len(labels) - generated,
+        generated,
+        tuple(label.id for label in labels),
+        case.id,
+        command(case, judged),
+        command(shrunk.result.label, judged, shrunk.origin) if shrunk else "",
+    )
+
+
+def _level(results: Sequence[Result | None]) -> int:
+    """The highest level of those that fail, or of all, as an index of LEVELS."""
+    judged = [one for one in results if one is not None]
+    return min(LEVELS.index(one.level) for one in [one for one in judged if one.failed] or judged)
+
+
+def _size(results: Sequence[Result | None]) -> tuple[int, int, int, bool]:
+    """By which one of several cases is shown: the highest level, the most targets, the fewest bytes."""
+    label = next(one.label for one in results if one is not None)
+    return _level(results), results.count(None), label.size, label.is_shrinkable
+
+
+def _shrunk(runs: Sequence[TargetRun], causes: set[Cause], cases: set[str]) -> Shrunk | None:
+    """The smallest of the shrunk cases that came from these cases and show one of these causes."""
+    found = [
+        one
+        for run in runs
+        for one in run.shrunk
+        if one.origin in cases and one.result.cause in causes and one.result.label.id not in cases
+    ]
+    return min(found, key=lambda one: one.result.label.size, default=None)
+
+
+def _stands(runs: Sequence[TargetRun], case: Case, results: Sequence[Result | None], split: Split) -> Iterator[Stand]:
+    """Who made what of the example: those that are right first, then in the order of the targets."""
+    members: dict[int, list[int]] = {}
+    for at, number in enumerate(alike(split)):
+        if number is not None:
+            members.setdefault(number, []).append(at)
+    path = _path(case, results)
+    for group in sorted(members.values(), key=lambda group: (not _at(split, group[0]).is_right, group[0])):
+        result, reading = results[group[0]], _at(split, group[0])
+        assert result is not None
+        said = _said(case, result, reading, path)
+        yield Stand(tuple(runs[at].name for at in group), reading.act, reading.is_right, said)
+
+
+def _at(split: Split, at: int) -> Reading:
+    reading = split[at]
+    assert reading is not None
+    return reading
+
+
+def _path(case: Case, results: Sequence[Result | None]) -> str:
+    """The field that is shown of every target: where one is wrong, else the first in which what they accept differs."""
+    failed = next((one.verdict.path for one in results if one is not None and one.failed and one.verdict.path), "")
+    if failed or case.op not in ("decode", "read"):
+        return failed
+    outcomes = [_whole(one.outcome) for one in results if one is not None]
+    return part_apart(case, [one.answer for one in outcomes if isinstance(one, Accepted) and one is not NOTHING])
+
+
+_BEFORE = re.compile(r"^(accepted: |accepted, |wrote |served |refused \(|crash: |timeout: |memory: |slow: )")
+
+
+def _said(case: Case, result: Result, reading: Reading, path: str) -> str:
+    """What a target did in a line, narrowed to a field."""
+    if result.verdict.kind is Kind.PASS:
+        return "" if reading.act is Act.REFUSES else expected_text(case, path)
+    whole = _whole(result.outcome)
+    if reading.act is Act.REFUSES and isinstance(whole, Accepted):
+        return str(stopped_with(whole.answer))
+    told = actual_text(result, result.verdict.path or path)
+    return _BEFORE.sub("", told).removesuffix(")" * told.startswith("refused ("))
+
+
+def _rank(one: Disagreement) -> tuple[bool, bool, int, int, str]:
+    return one.is_open, one.is_disputed, LEVELS.index(one.level), -len(one.cases), one.example

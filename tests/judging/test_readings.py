@@ -1,0 +1,175 @@
+"""What targets made of a case: the act, what it came to, and who did the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance import codec
+from conformance.cases.model import (
+    FAILURES,
+    Accepted,
+    AnyOf,
+    Broke,
+    Case,
+    Kind,
+    Measures,
+    Reads,
+    Refused,
+    Refuses,
+    Sequences,
+    Verdict,
+    Writes,
+)
+from conformance.judging.judge import judge
+from conformance.judging.readings import Act, Reading, alike, reading_of
+
+ARRAY = "NULLABLE_ARRAY<INT8>"
+
+
+def case(expect, op="decode", type="VARINT", data=b"\x7e"):
+    return Case("varint/one", op, codec.wire(type), "varint.examples", "must", {"op": op, "type": type}, expect, data)
+
+
+def reading(expect, outcome, **rest):
+    one = case(expect, **rest)
+    return reading_of(one, outcome, judge(one, outcome))
+
+
+def says(value, consumed=1):
+    return Accepted({"value": value, "consumed": consumed})
+
+
+@pytest.mark.parametrize(
+    ("expect", "outcome", "act"),
+    [
+        (Reads(63, 1), says(63), Act.ACCEPTS),
+        (Reads(63, 1), says(62), Act.OTHER_VALUE),
+        (Reads(63, 1), says(63, 2), Act.OTHER_LENGTH),
+        (Reads(63, 1), Refused("malformed"), Act.REFUSES),
+        (Reads(63, 1), Broke("crash", "KeyError"), Act.CRASHES),
+        (Reads(63, 1), Broke("timeout", "5 s"), Act.TIMES_OUT),
+        (Reads(63, 1), Broke("memory", "2 GiB"), Act.MEMORY),
+        (Reads(63, 1), Broke("slow", "9 s"), Act.SLOW),
+        (Refuses(), Refused("other"), Act.REFUSES),
+        (Refuses(), says(63), Act.ACCEPTS),
+        (Refuses("corrupt"), Refused("other"), Act.OTHER_CLASS),
+        (AnyOf((Reads(63, 1), Refuses())), says(63), Act.ACCEPTS),
+        (AnyOf((Reads(63, 1), Refuses())), Refused("other"), Act.REFUSES),
+        (AnyOf((Reads(63, 1), Refuses())), says(62), Act.OTHER_VALUE),
+        (AnyOf(), says(62), Act.ACCEPTS),
+    ],
+)
+def test_what_a_decoder_did_has_a_name(expect, outcome, act):
+    one = case(expect)
+    verdict = judge(one, outcome)
+    found = reading_of(one, outcome, verdict)
+    assert (found.act, found.is_right) == (act, verdict.kind not in FAILURES)
+
+
+@pytest.mark.parametrize(
+    ("expect", "op", "answer", "act"),
+    [
+        (Writes(b"\x7e"), "encode", {"hex": "7e"}, Act.WRITES),
+        (Writes(b"\x7e"), "encode", {"hex": "7f"}, Act.OTHER_BYTES),
+        (Refuses(), "encode", {"hex": "7f"}, Act.WRITES),
+        (AnyOf((Writes(b"\x7e"), Refuses())), "encode", {"hex": "7e"}, Act.WRITES),
+        (Measures(1), "size", {"size": 1}, Act.ACCEPTS),
+        (Measures(1), "size", {"size": 2}, Act.OTHER_VALUE),
+    ],
+)
+def test_what_an_encoder_did_has_a_name(expect, op, answer, act):
+    assert reading(expect, Accepted(answer), op=op).act is act
+
+
+def numbers(expect, *outcomes, **rest):
+    return alike([reading(expect, outcome, **rest) for outcome in outcomes])
+
+
+NULL_OR_EMPTY = AnyOf((Reads(None, 4), Reads((), 4), Refuses()))
+
+
+def test_at_an_open_place_the_readings_of_the_documents_are_told_apart():
+    told = [says(None, 4), says([], 4), Refused("malformed"), says([], 4), Refused("other", "no")]
+    assert numbers(NULL_OR_EMPTY, *told, type=ARRAY, data=bytes(4)) == (0, 1, 2, 1, 2)
+
+
+def test_where_no_reading_is_listed_null_is_not_empty_and_a_list_is_not_a_longer_one():
+    told = [says(None), says([]), says([1]), says([1, 2]), says([1])]
+    assert numbers(AnyOf(), *told, type=ARRAY) == (0, 1, 2, 3, 2)
+
+
+def test_one_value_in_two_spellings_is_one_reading():
+    assert numbers(AnyOf(), says("5"), says(5), type="INT64", data=bytes(8)) == (0, 0)
+
+
+def test_nobody_differs_by_what_he_does_not_show():
+    batch = {"baseOffset": "0", "magic": 2}
+    told = [says(batch), says({"magic": 2}), says({**batch, "producerId": "9"})]
+    assert numbers(AnyOf(), *told, type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0)
+    assert numbers(AnyOf(), *told, says({"magic": 1}), type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0, 1)
+    assert numbers(NULL_OR_EMPTY, Accepted({"consumed": 4}), says([], 4), type=ARRAY, data=bytes(4))[1] == 0
+
+
+def test_two_that_are_wrong_may_be_wrong_in_the_same_way():
+    assert numbers(Reads(63, 1), says(62), says(62), says(61), says(63, 9), says(63, 9)) == (0, 0, 1, 2, 2)
+
+
+def test_a_wrong_answer_is_never_one_with_a_right_one():
+    assert numbers(Refuses("corrupt"), Refused("corrupt"), Refused("other"), Refused("malformed")) == (0, 1, 2)
+
+
+def test_a_fetch_that_ends_with_an_error_refuses():
+    wrong = {"records": [], "nextOffset": "0", "error": "corrupt"}
+    found = reading(AnyOf(), Accepted({"value": wrong}), op="read", type="LOG")
+    assert (found.act, found.is_right) == (Act.REFUSES, True)
+
+
+def test_a_batch_refused_without_the_name_of_the_error_met_the_refusal_that_is_due():
+    expect = Sequences((frozenset({"accept", "out-of-order"}), frozenset({"fenced"})))
+    told = [["out-of-order", "fenced"], ["refused", "refused"], ["accept", "fenced"]]
+    one = case(expect, op="sequence", type="LOG", data=None)
+    outcomes = [Accepted({"value": fates}) for fates in told]
+    assert all(judge(one, outcome).kind is Kind.EITHER for outcome in outcomes)
+    assert alike([reading_of(one, outcome, judge(one, outcome)) for outcome in outcomes]) == (0, 0, 1)
+
+
+json = st.recursive(
+    st.none() | st.integers(0, 1),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+)
+leaves = json.map(lambda value: shown_of(Refuses(), says(value)).said)
+
+
+def shown_of(expect, outcome):
+    """What a target showed that should have refused, whatever it is."""
+    return reading_of(case(expect), outcome, Verdict(Kind.FAIL))
+
+
+readings = st.one_of(
+    st.none(),
+    st.builds(Reading, st.sampled_from([Act.ACCEPTS, Act.REFUSES]), st.booleans(), st.sampled_from(["", "1", None])),
+    st.builds(Reading, st.just(Act.OTHER_VALUE), is_right=st.just(value=False), said=st.none() | leaves),
+)
+
+
+def partition(numbers, names):
+    groups = {}
+    for number, name in zip(numbers, names, strict=True):
+        if number is not None:
+            groups.setdefault(number, set()).add(name)
+    return {frozenset(group) for group in groups.values()}
+
+
+@given(st.lists(readings, max_size=6), st.data())
+def test_who_is_one_with_whom_does_not_follow_from_the_order(given, data):
+    order = data.draw(st.permutations(range(len(given))))
+    turned = alike([given[at] for at in order])
+    assert partition(alike(given), range(len(given))) == partition(turned, order)
+    assert [number is None for number in alike(given)] == [one is None for one in given]
+
+
+@given(readings, st.integers(1, 4))
+def test_a_reading_is_one_with_itself(one, times):
+    assert len({*alike([one] * times)}) == 1

@@ -1,0 +1,341 @@
+"""Where the targets differ: what makes a row, who stands where, and that each report shows it and stays whole."""
+
+from __future__ import annotations
+
+import html
+import io
+import itertools
+import json
+import re
+import shlex
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from json_reports import VALIDATOR
+from rich.console import Console
+
+from conformance import codec
+from conformance.cases.model import (
+    FAILURES,
+    Accepted,
+    AnyOf,
+    Broke,
+    Case,
+    CaseKind,
+    Kind,
+    Reads,
+    Refused,
+    Refuses,
+    Unsupported,
+)
+from conformance.cli import main
+from conformance.judging.judge import judge
+from conformance.reports.differences import Differences
+from conformance.reports.disagreements import disagreements
+from conformance.reports.formats import Report
+from conformance.reports.html_file import render as page
+from conformance.reports.json_file import render as as_json
+from conformance.reports.markdown_file import render as markdown
+from conformance.reports.screen import texts
+from conformance.running.results import Result, Shrunk, TargetRun, tally
+
+OPEN = AnyOf((Reads(0, 1), Reads(1, 1), Refuses()))
+EXPECTED = {"plain": Reads(0, 1), "bad": Refuses(), "open": OPEN, "any": AnyOf()}
+OUTCOMES = [
+    Accepted({"value": 0, "consumed": 1}),
+    Accepted({"value": 1, "consumed": 1}),
+    Accepted({"value": 0, "consumed": 2}),
+    Accepted({"consumed": 1}),
+    Refused("malformed", "too long"),
+    Refused("other", "no"),
+    Broke("crash", "KeyError: 1"),
+    Unsupported("no"),
+]
+
+
+def case(id, expect, *, kind=CaseKind.VECTOR, data=b"\x00", requirement="varint.examples"):
+    request = {"op": "decode", "type": "VARINT", "hex": data.hex()}
+    return Case(id, "decode", codec.wire("VARINT"), requirement, "must", request, expect, data, kind=kind)
+
+
+def result(target, one, outcome):
+    return Result(target, one, outcome, judge(one, outcome), "must", "stated", counts=True)
+
+
+def runs(table, cases):
+    """A run for each target: `table` holds the outcome of each case, None where it was not asked."""
+    return [
+        TargetRun(
+            name, results=[result(name, one, told) for one, told in zip(cases, row, strict=True) if told is not None]
+        )
+        for name, row in table.items()
+    ]
+
+
+CASES = [case(f"varint/{name}-{number}", expect) for name, expect in EXPECTED.items() for number in range(3)]
+tables = st.lists(
+    st.lists(st.none() | st.sampled_from(OUTCOMES), min_size=len(CASES), max_size=len(CASES)), min_size=1, max_size=4
+).map(lambda rows: dict(zip("abcd", rows, strict=False)))
+
+
+def stated(rows):
+    """What rows say, whatever their order and that of the targets."""
+    return {
+        (one.cases, one.is_open, one.level, frozenset((frozenset(each.targets), each.act) for each in one.stands))
+        for one in rows
+    }
+
+
+# --- what makes a row ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(tables, st.randoms())
+def test_the_order_of_the_targets_changes_nothing(table, random):
+    names = [*table]
+    random.shuffle(names)
+    turned = disagreements(runs({name: table[name] for name in names}, CASES))
+    assert stated(disagreements(runs(table, CASES))) == stated(turned)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(OUTCOMES), min_size=len(CASES), max_size=len(CASES)))
+def test_a_target_never_differs_from_itself(row):
+    assert disagreements(runs({"a": row, "b": row, "c": row}, CASES)) == ()
+
+
+@settings(max_examples=40)
+@given(tables)
+def test_a_case_that_one_passes_and_another_fails_is_in_one_row_and_no_row_lacks_a_difference(table):
+    told = runs(table, CASES)
+    rows = disagreements(told)
+    places = [name for row in rows for name in row.cases]
+    assert len(places) == len(set(places))
+    kinds = {}
+    for run in told:
+        for one in run.results:
+            kinds.setdefault(one.label.id, set()).add(one.verdict.kind)
+    for name, found in kinds.items():
+        if found & {*FAILURES} and found & {Kind.PASS, Kind.EITHER}:
+            assert name in places
+    for row in rows:
+        assert len(row.stands) > 1
+        assert row.count == len(row.cases) == row.vectors
+
+
+@settings(max_examples=40)
+@given(tables)
+def test_two_readings_of_an_open_place_are_a_row(table):
+    told = runs(table, CASES)
+    open_rows = {name: row for row in disagreements(told) for name in row.cases if row.is_open}
+    for at, one in enumerate(CASES):
+        said = {
+            json.dumps(row[at].answer) if isinstance(row[at], Accepted) else "refused"
+            for row in table.values()
+            if row[at] in (OUTCOMES[0], OUTCOMES[1], OUTCOMES[4])
+        }
+        judged = [row[at] for row in table.values() if row[at] is not None]
+        if one.expect is OPEN and len(said) > 1 and all(told in (*OUTCOMES[:2], OUTCOMES[4]) for told in judged):
+            row = open_rows[one.id]
+            assert all(stand.is_right for stand in row.stands)
+
+
+RIGHT, OTHER, REFUSED, CRASH = OUTCOMES[0], OUTCOMES[1], OUTCOMES[4], OUTCOMES[6]
+
+
+def test_failures_of_one_cause_are_one_row_whatever_the_requirement_and_whoever_else_was_judged():
+    cases = [case(f"varint/{n}", Reads(0, 1), requirement=f"varint.r{n % 2}", data=bytes(9 - n)) for n in range(5)]
+    table = {"a": [CRASH] * 5, "b": [RIGHT] * 5, "c": [RIGHT, None, RIGHT, RIGHT, None]}
+    (row,) = disagreements(runs(table, cases))
+    assert (row.requirements, row.count, row.level) == (("varint.r0", "varint.r1"), 5, "must")
+    # The smallest on which all were judged, not the smallest.
+    assert row.example == "varint/3"
+    assert row.reproduce == "conformance run a b c --select varint/3"
+    assert [(stand.targets, stand.text) for stand in row.stands] == [
+        (("b", "c"), "accepts: 0"),
+        (("a",), "crashes: KeyError: 1"),
+    ]
+
+
+def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_is_open():
+    cases = [case("varint/open", OPEN), case("varint/crash", Reads(0, 1)), case("varint/value", Reads(0, 1))]
+    table = {"a": [REFUSED, CRASH, OTHER], "b": [RIGHT, RIGHT, RIGHT]}
+    rows = disagreements(runs(table, cases))
+    assert [row.is_open for row in rows] == [False, False, True]
+    assert {row.example for row in rows[:2]} == {"varint/crash", "varint/value"}
+    assert [stand.text for stand in rows[2].stands] == ["refuses: malformed: too long", "accepts: 0"]
+
+
+def test_what_only_apache_kafka_breaks_is_called_disputed():
+    told = runs({"a": [REFUSED], "b": [RIGHT]}, [case("varint/one", Reads(0, 1))])
+    told[0].results[0] = replace(told[0].results[0], disputed=True)
+    (row,) = disagreements(told)
+    assert (row.is_disputed, row.kind) == (True, "disputed must")
+
+
+def test_a_generated_example_names_the_case_that_it_was_shrunk_to():
+    one = case("gen/2/VARINT/0/1", Reads(0, 1), kind=CaseKind.GENERATED, data=bytes(8))
+    told = runs({"a": [CRASH], "b": [RIGHT]}, [one])
+    small = result("a", case("bytes/VARINT/1", Reads(0, 1), kind=CaseKind.SHRUNK, data=b"\x01"), CRASH)
+    told[0].shrunk.append(Shrunk(small, 1, one.id))
+    (row,) = disagreements(told)
+    assert (row.example, row.shrunk) == (one.id, "conformance run a b --case VARINT:01")
+    assert row.generated == 1
+
+
+def test_a_campaign_which_keeps_only_failures_says_nothing():
+    told = runs({"a": [CRASH], "b": [RIGHT]}, [case("varint/one", Reads(0, 1))])
+    told[1].counted = tally(told[1].results)
+    assert disagreements(told) == ()
+
+
+# --- what reports show --------------------------------------------------------------------------------
+
+EVIL = "<script>a</script> | `x` [a](http://h) [bold]b[/bold] \x1b[31m\x07 ${x} @someone"
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """The report of targets that say evil things, in their names too."""
+    cases = [case(f"varint/n-{n}", expect) for n, expect in enumerate((Reads(0, 1), OPEN, Refuses()))]
+    table = {EVIL: [Broke("crash", EVIL), Refused("other", EVIL), Accepted({"value": 3})], "b": [RIGHT, RIGHT, REFUSED]}
+    return Report(runs(table, cases), 0)
+
+
+def printed(report, *, verbosity=0, width=80, quiet=False):
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    for shown in texts(report, verbosity, quiet=quiet):
+        console.print(shown, crop=False)
+    return console.file.getvalue()
+
+
+def section(text):
+    """The lines from the headline on."""
+    return text[text.index("Where the targets differ") :].splitlines()
+
+
+@pytest.mark.parametrize("verbosity", [0, 1, 2])
+def test_a_terminal_gets_no_control_code_and_no_markup_of_a_target(hostile, verbosity):
+    shown = printed(hostile, verbosity=verbosity, width=300)
+    assert not set(shown) & {"\x1b", "\x07"}
+    part = "\n".join(section(shown))
+    assert "[bold]b[/bold]" in part
+    assert "refuses: other: <script>" in part
+
+
+def test_the_page_escapes_what_a_target_says(hostile, catalog):
+    shown = "".join(page(replace(hostile, requirements=catalog.requirements)))
+    part = shown[shown.index('<h2 id="disagreements">') : shown.index('<h2 id="target-0">')]
+    assert "<script>" not in part
+    assert "\x1b" not in part
+    assert "crashes: &lt;script&gt;a&lt;/script&gt;" in part
+    assert len(re.findall("<tr>", part)) == 1 + 3
+    # What is shown is what is to be typed.
+    words = shlex.split(html.unescape(re.search("<pre[^>]*>(.*?)</pre>", part, re.DOTALL)[1]))
+    assert words[:2] == ["conformance", "run"]
+    assert words[3:] == ["b", "--select", "varint/n-0"]
+
+
+def test_no_cell_of_markdown_is_broken_by_what_a_target_says(hostile):
+    part = "".join(markdown(hostile)).partition("### Where the targets differ\n")[2]
+    rows = [line for line in part.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 3
+    assert all(line.count("|") == 6 for line in rows)
+    outside = re.sub(r"^(`{3,})\n.*?\n\1$", "", part, flags=re.MULTILINE | re.DOTALL)
+    for forbidden in ("<script>", "](", "@someone", "`", "\x1b"):
+        assert forbidden not in outside
+
+
+def test_the_json_file_holds_every_row_and_holds_to_the_schema(hostile):
+    shown = json.loads("".join(as_json(hostile)))
+    VALIDATOR.validate(shown)
+    assert [row["example"] for row in shown["disagreements"]] == ["varint/n-0", "varint/n-2", "varint/n-1"]
+    row = shown["disagreements"][2]
+    assert row["open"]
+    assert [(stand["targets"], stand["act"], stand["right"]) for stand in row["stands"]] == [
+        ([EVIL], "refuses", True),
+        (["b"], "accepts", True),
+    ]
+    shown["disagreements"][0]["stands"][0]["act"] = "dances"
+    assert not VALIDATOR.is_valid(shown)
+
+
+def many(targets):
+    """Many rows of both parts, with as many readings as there are targets."""
+    cases = [case(f"varint/wrong-{n}", Reads(0, 1)) for n in range(30)]
+    cases += [case(f"varint/open-{n}", AnyOf(), requirement=f"varint.r{n}") for n in range(30)]
+    table = {
+        f"target-{at}": [Broke("crash", f"Error{'abcdefghij'[at % 10]}{n % 10} " + "x" * 300) for n in range(30)]
+        + [Accepted({"value": at, "consumed": 1}) for _ in range(30)]
+        for at in range(targets)
+    }
+    words = itertools.cycle(["one", "two", "six", "ten", "red", "sun", "sea", "sky", "oak", "elm", "ash"])
+    table["target-0"][:30] = [Refused("other", next(words) * (n + 1)) for n in range(30)]
+    return Report(runs(table, cases), 0)
+
+
+@pytest.mark.parametrize("targets", [2, 3, 9])
+def test_the_section_is_one_screen_of_80_columns_and_all_of_it_with_v(targets):
+    report = many(targets)
+    lines = section(printed(report))
+    assert len(lines) <= 60
+    for line in lines[1:]:
+        assert len(line) <= 80 or line.startswith("  conformance run ")
+    assert sum(line.startswith("  conformance run ") for line in lines) == 6
+    left = len(report.disagreements) - 2 * 9
+    assert left > 0
+    assert lines[-2].startswith(f"{left} more rows; -v: every row, --html FILE: ")
+    every = section(printed(report, verbosity=1))
+    assert sum(line.startswith("  conformance run ") for line in every) == len(report.disagreements)
+
+
+def test_one_target_and_quiet_show_no_section(hostile):
+    assert "differ" not in printed(Report(hostile.runs[:1], 0), verbosity=1)
+    assert "differ" not in printed(hostile, quiet=True)
+    assert "disagreements" not in "".join(page(Report(hostile.runs[:1], 0)))
+    assert "differ" not in "".join(markdown(Report(hostile.runs[:1], 0)))
+    assert json.loads("".join(as_json(Report(hostile.runs[:1], 0))))["disagreements"] == []
+
+
+def test_a_row_in_full_says_who_did_what(hostile):
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    console.print(Differences(hostile.disagreements[-1:], every=False))
+    lines = console.file.getvalue().splitlines()
+    assert lines[1] == "The documents leave it open, and each is right: 1 cases in 1 rows"
+    assert lines[2] == "    1 × varint.examples"
+    assert lines[4] == "  ✓ b: accepts: 0"
+
+
+# --- the command --------------------------------------------------------------------------------------
+
+STRINGS = """
+def describe():
+    return {"name": "NAME", "version": "1", "language": "python", "supports": {"decode": ["NULLABLE_STRING"]}}
+
+def decode(type, data, **_):
+    length = int.from_bytes(data[:2], "big", signed=True)
+    if length < LEAST or len(data) < 2 + length:
+        raise ValueError("wrong length")
+    text = None if length < 0 else data[2 : 2 + length].decode("utf-8", "replace")
+    return {"value": text, "consumed": 2 + max(length, 0)}
+
+REJECTIONS = [ValueError]
+"""
+
+
+def test_a_run_of_two_targets_shows_where_they_differ_and_the_command_shows_it_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, least in (("strict", "-1"), ("lax", "-99999")):
+        (tmp_path / f"{name}.py").write_text(STRINGS.replace("NAME", name).replace("LEAST", least))
+    runner, targets = CliRunner(env={"COLUMNS": "100"}), ["module:./strict.py", "module:./lax.py"]
+    done = runner.invoke(main, ["run", *targets, "--select", "type:NULLABLE_STRING", "--generated", "20"])
+    lines = section(done.output)
+    at = next(at for at, line in enumerate(lines) if line.startswith("The documents leave it open"))
+    assert any(line.startswith("  ✓ module:./lax.py: accepts: null") for line in lines[at:])
+    assert any(line.startswith("  ✓ module:./strict.py: refuses: other: ") for line in lines[at:])
+    command = next(line for line in lines[at:] if line.startswith("  conformance run "))
+    again = runner.invoke(main, shlex.split(command)[1:])
+    assert section(again.output)[1].startswith("The documents leave it open, and each is right: 1 cases")
