@@ -44,7 +44,7 @@ class Differences:
             if not rows:
                 continue
             cases = sum(row.count for row in rows)
-            yield _line(f"{headline}: {cases} cases in {len(rows)} rows", "bold")
+            yield _line(f"{headline}: {_number(cases, 'case')} in {_number(len(rows), 'row')}", "bold")
             in_full = len(rows) if self.every else _IN_FULL
             for row in rows[:in_full]:
                 yield from _in_full_lines(row, cut=not self.every)
@@ -87,3 +87,7 @@ def _head(row: Disagreement, example: str) -> Text:
 
 def _line(text: str, style: str) -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _number(count: int, name: str) -> str:
+    return f"{count} {name}{'s' * (count != 1)}"

@@ -53,6 +53,15 @@ def test_the_failure_in_the_readme_is_what_the_suite_prints(tmp_path):
     assert shown[2].splitlines() == printed[1 : 1 + len(shown[2].splitlines())]
 
 
+def test_where_targets_differ_in_the_docs_is_what_the_suite_prints(tmp_path):
+    for package in ("kafka", "aiokafka", "kio"):
+        pytest.importorskip(package, reason=f"{package} is not installed (extra: clients)")
+    text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    shown = re.search(r"\$ conformance (run kafka-python aiokafka kio .*?)\n(.*?)```", text, re.DOTALL)
+    printed = conformance(*shown[1].split(), cwd=tmp_path).stdout
+    assert shown[2] in "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+
+
 def test_the_python_adapter_in_the_readme_is_in_order_and_finds_failures(tmp_path):
     pytest.importorskip("kafka", reason="kafka-python is not installed (extra: clients)")
     (tmp_path / "adapter.py").write_text(example(README, "adapter.py"))

@@ -304,7 +304,7 @@ def test_a_row_in_full_says_who_did_what(hostile):
     console = Console(file=io.StringIO(), width=80, color_system=None)
     console.print(Differences(hostile.disagreements[-1:], every=False))
     lines = console.file.getvalue().splitlines()
-    assert lines[1] == "The documents leave it open, and each is right: 1 cases in 1 rows"
+    assert lines[1] == "The documents leave it open, and each is right: 1 case in 1 row"
     assert lines[2] == "    1 × varint.examples"
     assert lines[4] == "  ✓ b: accepts: 0"
 
@@ -338,4 +338,4 @@ def test_a_run_of_two_targets_shows_where_they_differ_and_the_command_shows_it_a
     assert any(line.startswith("  ✓ module:./strict.py: refuses: other: ") for line in lines[at:])
     command = next(line for line in lines[at:] if line.startswith("  conformance run "))
     again = runner.invoke(main, shlex.split(command)[1:])
-    assert section(again.output)[1].startswith("The documents leave it open, and each is right: 1 cases")
+    assert section(again.output)[1].startswith("The documents leave it open, and each is right: 1 case in 1 row")
