@@ -3,13 +3,12 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from command_line import conformance
 
 from conformance.cases.model import Refuses
 from conformance.codec.message_definition import type_name
@@ -25,11 +24,6 @@ KNOWN = Path(__file__).parent.parent / "known"
 JUDGED_AT_LEAST = {"aiokafka": 600, "aiokafka-pure": 600, "kafka-python": 600, "kio": 600}
 """How many vectors are judged of a library, so that a claim that vanishes is noticed; of one not named here, any."""
 PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
-
-
-def conformance(*arguments, cwd):
-    command = [sys.executable, "-m", "conformance", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
 
 
 def require(name):

@@ -3,13 +3,12 @@
 import importlib.util
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
+from command_line import conformance
 
 from conformance.cases.catalog import VECTORS
 from conformance.commands.lint import levels
@@ -18,11 +17,6 @@ from conformance.definitions.lint import lint
 from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-def conformance(*arguments, cwd):
-    command = [sys.executable, "-m", "conformance", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def a(name, kind="int32", versions="0+", **more):

@@ -3,10 +3,10 @@
 import json
 import re
 import shlex
-import subprocess
 import sys
 
 import pytest
+from command_line import conformance
 
 from conformance.definitions.shipped import shipped_types
 from conformance.running.doctor import examine
@@ -51,8 +51,7 @@ UNSOUND = {
 
 def doctor(tmp_path, program):
     (tmp_path / "t.py").write_text(program)
-    command = [sys.executable, "-m", "conformance", "doctor", f"command:{sys.executable} t.py"]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    return conformance("doctor", f"command:{sys.executable} t.py", cwd=tmp_path)
 
 
 def test_a_sound_adapter_passes(tmp_path):
@@ -152,8 +151,7 @@ def test_a_door_of_what_is_not_claimed_is_told(tmp_path):
 
 
 def test_the_reference_passes(tmp_path):
-    command = [sys.executable, "-m", "conformance", "doctor", "reference"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = conformance("doctor", "reference", cwd=tmp_path)
     assert done.returncode == 0
     assert "FAIL" not in done.stdout
 
@@ -294,16 +292,7 @@ def test_doctor_takes_definitions_for_the_messages_that_are_claimed(tmp_path):
     (tmp_path / "t.py").write_text(
         OF_THE_REFERENCE.format(said=said, deed="if name: return {'ok': True, 'value': {'A': 0}}")
     )
-    command = [
-        sys.executable,
-        "-m",
-        "conformance",
-        "doctor",
-        f"command:{sys.executable} t.py",
-        "--definitions",
-        "Mine.json",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = conformance("doctor", f"command:{sys.executable} t.py", "--definitions", "Mine.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
         '^ok    decode Mine 0: version 0: asked 00, answered {"A":0}; shows no `consumed`', done.stdout, re.MULTILINE

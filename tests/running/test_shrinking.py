@@ -1,7 +1,6 @@
 """Shrinking: what a planted defect comes down to, and what is saved of it."""
 
 import re
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from command_line import conformance
 
 from conformance import codec
 from conformance.cases.encoding import batch_to_encode
@@ -246,13 +246,11 @@ def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog
 
 def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
     target = f"command:{sys.executable} -m conformance.targets.liars only-one-is-true"
-    arguments = [sys.executable, "-m", "conformance", "run", target]
-    first = [*arguments, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
+    first = ["run", target, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
     for _ in range(2):
-        assert subprocess.run(first, cwd=tmp_path, capture_output=True, check=False).returncode == 1
-    again = [*arguments, "--vectors", "failures/saved", "--select", "bytes/*"]
-    done = subprocess.run(again, cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == 1, done.stdout.decode()
+        assert conformance(*first, cwd=tmp_path).returncode == 1
+    done = conformance("run", target, "--vectors", "failures/saved", "--select", "bytes/*", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout
 
 
 def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog, tmp_path):

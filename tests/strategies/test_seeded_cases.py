@@ -4,12 +4,12 @@ import hashlib
 import json
 import re
 import struct
-import subprocess
 import sys
 import tracemalloc
 from collections import Counter
 
 import pytest
+from command_line import conformance
 
 from conformance import codec
 from conformance.cases.from_reference import decode_case, encode_case, expectation, log_case
@@ -429,16 +429,21 @@ def test_sequences_meet_every_answer(catalog):
     assert met == {"accept", "duplicate", "out-of-order", "fenced", "either"}
 
 
-def run(*arguments, cwd):
-    command = [sys.executable, "-m", "conformance", "run", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-
-
 def test_the_reference_passes_what_is_generated_and_the_seed_and_jobs_change_nothing(tmp_path):
     serve = f"command:{sys.executable} -m conformance serve reference"
     for jobs in (1, 3):
-        done = run(
-            serve, "--select", "type:RECORD*", "--generated", 40, "--jobs", jobs, "--json", f"{jobs}.json", cwd=tmp_path
+        done = conformance(
+            "run",
+            serve,
+            "--select",
+            "type:RECORD*",
+            "--generated",
+            40,
+            "--jobs",
+            jobs,
+            "--json",
+            f"{jobs}.json",
+            cwd=tmp_path,
         )
         assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "1.json").read_text() == (tmp_path / "3.json").read_text()
@@ -447,20 +452,16 @@ def test_the_reference_passes_what_is_generated_and_the_seed_and_jobs_change_not
 
 
 def test_a_generated_case_is_selected_by_its_id(tmp_path):
-    done = run("reference", "--select", "gen/2/RECORD_BATCH/0/417", "--json", "r.json", cwd=tmp_path)
+    done = conformance("run", "reference", "--select", "gen/2/RECORD_BATCH/0/417", "--json", "r.json", cwd=tmp_path)
     assert done.returncode == 0
     assert [r["id"] for r in json.loads((tmp_path / "r.json").read_text())["results"]] == ["gen/2/RECORD_BATCH/0/417"]
 
 
 def test_a_seed_at_random_is_told(tmp_path):
-    assert (
-        run(
-            "reference", "--select", "gen/*", "--generated", 1, "--seed", "random", "--json", "r.json", cwd=tmp_path
-        ).returncode
-        == 0
-    )
+    asked = ("run", "reference", "--select", "gen/*", "--generated", 1, "--seed", "random", "--json", "r.json")
+    assert conformance(*asked, cwd=tmp_path).returncode == 0
     assert isinstance(json.loads((tmp_path / "r.json").read_text())["suite"]["seed"], int)
-    assert run("reference", "--seed", "x", cwd=tmp_path).returncode == 2
+    assert conformance("run", "reference", "--seed", "x", cwd=tmp_path).returncode == 2
 
 
 def test_a_primitive_of_a_new_notation_is_drawn_at_its_edges():

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from broker_lies import LIES
+from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked, fate
 
 from conformance.cases.model import FAILURES, Kind
@@ -31,11 +32,8 @@ def verdict(case, target):
 def run(broker, folder, *select):
     """What `conformance run` makes of a broker: its status and its results by case."""
     patterns = [part for pattern in select for part in ("--select", pattern)]
-    done = subprocess.run(
-        [sys.executable, "-m", "conformance", "run", f"broker:{broker.address}", *patterns]
-        + ["--generated", "0", "--json", "report.json", "--quiet"],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    options = ("--generated", "0", "--json", "report.json", "--quiet")
+    done = conformance("run", f"broker:{broker.address}", *patterns, *options, cwd=folder)
     rows = json.loads((folder / "report.json").read_text())["results"]
     return done, {row["id"]: row for row in rows}
 
