@@ -35,6 +35,26 @@ settings.load_profile("busy")
 # What the commands under test print is the same wherever the tests run.
 os.environ.pop("GITHUB_ACTIONS", None)
 
+OF_A_SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Of a Java that lives for seconds: to compile its code any better costs as much again as all that it does."""
+for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ[of_spark] = " ".join(OF_A_SHORT_LIFE)
+
+
+LONGEST = (
+    *("test_mutants.py", "test_scan.py", "test_adapters.py", "test_plugin.py", "test_brokers_judged.py"),
+    *("test_live_clients.py", "test_hypothesis.py", "test_spark.py", "test_commands.py", "test_contributing.py"),
+)
+"""Files that take minutes of a core come first, so that no worker waits at the end for one of them.
+
+A file is run by one worker (pyproject.toml: --dist loadfile): what its tests share is made once.
+"""
+
+
+def pytest_collection_modifyitems(items):
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
+
 
 @pytest.fixture(scope="session")
 def catalog():
@@ -124,7 +144,9 @@ def broker_logs(tmp_path_factory):
                 ["mvn", "-q", "-B", "package", f"-Dout={cache / 'broker'}"], cwd=program, check=True, timeout=900
             )
             jars = f"{cache}/broker/broker.jar:{cache}/broker/lib/*"
-            subprocess.run(["java", "-Xmx512m", "-cp", jars, "WriteLogs", logs], check=True, timeout=180)
+            subprocess.run(
+                ["java", *OF_A_SHORT_LIFE, "-Xmx512m", "-cp", jars, "WriteLogs", logs], check=True, timeout=180
+            )
             (shared / "broker-done").touch()
     return logs
 

@@ -41,9 +41,14 @@ def run_of(spec, cases, catalog):
 
 
 def cases_for(liar, catalog):
-    """All vectors; those of whole logs, or some of the one question's type, for those who are wrong nowhere else."""
+    """The cases of what its row names; some of the one question's type for those who are wrong at one or at none.
+
+    All of them, or all of whole logs, go to a liar that must not pass any of some.
+    """
     narrow = liar.once or liar.problem or liar.name == "out-of-order"
-    found = select(catalog.cases.values(), ["requirement:varint.[ces]*"] if narrow else [])
+    named = [f"requirement:{catch.requirement}" for catch in liar.caught]
+    patterns = ["requirement:varint.[ces]*"] if narrow else [] if liar.never_passes else named
+    found = select(catalog.cases.values(), patterns)
     return [case for case in found if case.op in WHOLE_LOG] if liar in LOGS else found
 
 
