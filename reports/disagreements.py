@@ -164,7 +164,8 @@ def _key(results: Sequence[Result | None], split: Split, numbers: tuple[int | No
 def _disagreement(
     runs: Sequence[TargetRun], members: Sequence[Sequence[Result | None]], splits: dict[str, Split]
 ) -> Disagreement:
-    example = min(members, key=_size)
+    members = sorted(members, key=_size)
+    example = members[0]
     case = _case_of(example)
     split = splits[case.id]
     failed = [one for one in example if one is not None and one.failed]
@@ -197,10 +198,10 @@ def _level(results: Sequence[Result | None]) -> int:
     return min(LEVELS.index(one.level) for one in [one for one in judged if one.failed] or judged)
 
 
-def _size(results: Sequence[Result | None]) -> tuple[int, int, int, bool]:
+def _size(results: Sequence[Result | None]) -> tuple[int, int, int, bool, str]:
     """By which one of several cases is shown: the highest level, the most targets, the fewest bytes."""
     label = next(one.label for one in results if one is not None)
-    return _level(results), results.count(None), label.size, label.is_shrinkable
+    return _level(results), results.count(None), label.size, label.is_shrinkable, label.id
 
 
 def _shrunk(runs: Sequence[TargetRun], causes: set[Cause], cases: set[str]) -> Shrunk | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +112,12 @@ def test_nobody_differs_by_what_he_does_not_show():
     assert numbers(AnyOf(), *told, type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0)
     assert numbers(AnyOf(), *told, says({"magic": 1}), type="RECORD_BATCH", data=bytes(61)) == (0, 0, 0, 1)
     assert numbers(NULL_OR_EMPTY, Accepted({"consumed": 4}), says([], 4), type=ARRAY, data=bytes(4))[1] == 0
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(["0", "1", None])])
+def test_who_may_stand_with_either_of_two_makes_them_not_one(order):
+    told = alike([Reading(Act.ACCEPTS, is_right=True, said=said) for said in order])
+    assert len({*told}) == 3
 
 
 def test_two_that_are_wrong_may_be_wrong_in_the_same_way():

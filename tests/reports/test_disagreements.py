@@ -160,6 +160,14 @@ def test_failures_of_one_cause_are_one_row_whatever_the_requirement_and_whoever_
     ]
 
 
+def test_of_equal_cases_that_others_were_judged_on_the_same_is_shown_whatever_the_order():
+    cases = [case("varint/1", Reads(0, 1)), case("varint/2", Reads(0, 1))]
+    table = {"a": [RIGHT, None], "b": [None, RIGHT], "c": [CRASH, CRASH]}
+    for names in itertools.permutations(table):
+        (row,) = disagreements(runs({name: table[name] for name in names}, cases))
+        assert (row.example, row.cases) == ("varint/1", ("varint/1", "varint/2"))
+
+
 def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_is_open():
     cases = [case("varint/open", OPEN), case("varint/crash", Reads(0, 1)), case("varint/value", Reads(0, 1))]
     table = {"a": [REFUSED, CRASH, OTHER], "b": [RIGHT, RIGHT, RIGHT]}
