@@ -121,8 +121,8 @@ _INTS = {"INT16": "h", "INT32": "i", "INT64": "q", "UINT16": "H", "UINT32": "I"}
 
 
 def accept(request: Request, answer: Answer) -> Answer:
-    made_up: dict[str, Answer] = {"decode": {}, "encode": {"hex": "00"}, "size": {"size": 1}, "convert": {"hex": ""}}
-    return answer if answer.get("ok") is not False else {"ok": True, **made_up[request["op"]]}
+    made_up: dict[str, Answer] = {"encode": {"hex": "00"}, "size": {"size": 1}, "convert": {"hex": ""}}
+    return answer if answer.get("ok") is not False else {"ok": True, **made_up.get(request["op"], {})}
 
 
 def refuse(request: Request, answer: Answer) -> Answer:
