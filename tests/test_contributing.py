@@ -225,15 +225,16 @@ def a_mutation(copy):
     copy.insert(
         "strategies/seeded/mutations.py",
         "MUTATIONS: dict",
-        '''def _zeroed(subject: Subject, choices: Choices) -> Damage | None:
+        '''def _zeroed(_: Subject, span: Span, _choices: Choices) -> Damage:
     """A number becomes zero."""
-    span = _any(subject.numbers(), choices)
-    return _replace(span, bytes(span.stop - span.start)) if span else None
+    return _replace(span, bytes(span.stop - span.start))
 
 
 ''',
     )
-    copy.insert("strategies/seeded/mutations.py", '    "recoded"', '    "zeroed": _zeroed,\n')
+    copy.insert(
+        "strategies/seeded/mutations.py", '    "recoded"', '    "zeroed": Mutation(Subject.numbers, _zeroed),\n'
+    )
 
 
 @recipe("add a report format")

@@ -20,9 +20,9 @@ from conformance.codec.message_definition import Message, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded import rare
 from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.coverage import damaged
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
 from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS
-from conformance.strategies.seeded.mutations import mutate
 from conformance.strategies.seeded.rare import LARGE, SURROGATES
 
 _ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
@@ -40,8 +40,8 @@ TYPES = (
 
 _QUESTIONS = {**QUESTIONS, **OF_BROKERS}
 
-_MUTATED, _UNENCODABLE = 50, 8
-"""How many generated cases in a hundred are damaged, and how many ask to encode what has no encoding."""
+_UNENCODABLE = 16
+"""Every second generated case is damaged; of a hundred others so many ask to encode what has no encoding."""
 
 
 _OF_MESSAGES = 4
@@ -129,6 +129,8 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
     """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
 
+    Those at odd indexes are damaged.
+
     A message also gives a value of another of its versions. The name of a question about whole logs gives that question
     alone, or nothing if the one that was drawn is not asked of any target. A rare value stands at every tenth index.
     """
@@ -143,13 +145,13 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
         return
     wire = catalog.types.wire(name)
     generated = generate(wire, choices)
-    fate = choices.below(100)
-    if fate < _MUTATED:
-        data, mutation = mutate(wire, generated.data, choices)
+    number, is_damaged = divmod(index, 2)
+    if is_damaged:
+        data, mutation = damaged(wire, generated.data, number, seed, choices)
         yield decode_case(identity, wire, data, catalog, mutation=mutation)
         return
     yield decode_case(identity, wire, generated.data, catalog)
-    wrong = unencodable(wire, choices) if fate < _MUTATED + _UNENCODABLE else ...
+    wrong = unencodable(wire, choices) if choices.chance(_UNENCODABLE) else ...
     if wrong is not ...:
         yield encode_case(f"{identity}:encode", wire, wire.notation.render(wrong), catalog)
     elif name == "MESSAGE_SET":

@@ -30,7 +30,7 @@ from conformance.strategies.seeded.messages import (
     with_unknown_tags,
 )
 
-VERSION = 2
+VERSION = 3
 """The version of the generator. It goes up when an id begins to mean other bytes."""
 
 _LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)

@@ -7,75 +7,60 @@ is judged and not the checksum. The reference says what a target must make of th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from conformance import codec
 from conformance.codec import Span
+from conformance.codec.log import extents
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.repair import GROUPS, IN_ENTRIES, Damage, Subject, apply, lay_out
 
 # --- the rows -----------------------------------------------------------------------------------------
-
-Row = Callable[[Subject, Choices], Damage | None]
 
 
 def _replace(span: Span, new: bytes, *, seal: bool = True) -> Damage:
     return Damage(span.layer, span.start, span.stop, new, seal)
 
 
-def _written(kind: str, number: int) -> bytes | None:
+def _written(span: Span, number: int) -> Damage | None:
+    """Another number in a span; None for one that its type does not have."""
     try:
-        return codec.encode(kind, number)
+        return _replace(span, codec.encode(span.kind, number))
     except codec.Unencodable:
         return None
 
 
-def _to_edge(subject: Subject, choices: Choices) -> Damage | None:
+def _to_edge(_: Subject, span: Span, choices: Choices) -> Damage:
     """A number becomes one of the edges of its type."""
-    span = _any(subject.numbers(), choices)
-    return _replace(span, codec.encode(span.kind, choices.pick(codec.wire(span.kind).edges))) if span else None
+    return _replace(span, codec.encode(span.kind, choices.pick(codec.wire(span.kind).edges)))
 
 
-def _nudged(subject: Subject, choices: Choices) -> Damage | None:
-    """A length, count or other number is one too many or too few."""
-    span = _any(subject.lengths() if choices.chance(60) else subject.numbers(), choices)
-    if span is None:
-        return None
-    new = _written(span.kind, codec.decode(span.kind, subject.raw(span)).value + choices.pick((-1, 1)))
-    return None if new is None else _replace(span, new)
+def _nudged(subject: Subject, span: Span, choices: Choices) -> Damage | None:
+    """A number is one too many or too few."""
+    return _written(span, codec.decode(span.kind, subject.raw(span)).value + choices.pick((-1, 1)))
 
 
-def _hostile_length(subject: Subject, choices: Choices) -> Damage | None:
+def _hostile_length(subject: Subject, span: Span, choices: Choices) -> Damage | None:
     """A length or count becomes negative, or larger than anything that is there."""
-    span = _any(subject.lengths(), choices)
-    if span is None:
-        return None
     left = len(subject.layers[span.layer]) - span.stop
-    new = _written(span.kind, choices.pick((-1, -2, 13, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
-    return None if new is None else _replace(span, new)
+    return _written(span, choices.pick((-1, -2, 13, left + 1, left * 2, 1 << 20, (1 << 31) - 1, -(1 << 31))))
 
 
-def _padded(subject: Subject, choices: Choices) -> Damage | None:
+def _padded(subject: Subject, span: Span, choices: Choices) -> Damage | None:
     """A varint takes more bytes than it needs, within its limit."""
-    span = _any(subject.varints(), choices)
-    if span is None or span.stop - span.start >= GROUPS[span.kind]:
-        return None
-    return _replace(span, _stretched(subject.raw(span), choices.between(span.stop - span.start + 1, GROUPS[span.kind])))
+    size, limit = span.stop - span.start, GROUPS[span.kind]
+    return _replace(span, _stretched(subject.raw(span), choices.between(size + 1, limit))) if size < limit else None
 
 
-def _overlong(subject: Subject, choices: Choices) -> Damage | None:
+def _overlong(subject: Subject, span: Span, choices: Choices) -> Damage:
     """A varint runs on beyond its limit."""
-    span = _any(subject.varints(), choices)
-    return (
-        _replace(span, _stretched(subject.raw(span), GROUPS[span.kind] + choices.pick((1, 1, 2, 5)))) if span else None
-    )
+    return _replace(span, _stretched(subject.raw(span), GROUPS[span.kind] + choices.pick((1, 1, 2, 5))))
 
 
-def _excess(subject: Subject, choices: Choices) -> Damage | None:
+def _excess(subject: Subject, span: Span, choices: Choices) -> Damage:
     """The last byte of a varint in its longest form has bits beyond the range of the type."""
-    span = _any(subject.varints(), choices)
-    if span is None:
-        return None
     limit = GROUPS[span.kind]
     full = _stretched(subject.raw(span), limit) if span.stop - span.start < limit else subject.raw(span)
     return _replace(span, full[:-1] + bytes((full[-1] | choices.pick((0x10, 0x20, 0x40, 0x70)),)))
@@ -86,102 +71,153 @@ def _stretched(raw: bytes, size: int) -> bytes:
     return body + b"\x80" * (size - len(raw) - 1) + b"\0"
 
 
-def _cut(subject: Subject, choices: Choices) -> Damage | None:
+def _cut(subject: Subject, span: Span, choices: Choices) -> Damage:
     """The bytes end at the boundary of a field, or within it."""
-    span = _any(subject.pieces(), choices)
-    if span is None:
-        return None
     at = choices.pick((span.start, span.stop, choices.between(span.start, span.stop)))
     return Damage(span.layer, at, len(subject.layers[span.layer]), b"", seal=span.layer > 0 or choices.chance(30))
 
 
-def _flipped(subject: Subject, choices: Choices) -> Damage | None:
+def _flipped(subject: Subject, span: Span, choices: Choices) -> Damage:
     """One bit of a field is the other way round."""
-    span = _any(subject.pieces(), choices)
-    if span is None:
-        return None
     raw = bytearray(subject.raw(span)[:64])
     raw[choices.below(len(raw))] ^= 1 << choices.below(8)
     return Damage(span.layer, span.start, span.start + len(raw), bytes(raw), seal=choices.chance(70))
 
 
-def _dropped(subject: Subject, choices: Choices) -> Damage | None:
+def _dropped(_: Subject, span: Span, _choices: Choices) -> Damage:
     """A field or element is missing."""
-    span = _any(subject.pieces(), choices)
-    return _replace(span, b"") if span else None
+    return _replace(span, b"")
 
 
-def _doubled(subject: Subject, choices: Choices) -> Damage | None:
+def _doubled(subject: Subject, span: Span, _: Choices) -> Damage:
     """A field or element stands twice."""
-    span = _any(subject.pieces(), choices)
-    return _replace(span, subject.raw(span) * 2) if span else None
+    return _replace(span, subject.raw(span) * 2)
 
 
-def _swapped(subject: Subject, choices: Choices) -> Damage | None:
+def _swapped(subject: Subject, span: Span, _: Choices) -> Damage:
     """Two neighbours change places."""
-    first = _any(subject.pieces(), choices)
-    if first is None:
-        return None
-    second = next((s for s in subject.pieces() if s.layer == first.layer and s.start == first.stop), None)
-    if second is None:
-        return None
-    return Damage(first.layer, first.start, second.stop, subject.raw(second) + subject.raw(first))
+    second = next(one for one in subject.pieces() if (one.layer, one.start) == (span.layer, span.stop))
+    return Damage(span.layer, span.start, second.stop, subject.raw(second) + subject.raw(span))
 
 
-def _grown(subject: Subject, choices: Choices) -> Damage | None:
+def _grown(_: Subject, span: Span, choices: Choices) -> Damage:
     """There are more bytes than there should be at the end of a field, an element or the whole."""
-    span = _any(subject.pieces(), choices)
-    return Damage(span.layer, span.stop, span.stop, choices.octets(choices.pick((1, 1, 4)))) if span else None
+    return Damage(span.layer, span.stop, span.stop, choices.octets(choices.pick((1, 1, 4))))
 
 
-def _checksum(subject: Subject, choices: Choices) -> Damage | None:
+def _spliced(subject: Subject, span: Span, choices: Choices) -> Damage:
+    """From a field on, the bytes are those of another value from the same field on, or from any."""
+    other = subject.other or subject
+    starts = _starts(other)
+    alike = [one for one in starts if place_of(one) == place_of(span) and one != span] if choices.chance(70) else []
+    begin = choices.pick(alike or starts).start if starts else 0
+    return Damage(0, span.start, _end(subject, span.start), other.layers[0][begin : _end(other, begin)])
+
+
+def _end(subject: Subject, at: int) -> int:
+    """Where the entry around a position ends, or the whole."""
+    layer = subject.layers[0]
+    if subject.name not in IN_ENTRIES or subject.name == "RECORD_BATCH":
+        return len(layer)
+    return next((stop for start, stop in extents(layer) if start <= at < stop), len(layer))
+
+
+def _checksum(_: Subject, span: Span, choices: Choices) -> Damage:
     """The checksum is wrong."""
-    spans = [span for span in subject.numbers() if span.path.rpartition(".")[2] == "crc"]
-    span = _any(spans, choices)
-    return _replace(span, choices.octets(4), seal=False) if span else None
+    return _replace(span, choices.octets(4), seal=False)
 
 
-def _recoded(subject: Subject, choices: Choices) -> Damage | None:
+def _recoded(subject: Subject, span: Span, choices: Choices) -> Damage:
     """The attributes name another codec than that of the payload, or a codec that does not exist."""
-    span = _any([span for span in subject.numbers() if span.layer == 0 and _ENTRY_ATTRIBUTES.match(span.path)], choices)
-    if span is None or subject.name not in IN_ENTRIES:
-        return None
     return Damage(0, span.stop - 1, span.stop, bytes((subject.raw(span)[-1] & 0xF8 | choices.below(8),)))
+
+
+def _checksums(subject: Subject) -> list[Span]:
+    return [span for span in subject.numbers() if span.path.rpartition(".")[2] == "crc"]
+
+
+def _attributes(subject: Subject) -> list[Span]:
+    if subject.name not in IN_ENTRIES:
+        return []
+    return [span for span in subject.numbers() if span.layer == 0 and _ENTRY_ATTRIBUTES.match(span.path)]
+
+
+def _neighbours(subject: Subject) -> list[Span]:
+    """What something follows at once."""
+    pieces = subject.pieces()
+    starts = {(span.layer, span.start) for span in pieces}
+    return [span for span in pieces if (span.layer, span.stop) in starts]
+
+
+def _starts(subject: Subject) -> list[Span]:
+    """Where one value can go on as another."""
+    return [span for span in subject.pieces() if not span.layer and span.start]
 
 
 _ENTRY_ATTRIBUTES = re.compile(r"((batches)?\[\d+\]\.)?attributes\Z")
 """The path of the attributes of an entry, not those of a record."""
 
 
-def _any(spans: list[Span], choices: Choices) -> Span | None:
-    return choices.pick(spans) if spans else None
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A kind of damage."""
+
+    where: Callable[[Subject], list[Span]]
+    """The spans that can have it."""
+    do: Callable[[Subject, Span, Choices], Damage | None]
+    """The damage at one of them; None where the bytes there give no occasion."""
 
 
-MUTATIONS: dict[str, Row] = {
-    "to-edge": _to_edge,
-    "nudged": _nudged,
-    "hostile-length": _hostile_length,
-    "padded-varint": _padded,
-    "overlong-varint": _overlong,
-    "excess-bits": _excess,
-    "cut": _cut,
-    "bit-flipped": _flipped,
-    "dropped": _dropped,
-    "doubled": _doubled,
-    "swapped": _swapped,
-    "grown": _grown,
-    "checksum-broken": _checksum,
-    "recoded": _recoded,
+MUTATIONS: dict[str, Mutation] = {
+    "to-edge": Mutation(Subject.numbers, _to_edge),
+    "nudged": Mutation(Subject.numbers, _nudged),
+    "miscounted": Mutation(Subject.lengths, _nudged),
+    "hostile-length": Mutation(Subject.lengths, _hostile_length),
+    "padded-varint": Mutation(Subject.varints, _padded),
+    "overlong-varint": Mutation(Subject.varints, _overlong),
+    "excess-bits": Mutation(Subject.varints, _excess),
+    "cut": Mutation(Subject.pieces, _cut),
+    "bit-flipped": Mutation(Subject.pieces, _flipped),
+    "dropped": Mutation(Subject.pieces, _dropped),
+    "doubled": Mutation(Subject.pieces, _doubled),
+    "swapped": Mutation(_neighbours, _swapped),
+    "grown": Mutation(Subject.pieces, _grown),
+    "spliced": Mutation(_starts, _spliced),
+    "checksum-broken": Mutation(_checksums, _checksum),
+    "recoded": Mutation(_attributes, _recoded),
 }
 """A row each: name to damage. Adding one is adding it here."""
+
+
+class Place(NamedTuple):
+    """A field of a layout, whatever its index: in the input or in a decompressed stream."""
+
+    is_inside: bool
+    path: str
+    kind: str
+
+
+def place_of(span: Span) -> Place:
+    """The field that a span is one of."""
+    return Place(span.layer > 0, _INDEX.sub("[]", span.path), span.kind)
+
+
+_INDEX = re.compile(r"\[\d+\]")
+_TRIES = 8
 
 
 def mutate(type_: codec.Wire | str, data: bytes, choices: Choices) -> tuple[bytes, str]:
     """Damaged bytes and the name of the mutation; mutations that these bytes give no place for are passed over."""
     subject = lay_out(type_, data)
-    for _ in range(8):
+    for _ in range(_TRIES):
         row = choices.pick(tuple(MUTATIONS))
-        damage = MUTATIONS[row](subject, choices)
-        if damage is not None:
-            return apply(subject, damage), row
+        damaged = damaged_at(subject, row, MUTATIONS[row].where(subject), choices)
+        if damaged is not None and damaged != data:
+            return damaged, row
     return data + b"\0", "grown"
+
+
+def damaged_at(subject: Subject, row: str, spans: Sequence[Span], choices: Choices) -> bytes | None:
+    """The bytes with one mutation at one of some spans; None where that gives no occasion for it."""
+    damage = MUTATIONS[row].do(subject, choices.pick(spans), choices) if spans else None
+    return None if damage is None else apply(subject, damage)

@@ -24,6 +24,8 @@ class Subject:
     name: str
     layers: tuple[bytes, ...]
     spans: tuple[Span, ...]
+    other: Subject | None = None
+    """Another value of the type, of which parts may be taken."""
 
     def numbers(self) -> list[Span]:
         """Spans of numbers, whose type is known."""

@@ -1,0 +1,96 @@
+"""Damage in an order that leaves nothing out: each mutation of each field of a type comes once before any comes again.
+
+After that each second turn has two together, the second in the damaged bytes of the first, and each two before any two
+come again. What comes is a matter of the number alone, so that any case can be made without those before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import zip_longest
+from typing import TypeVar
+
+from conformance import codec
+from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.generator import VERSION, generate
+from conformance.strategies.seeded.mutations import MUTATIONS, Place, damaged_at, mutate, place_of
+from conformance.strategies.seeded.repair import lay_out
+
+T = TypeVar("T")
+STACKED = "stacked"
+"""The name of two mutations together."""
+_SAMPLES, _OF_MESSAGES = 24, 3
+"""Values whose fields are looked at; of a message, of which there are hundreds."""
+
+
+@lru_cache(maxsize=1 << 12)
+def places(wire: codec.Wire) -> dict[tuple[Place, str], bytes]:
+    """Every field of a type with every mutation that it can have, and bytes that have the field."""
+    found: dict[tuple[Place, str], bytes] = {}
+    for index in range(_OF_MESSAGES if isinstance(wire, codec.MessageWire) else _SAMPLES):
+        data = _sample(wire, index)
+        subject = lay_out(wire, data)
+        for row, mutation in MUTATIONS.items():
+            for span in mutation.where(subject):
+                found.setdefault((place_of(span), row), data)
+    return found
+
+
+def _sample(wire: codec.Wire, index: int) -> bytes:
+    return generate(wire, Choices(f"places/{VERSION}/{wire.name}/{index}")).data
+
+
+@lru_cache(maxsize=1 << 12)
+def in_order(wire: codec.Wire, seed: int) -> tuple[tuple[Place, str], ...]:
+    """The fields and mutations of a type in the order in which they come with a seed: the mutations take turns.
+
+    So those that few fields can have, such as a wrong checksum, come in the first few cases.
+    """
+    choices = Choices(f"order/{VERSION}/{wire.name}/{seed}")
+    rows: dict[str, list[tuple[Place, str]]] = {}
+    for row in MUTATIONS:
+        rows = dict(_inserted([*rows.items()], (row, []), choices))
+    for place, row in sorted(places(wire)):
+        rows[row] = _inserted(rows[row], (place, row), choices)
+    turns = zip_longest(*rows.values())
+    return tuple(due for turn in turns for due in turn if due)
+
+
+def _inserted(items: list[T], item: T, choices: Choices) -> list[T]:
+    """One more item, anywhere."""
+    at = choices.below(len(items) + 1)
+    return [*items[:at], item, *items[at:]]
+
+
+def damaged(wire: codec.Wire, data: bytes, number: int, seed: int, choices: Choices) -> tuple[bytes, str]:
+    """The bytes of a value with the damage of a number, and the name of the mutation.
+
+    Where the value lacks the field, another that has it is damaged.
+    """
+    order = in_order(wire, seed)
+    if not order:
+        return mutate(wire, data, choices)
+    turn, at = divmod(number, len(order))
+    first, row = _damaged(wire, data, order[at], choices)
+    if turn % 2 == 0:
+        return first, row
+    place, row = order[(at + turn // 2 + 1) % len(order)]
+    subject = lay_out(wire, first)
+    spans = [span for span in MUTATIONS[row].where(subject) if place_of(span) == place]
+    second = damaged_at(subject, row, spans, choices)
+    return (mutate(wire, first, choices)[0] if second is None else second), STACKED
+
+
+def _damaged(wire: codec.Wire, data: bytes, due: tuple[Place, str], choices: Choices) -> tuple[bytes, str]:
+    """The bytes, or those of a sample that has the field, with one mutation of one field."""
+    place, row = due
+    for one in (data, places(wire)[due]):
+        subject = lay_out(wire, one)
+        if row == "spliced":
+            subject = replace(subject, other=lay_out(wire, _sample(wire, choices.below(_OF_MESSAGES))))
+        spans = [span for span in MUTATIONS[row].where(subject) if place_of(span) == place]
+        result = damaged_at(subject, row, spans, choices)
+        if result is not None and result != one:
+            return result, row
+    return mutate(wire, data, choices)

@@ -1,0 +1,87 @@
+"""The order in which the generator damages values: everything once before anything again, and any case on its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from conformance import codec
+from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.strategies.seeded import coverage
+from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.coverage import STACKED, damaged, in_order, places
+from conformance.strategies.seeded.generator import generate
+from conformance.strategies.seeded.mutations import MUTATIONS
+
+KINDS = ("VARINT", "TAGGED_FIELDS", "ARRAY<STRING>", "RECORD", "MESSAGE_SET", "RECORD_BATCH", "LOG")
+
+
+def made(kind, number, seed=0):
+    """What a value becomes with the damage of a number: the value, the damaged bytes, and the mutation."""
+    choices = Choices(f"{kind}/{seed}/{number}")
+    data = generate(kind, choices).data
+    return data, *damaged(codec.wire(kind), data, number, seed, choices)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_mutation_of_every_field_is_due_once_before_any_is_due_again(kind):
+    wire = codec.wire(kind)
+    for seed in (0, 1, 4711):
+        assert Counter(in_order(wire, seed)) == Counter(places(wire).keys())
+    assert len({in_order(wire, seed) for seed in range(5)}) == 5
+
+
+def test_the_first_damage_of_a_few_types_is_not_the_same_everywhere():
+    """Of a message in a version there are a few cases only."""
+    assert len({in_order(codec.wire(kind), 0)[0][1] for kind in KINDS}) > 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_due_is_what_is_done_with_few_exceptions(kind):
+    order = in_order(codec.wire(kind), 0)
+    done = [made(kind, number) for number in range(len(order))]
+    assert all(data != before for before, data, _ in done)
+    as_due = sum(row == due for (_, _, row), (_, due) in zip(done, order, strict=True))
+    assert as_due >= 0.85 * len(order)
+    assert {row for _, _, row in done} == {row for _, row in order}
+
+
+def test_every_field_of_a_batch_and_of_its_records_is_damaged_compressed_or_not():
+    fields = {(place.is_inside, place.path) for place, _ in places(codec.wire("RECORD_BATCH"))}
+    assert {(False, field.name) for field in BATCH_LAYOUT.fields if field.name != "records"} <= fields
+    for is_inside in (False, True):
+        assert {
+            (is_inside, f"records[].{name}") for name in ("length", "offsetDelta", "key", "headers[].key")
+        } <= fields
+
+
+@pytest.mark.parametrize("kind", ["RECORD_BATCH", "LOG", "MESSAGE_SET"])
+def test_what_few_fields_can_have_comes_in_the_first_cases(kind):
+    first = {row for _, row in in_order(codec.wire(kind), 0)[: len(MUTATIONS)]}
+    assert {"checksum-broken", "recoded", "hostile-length", "spliced"} <= first
+
+
+def test_after_every_field_two_come_together_and_each_time_others():
+    order = in_order(codec.wire("RECORD"), 0)
+    assert {made("RECORD", number)[2] for number in range(len(order), 2 * len(order))} == {STACKED}
+    assert STACKED not in {made("RECORD", number)[2] for number in range(2 * len(order), 3 * len(order))}
+    again = [made("RECORD", turn * len(order) + 5)[1] for turn in (1, 3, 5, 7)]
+    assert all(one != other for one, other in pairwise(again))
+
+
+def test_a_case_made_alone_is_what_it_is_among_others():
+    numbers = [3, 700, 41, 2, 1300]
+    together = [made("RECORD_BATCH", number, seed=5) for number in range(1301)]
+    coverage.places.cache_clear()
+    coverage.in_order.cache_clear()
+    assert [made("RECORD_BATCH", number, seed=5) for number in numbers] == [together[number] for number in numbers]
+
+
+def test_a_splice_goes_on_with_the_bytes_of_another_value():
+    order = in_order(codec.wire("TAGGED_FIELDS"), 0)
+    spliced = [number for number, (_, row) in enumerate(order) if row == "spliced"]
+    done = [made("TAGGED_FIELDS", number + turn * 2 * len(order)) for number in spliced for turn in range(12)]
+    foreign = [data for before, data, row in done if row == "spliced" and data[-3:] not in before]
+    assert len(foreign) >= 6
