@@ -1,14 +1,14 @@
-"""Damage in an order that leaves nothing out: each mutation of each field of a type comes once before any comes again.
+"""Damage in an order that leaves nothing out: mutations take turns, and each goes through all fields of a type.
 
-After that each second turn has two together, the second in the damaged bytes of the first, and each two before any two
-come again. What comes is a matter of the number alone, so that any case can be made without those before it.
+None comes to a field again before it came to all that can have it. When the last is through, each second turn has two
+together, the second in the damaged bytes of the first, and each two before any two come again. What comes is a matter
+of the number alone, so that any case can be made without those before it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from itertools import zip_longest
 from typing import TypeVar
 
 from conformance import codec
@@ -43,18 +43,15 @@ def _sample(wire: codec.Wire, index: int) -> bytes:
 
 @lru_cache(maxsize=1 << 12)
 def in_order(wire: codec.Wire, seed: int) -> tuple[tuple[Place, str], ...]:
-    """The fields and mutations of a type in the order in which they come with a seed: the mutations take turns.
-
-    So those that few fields can have, such as a wrong checksum, come in the first few cases.
-    """
+    """The fields and mutations of a type in the order in which they come with a seed, until each field had each."""
     choices = Choices(f"order/{VERSION}/{wire.name}/{seed}")
     rows: dict[str, list[tuple[Place, str]]] = {}
     for row in MUTATIONS:
         rows = dict(_inserted([*rows.items()], (row, []), choices))
     for place, row in sorted(places(wire)):
         rows[row] = _inserted(rows[row], (place, row), choices)
-    turns = zip_longest(*rows.values())
-    return tuple(due for turn in turns for due in turn if due)
+    had = [row for row in rows.values() if row]
+    return tuple(row[turn % len(row)] for turn in range(max(map(len, had), default=0)) for row in had)
 
 
 def _inserted(items: list[T], item: T, choices: Choices) -> list[T]:

@@ -26,10 +26,14 @@ def made(kind, number, seed=0):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_mutation_of_every_field_is_due_once_before_any_is_due_again(kind):
+def test_each_mutation_comes_to_every_field_before_it_comes_to_one_again(kind):
     wire = codec.wire(kind)
     for seed in (0, 1, 4711):
-        assert Counter(in_order(wire, seed)) == Counter(places(wire).keys())
+        times = Counter(in_order(wire, seed))
+        assert set(times) == set(places(wire))
+        of_rows = {row: [count for (_, other), count in times.items() if other == row] for _, row in times}
+        assert all(max(counts) - min(counts) <= 1 for counts in of_rows.values())
+        assert len({sum(counts) for counts in of_rows.values()}) == 1
     assert len({in_order(wire, seed) for seed in range(5)}) == 5
 
 
@@ -42,7 +46,7 @@ def test_the_first_damage_of_a_few_types_is_not_the_same_everywhere():
 def test_what_is_due_is_what_is_done_with_few_exceptions(kind):
     order = in_order(codec.wire(kind), 0)
     done = [made(kind, number) for number in range(len(order))]
-    assert all(data != before for before, data, _ in done)
+    assert all(data != before for before, data, _ in done if before)
     as_due = sum(row == due for (_, _, row), (_, due) in zip(done, order, strict=True))
     assert as_due >= 0.85 * len(order)
     assert {row for _, _, row in done} == {row for _, row in order}

@@ -649,7 +649,7 @@ def test_the_reference_answers_whatever_hostile_bytes_it_is_given(name):
         assert (read.value is None) or read.ok
         answers.add(read.violations[0].requirement if read.violations else "")
 
-    settings(QUIET, max_examples=25)(given(hostile(name))(ask))()
+    settings(QUIET, max_examples=60)(given(hostile(name))(ask))()
     assert answers - {""}
 
 

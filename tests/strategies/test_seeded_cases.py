@@ -35,7 +35,7 @@ from conformance.targets.target import TargetSpec
 PLAIN = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
 """The types among the names that cases are generated for."""
 DIGEST_OF_BROKERS = "ab31f426d2e3547c"
-DIGEST = "718056f2542e25c5"
+DIGEST = "706a87256a986719"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
 
