@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from conformance.cases.model import Value
-from conformance.semantics.scenarios import Producer
+from conformance.cases.model import Kind, Value, Verdict
+from conformance.semantics.scenarios import START, Producer
+
+Label = tuple[int, bytes | None]
+"""The offset and value of a record."""
 
 
 @dataclass(slots=True)
@@ -24,7 +27,7 @@ class Stored:
         """The offset after its last record."""
         return self.offset + len(self.batch["records"])
 
-    def labels(self) -> list[tuple[int, bytes]]:
+    def labels(self) -> list[Label]:
         """The offset and value of each record."""
         return [(self.offset + at, record["value"]) for at, record in enumerate(self.batch["records"])]
 
@@ -39,7 +42,19 @@ class Log:
     """Producer id and newest epoch, by transactional id."""
     given: set[int] = field(default_factory=set)
     end: int = 0
+    first: int | None = None
+    """Where the log begins; None before anything went from it."""
+    is_expiring: bool = False
+    """Whether more may go from it at any time."""
+    places: dict[str, int] = field(default_factory=dict)
+    """The offset of each record, by label."""
+    told: dict[int, int] = field(default_factory=dict)
+    """The offset of each batch, by step."""
     is_compacted: bool = False
+    cleaned_since: int = 0
+    """When the log cleaner was waited for, in milliseconds since 1970."""
+    keeps_tombstones: bool = True
+    """Whether the topic keeps records with a null value for a while, when they are the last of their keys."""
     is_unsure: bool = False
     """Whether bytes were taken of which nobody said what they are."""
 
@@ -48,9 +63,24 @@ class Log:
         """The first offset of what is undecided; None where all is decided."""
         return min((one.offset for one in self.stored if one.decided == "open"), default=None)
 
+    def offset_of(self, place: str) -> int | None:
+        """The offset of a record, or of the place at which the scenario began; None where it is not known."""
+        return min(self.places.values(), default=None) if place == START else self.places.get(place)
+
     def decide(self, producer: Producer, how: str) -> None:
         """End the transaction of a producer."""
         for one in self.stored:
             if one.producer is not None and one.producer.identity == producer.identity and one.decided == "open":
                 one.decided = how
         producer.in_transaction = False
+
+
+def failed(detail: str, requirement: str = "") -> Verdict:
+    """A step of which a broker tells what it must not; without a requirement it is the case's."""
+    return Verdict(Kind.FAIL, detail, requirement=requirement)
+
+
+def text(record: Label) -> str:
+    """A record in words."""
+    offset, value = record
+    return f"record {'null' if value is None else repr(value.decode('utf-8', 'replace'))} at offset {offset}"

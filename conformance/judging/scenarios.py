@@ -9,19 +9,28 @@ from __future__ import annotations
 from conformance import codec
 from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
 from conformance.codec.log import last_offset
-from conformance.judging.scenario_log import Log, Stored
+from conformance.judging.scenario_compaction import TIMES, cleaned, survived
+from conformance.judging.scenario_ends import BEGINS, deleted, found
+from conformance.judging.scenario_log import Label, Log, Stored, failed, text
 from conformance.semantics.scenarios import (
     ALL,
     BEYOND,
     FILLER,
     Began,
     Begin,
+    Cleaned,
     Compact,
+    Delete,
+    Deleted,
     Did,
     End,
+    Expire,
     Fetch,
     Fetched,
+    Find,
+    Found,
     Producer,
+    Repeat,
     Send,
     Step,
     Told,
@@ -34,18 +43,20 @@ from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
 
 IDENTITY = "producer-id.assigned-by-broker"
 FENCES = "producer-epoch.fences"
+REPEATS = "sequence.duplicate-deduplicated"
 RISES = "broker.monotonic-offsets"
-PLACES = "compaction.offsets-preserved"
-SEQUENCES = "compaction.sequences-preserved"
-TIMES = "compaction.base-timestamp-changes"
 MARKS = "broker.marks-transactions"
 DECIDES = "broker.holds-back-undecided"
 SERVES = "broker.serves-from-offset"
+LOWERS = "convert.down-for-old-consumers"
+_WHOLE = 3
+"""The first version of Fetch that brings the first batch whole, however few bytes were asked for."""
 
 
 def judge_scenario(expect: Plays, given: object) -> Verdict:
     """Hold what a broker told of each step against what is due by then. Raises NotationError."""
     log, is_open = Log(), False
+    log.keeps_tombstones = not any(isinstance(step, Compact) and step.tombstones for step in expect.steps)
     for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, told)
         if verdict.kind is Kind.FAIL:
@@ -72,13 +83,23 @@ def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
             return Verdict(Kind.EITHER, told.refused or "taken")
         case Fetch(), Fetched():
             return _fetched(log, step, told)
-        case Compact(), Did():
-            log.is_compacted = True
-    return _failed(f"it is refused: {told.refused}") if told.refused else PASSED
+        case Repeat(), Wrote():
+            return _repeated(log, step, told)
+    return _of_log(log, step, told)
 
 
-def _failed(detail: str, requirement: str = "") -> Verdict:
-    return Verdict(Kind.FAIL, detail, requirement=requirement)
+def _of_log(log: Log, step: Step, told: Told) -> Verdict:
+    """What is done to the log, and what is asked of it."""
+    match step, told:
+        case Delete(), Deleted():
+            return deleted(log, step, told)
+        case Find(), Found():
+            return found(log, step, told)
+        case Compact(), Cleaned():
+            log.is_compacted, log.cleaned_since = True, int(told.since)
+        case Expire(), Did():
+            log.first, log.is_expiring = log.end, True
+    return failed(f"it is refused: {told.refused}") if told.refused else PASSED
 
 
 # --- producers ----------------------------------------------------------------------------------------
@@ -87,21 +108,21 @@ def _failed(detail: str, requirement: str = "") -> Verdict:
 def _begun(log: Log, step: Begin, told: Began) -> Verdict:
     """An identity that no other producer has; for the same transactional id, the same with a newer epoch."""
     if told.refused:
-        return _failed(f"it is refused: {told.refused}", IDENTITY)
+        return failed(f"it is refused: {told.refused}", IDENTITY)
     identity, named = int(told.producer_id), step.transactional_id
-    producer = log.producers[step.producer] = Producer(identity, told.producer_epoch, named)
+    producer = log.producers[step.producer] = Producer(identity, told.producer_epoch, named, step.sequence)
     if identity < 0 or told.producer_epoch < 0:
-        return _failed(f"the broker gives producer id {identity} and epoch {told.producer_epoch}", IDENTITY)
+        return failed(f"the broker gives producer id {identity} and epoch {told.producer_epoch}", IDENTITY)
     known = log.identities.get(named) if named is not None else None
     if named is not None:
         log.identities[named] = identity, told.producer_epoch
     if known is None:
         is_new = identity not in log.given
         log.given.add(identity)
-        return PASSED if is_new else _failed(f"producer id {identity} is given to two producers", IDENTITY)
+        return PASSED if is_new else failed(f"producer id {identity} is given to two producers", IDENTITY)
     log.given.add(identity)
     if known[0] == identity and told.producer_epoch <= known[1]:
-        return _failed(f"epoch {told.producer_epoch} after epoch {known[1]} of the same transactional.id", FENCES)
+        return failed(f"epoch {told.producer_epoch} after epoch {known[1]} of the same transactional.id", FENCES)
     log.decide(Producer(*known, named), "aborted")
     producer.in_transaction = False
     return PASSED
@@ -113,26 +134,42 @@ def _is_fenced(log: Log, producer: Producer) -> bool:
 
 
 def _fenced(refused: str) -> Verdict:
-    return PASSED if refused else _failed("it is taken, and a newer instance of the producer has begun", FENCES)
+    return PASSED if refused else failed("it is taken, and a newer instance of the producer has begun", FENCES)
 
 
 def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
     producer = log.producers[step.producer] if step.producer else None
     if producer is not None and _is_fenced(log, producer):
         return _fenced(told.refused)
+    if told.refused and producer is not None and producer.sequence and not producer.has_written:
+        return Verdict(Kind.EITHER, told.refused)  # whether a first sequence other than 0 is taken is open
     if told.refused:
-        return _failed(f"it is refused: {told.refused}")
+        return failed(f"it is refused: {told.refused}")
     offset = int(told.offset)
     if offset < log.end:
-        return _failed(f"the broker tells offset {offset}, and the log ended at {log.end}", RISES)
+        return failed(f"the broker tells offset {offset}, and the log ended at {log.end}", RISES)
     is_transactional = producer is not None and producer.transactional_id is not None
-    stored = Stored(offset, batch_of(step, at, producer), producer, "open" if is_transactional else "committed")
+    stored = Stored(
+        offset, batch_of(step, at, producer, int(told.time)), producer, "open" if is_transactional else "committed"
+    )
     log.stored.append(stored)
-    log.end = stored.end
+    log.end, log.told[at] = stored.end, offset
+    log.places.update((label, offset + index) for index, label in enumerate(step.labels(at)))
     if producer is not None:
-        producer.sequence += step.records
+        producer.wrote(step.records)
         producer.in_transaction = is_transactional
     return PASSED
+
+
+def _repeated(log: Log, step: Repeat, told: Wrote) -> Verdict:
+    """A batch that was taken has its place already."""
+    offset = log.told.get(step.step)
+    if offset is None:
+        return Verdict(Kind.EITHER, told.refused or "taken")
+    if told.refused:
+        return failed(f"it is refused: {told.refused}", REPEATS)
+    is_known = int(told.offset) == offset
+    return PASSED if is_known else failed(f"the broker tells offset {told.offset}, not {offset}", REPEATS)
 
 
 def _ended(log: Log, step: End, told: Did) -> Verdict:
@@ -142,7 +179,7 @@ def _ended(log: Log, step: End, told: Did) -> Verdict:
     if not producer.in_transaction:
         return Verdict(Kind.EITHER, told.refused or "taken")  # it wrote nothing: no document says what comes of it
     if told.refused:
-        return _failed(f"it is refused: {told.refused}", MARKS)
+        return failed(f"it is refused: {told.refused}", MARKS)
     log.decide(producer, "committed" if step.commit else "aborted")
     return PASSED
 
@@ -154,18 +191,25 @@ def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
     if log.is_unsure:
         return Verdict(Kind.EITHER, "the log holds bytes of which nothing is said")
     if step.at == BEYOND:
-        return PASSED if told.refused else _failed("it is answered, and the offset lies beyond the end", SERVES)
+        return PASSED if told.refused else failed("it is answered, and the offset lies beyond the end", SERVES)
+    place = log.offset_of(step.at)
+    if log.first is not None and place is not None and place < log.first:
+        hint = f"it is answered, and offset {place} lies before the log, which begins at {log.first}"
+        return PASSED if told.refused else failed(hint, BEGINS)
+    if log.is_expiring:
+        return Verdict(Kind.EITHER, told.refused or "served")  # what was written since may have gone as well
     if told.refused:
-        return _failed(f"it is refused: {told.refused}", SERVES)
+        return failed(f"it is refused: {told.refused}", SERVES)
     data = bytes.fromhex(told.hex)
     read = codec.decode("LOG", data)
     if not read.ok:
         broken = read.violations[0]
-        return _failed(f"what is served cannot be read: {broken}", broken.requirement)
+        return failed(f"what is served cannot be read: {broken}", broken.requirement)
     batches = read.value["batches"]
     verdict = _bounded(log, step, told, batches) or _shown(log, step, told, data)
-    verdict = verdict or (_cleaned(log, batches) if log.is_compacted else None)
-    if verdict is None and step.isolation != READ_COMMITTED and not log.is_compacted:
+    verdict = verdict or (cleaned(log, batches) if log.is_compacted else None)
+    is_all = step.isolation != READ_COMMITTED and step.version is None
+    if verdict is None and is_all and not log.is_compacted:
         verdict = _marked(log, batches, int(told.fetch_offset))
     return verdict or PASSED
 
@@ -173,17 +217,19 @@ def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
 def _bounded(log: Log, step: Fetch, told: Fetched, batches: list[Value]) -> Verdict | None:
     """Where what is served begins and ends."""
     start, stable = int(told.fetch_offset), log.stable
-    if batches and last_offset(batches[0]) < start:
-        return _failed(f"the first batch ends before offset {start}", SERVES)
+    if step.version is None and batches and last_offset(batches[0]) < start:
+        return failed(f"the first batch ends before offset {start}", SERVES)
+    if log.first is not None and told.log_start != "-1" and int(told.log_start) != log.first:
+        return failed(f"the fetch tells that the log begins at {told.log_start}, not {log.first}", BEGINS)
     if int(told.high_watermark) < log.end:
-        return _failed(f"high watermark {told.high_watermark}, and the log ended at {log.end}", SERVES)
+        return failed(f"high watermark {told.high_watermark}, and the log ended at {log.end}", SERVES)
     if step.isolation != READ_COMMITTED or log.is_compacted:
         return None
     due = int(told.high_watermark) if stable is None else stable
     if int(told.last_stable_offset) != due:
-        return _failed(f"last stable offset {told.last_stable_offset} instead of {due}", DECIDES)
+        return failed(f"last stable offset {told.last_stable_offset} instead of {due}", DECIDES)
     if stable is not None and batches and batches[-1]["baseOffset"] >= stable:
-        return _failed(f"offset {batches[-1]['baseOffset']} is served, and offset {stable} is undecided", DECIDES)
+        return failed(f"offset {batches[-1]['baseOffset']} is served, and offset {stable} is undecided", DECIDES)
     return None
 
 
@@ -193,22 +239,31 @@ def _shown(log: Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None:
     listed = [Aborted(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
     seen = view(data, start, isolation=step.isolation, aborted=listed)
     if seen.damage is not None:
-        return _failed(f"what is served is damaged: {seen.damage}", seen.damage.requirement)
+        return failed(f"what is served is damaged: {seen.damage}", seen.damage.requirement)
     found = [(one["offset"], one["value"]) for one in seen.records if one["value"] != FILLER]
     due = _due(log, step, start)
     altered = next(filter(None, (_altered(log, record) for record in seen.records)), None)
     if altered or log.is_compacted:
-        return altered or _survived(log, found, due)
+        return altered or survived(log, found, due)
     is_limited = step.max_bytes < ALL
-    if found == (due[: len(found)] if is_limited and data else due):
+    may_be_none = step.version is not None and step.version < _WHOLE
+    if found == (due[: len(found)] if is_limited and (data or may_be_none) else due):
         return None
     if due and not data:
-        return _failed(f"nothing is served, and {_text(due[0])} stands there", SERVES)
-    rule = MARKS if step.isolation == READ_COMMITTED else SERVES
-    surplus = next((one for one in found if one not in due), None)
-    if surplus is not None:
-        return _failed(f"a consumer is shown {_text(surplus)}", rule)
-    return _failed(f"a consumer is not shown {_text(next(one for one in due if one not in found))}", rule)
+        return failed(f"nothing is served, and {text(due[0])} stands there", SERVES)
+    rule = LOWERS if step.version is not None else MARKS if step.isolation == READ_COMMITTED else SERVES
+    return failed(f"a consumer {_apart(found, due)}", rule)
+
+
+def _apart(found: list[Label], due: list[Label]) -> str:
+    """How what a consumer is shown is not what is due."""
+    for one in found:
+        if one not in due:
+            return f"is shown {text(one)}"
+        if found.count(one) > 1:
+            return f"is shown {text(one)} {found.count(one)} times"
+    lost = next((one for one in due if one not in found), None)
+    return f"is not shown {text(lost)}" if lost else "is shown the records in another order"
 
 
 def _altered(log: Log, shown: Value) -> Verdict | None:
@@ -219,18 +274,14 @@ def _altered(log: Log, shown: Value) -> Verdict | None:
         return None  # that another record stands there is told otherwise
     if shown["timestampType"] == 0 and shown["timestamp"] != written["timestamp"]:
         hint = (
-            f"{_text((shown['offset'], shown['value']))} has timestamp {shown['timestamp']}, not {written['timestamp']}"
+            f"{text((shown['offset'], shown['value']))} has timestamp {shown['timestamp']}, not {written['timestamp']}"
         )
-        return _failed(hint, TIMES if log.is_compacted else "")
+        return failed(hint, TIMES if log.is_compacted else "")
     is_same = written["key"] == shown["key"]
-    return None if is_same else _failed(f"{_text((shown['offset'], shown['value']))} has another key")
+    return None if is_same else failed(f"{text((shown['offset'], shown['value']))} has another key")
 
 
-def _text(record: tuple[int, bytes]) -> str:
-    return f"record {record[1].decode('utf-8', 'replace')!r} at offset {record[0]}"
-
-
-def _due(log: Log, step: Fetch, start: int) -> list[tuple[int, bytes]]:
+def _due(log: Log, step: Fetch, start: int) -> list[Label]:
     """The offset and value of each record that a consumer is to be shown."""
     is_committed, stable = step.isolation == READ_COMMITTED, log.stable
     shown = [one for one in log.stored if not is_committed or one.decided == "committed"]
@@ -256,7 +307,7 @@ def _marked(log: Log, batches: list[Value], start: int) -> Verdict | None:
         due = b"\x00\x00\x00\x01" if last.decided == "committed" else b"\x00\x00\x00\x00"
         if kinds[:1] != [due]:
             hint = "no marker" if not kinds else f"a marker with key {kinds[0].hex()}"
-            return _failed(f"{hint} behind the {last.decided} transaction of producer id {identity}", MARKS)
+            return failed(f"{hint} behind the {last.decided} transaction of producer id {identity}", MARKS)
     return None
 
 
@@ -268,37 +319,3 @@ def _kind(batch: Value) -> bytes:
     """The key of the marker in a control batch."""
     key: bytes | None = batch["records"][0]["key"] if batch["records"] else b""
     return key or b""
-
-
-# --- compaction ---------------------------------------------------------------------------------------
-
-
-def _survived(log: Log, found: list[tuple[int, bytes]], due: list[tuple[int, bytes]]) -> Verdict | None:
-    """Records stay at their offsets, and the last of each key stays."""
-    moved = next((one for one in found if one not in due), None)
-    if moved is not None:
-        return _failed(f"after compaction, {_text(moved)}", PLACES)
-    last: dict[bytes, tuple[int, bytes]] = {}
-    for one in log.stored:
-        for label, record in zip(one.labels(), one.batch["records"], strict=True):
-            last[record["key"]] = label
-    lost = next((label for label in last.values() if label in due and label not in found), None)
-    return _failed(f"after compaction, the last record of a key is gone: {_text(lost)}", PLACES) if lost else None
-
-
-def _cleaned(log: Log, batches: list[Value]) -> Verdict | None:
-    """A batch keeps its first and last offset and sequence (message-format#record-batch)."""
-    sent = {one.offset: one for one in log.stored}
-    for batch in batches:
-        if batch["isControlBatch"] or any(record["value"] == FILLER for record in batch["records"]):
-            continue
-        one = sent.get(batch["baseOffset"])
-        if one is None or last_offset(batch) != one.end - 1:
-            span = f"{batch['baseOffset']} to {last_offset(batch)}"
-            return _failed(f"after compaction, a batch of offsets {span}, which nobody wrote", PLACES)
-        fields = ("producerId", "producerEpoch", "baseSequence")
-        differs = next((name for name in fields if batch[name] != one.batch[name]), None)
-        if differs:
-            hint = f"after compaction, {differs} {batch[differs]} instead of {one.batch[differs]}"
-            return _failed(hint, SEQUENCES)
-    return None

@@ -5,13 +5,12 @@ Where the documents are silent it does what Apache Kafka does (decisions#read-co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from conformance import codec
 from conformance.codec.control_record import CONTROL_KEYS, CONTROL_TYPES
 from conformance.codec.derivations import Values
-from conformance.codec.log import last_offset
+from conformance.codec.log import first_offset, last_offset
 from conformance.semantics.appending import appended
 from conformance.semantics.compaction import compacted
 from conformance.semantics.visibility import READ_COMMITTED, Aborted
@@ -24,6 +23,8 @@ _MARKER_VALUE = bytes(6)
 class PartitionLog:
     """The log of a partition."""
 
+    start: int = 0
+    """The first offset: what was before it is deleted."""
     end: int = 0
     """The offset after the last record: the high watermark too, as there is one replica."""
     batches: list[Values] = field(default_factory=list)
@@ -73,17 +74,41 @@ class PartitionLog:
         """The aborted transactions that reach beyond an offset."""
         return [one for one, at in self.aborted if at >= offset]
 
-    def compact(self) -> None:
-        """Keep the last record of each key, and of each producer the last batch, emptied or not."""
-        last = {record["key"]: record["offset"] for record in self._records() if record["key"] is not None}
-        kept = {record["offset"] for record in self._records() if record["key"] is None}
-        kept.update(last.values())
+    def delete(self, before: int) -> int:
+        """Delete what is before an offset: where the log begins now."""
+        self.start = max(self.start, before)
+        self.batches = [one for one in self.batches if last_offset(one) >= self.start]
+        return self.start
+
+    def compact(self, horizon: int, *, tombstones: bool = False) -> None:
+        """Keep the last record of each key that was not aborted, and of each producer the last batch, emptied or not.
+
+        Batches with records to be deleted later get the delete horizon, in milliseconds; `tombstones` removes those
+        with a null value at once.
+        """
+        data = [one for one in self.batches if not one["isControlBatch"] and not self._is_aborted(one)]
+        last = {record["key"]: record["offset"] for one in data for record in one["records"]}
+        null = {record["offset"] for one in data for record in one["records"] if record["value"] is None}
+        markers = {one["baseOffset"] for one in self.batches if one["isControlBatch"]}
+        kept = {*last.values(), *markers} - (null if tombstones else set())
+        late = {at for _, at in self.aborted} | null
         producers = {batch["producerId"]: batch["baseOffset"] for batch in self.batches if batch["producerId"] >= 0}
-        cleaned = [compacted(batch, kept) for batch in self.batches]
+        cleaned = [self.cleaned(one, kept, horizon if late & _offsets(one) & kept else None) for one in self.batches]
         self.batches = [one for one in cleaned if one["records"] or one["baseOffset"] in producers.values()]
 
-    def _records(self) -> Iterable[Values]:
-        return (record for batch in self.batches for record in batch["records"])
+    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+        """A batch with the records at some offsets alone; a delete horizon where some of them go later."""
+        return compacted(batch, kept, delete_horizon=horizon)
+
+    def _is_aborted(self, batch: Values) -> bool:
+        if not batch["isTransactional"]:
+            return False
+        own = [(one.first_offset, at) for one, at in self.aborted if one.producer_id == batch["producerId"]]
+        return any(first <= first_offset(batch) < at for first, at in own)
+
+
+def _offsets(batch: Values) -> set[int]:
+    return {record["offset"] for record in batch["records"]}
 
 
 def marker(producer_id: int, epoch: int, *, commit: bool) -> Values:

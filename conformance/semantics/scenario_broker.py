@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from conformance.codec.derivations import Values
+from conformance.semantics.conversion import convert
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.scenarios import (
     BEYOND,
@@ -12,13 +14,20 @@ from conformance.semantics.scenarios import (
     START,
     Began,
     Begin,
+    Cleaned,
     Compact,
+    Delete,
+    Deleted,
     Did,
     End,
+    Expire,
     Fetch,
     Fetched,
+    Find,
+    Found,
     Listed,
     Producer,
+    Repeat,
     Send,
     Step,
     Told,
@@ -29,6 +38,10 @@ from conformance.semantics.scenarios import (
 from conformance.semantics.visibility import Aborted, view
 
 _FIRST_IDENTITY = 4000
+_NOW, _DAY = 1_800_000_000_000, 86_400_000
+"""The time at which the log cleaner comes, and for how long it keeps records with a null value, in milliseconds."""
+_MAGIC_1 = 2
+"""The first version of Fetch that carries messages of magic 1."""
 _FENCED = "a newer instance has begun"
 
 
@@ -44,7 +57,13 @@ def _outcome(step: Step, told: Told) -> object:
         return "refused" if told.refused else "ok"
     listed = [Aborted(int(one.producer_id), int(one.first_offset)) for one in told.aborted]
     seen = view(bytes.fromhex(told.hex), int(told.fetch_offset), isolation=step.isolation, aborted=listed)
-    return [record["value"].decode() for record in seen.records]
+    return [_label(record) for record in seen.records]
+
+
+def _label(record: Values) -> str:
+    """The value of a record; of one that deletes its key, the key with a sign before it."""
+    key, value = record["key"] or b"", record["value"]
+    return str((b"-" + key if value is None else value).decode())
 
 
 @dataclass(slots=True)
@@ -57,6 +76,8 @@ class ScenarioBroker:
     """Producer id and newest epoch, by transactional id."""
     _offsets: dict[str, int] = field(default_factory=dict)
     """By label."""
+    _told: dict[int, str] = field(default_factory=dict)
+    """The offset of each batch, by step."""
     _given: int = _FIRST_IDENTITY
 
     def play(self, steps: Sequence[Step]) -> list[Told]:
@@ -75,8 +96,21 @@ class ScenarioBroker:
                 return self._fetch(step)
             case Send():
                 return Wrote(refused="it is no batch of a producer")
+            case Repeat():
+                return Wrote(offset=self._told[step.step])
+        return self._to_log(step)
+
+    def _to_log(self, step: Step) -> Told:
+        match step:
+            case Find():
+                return Found(offset=str(self.log.start if step.offset == "earliest" else self.log.end))
+            case Delete():
+                return Deleted(low_watermark=str(self.log.delete(self._places()[step.before])))
             case Compact():
-                self.log.compact()
+                self.log.compact(_NOW + _DAY, tombstones=step.tombstones)
+                return Cleaned(since=str(_NOW))
+            case Expire():
+                self.log.delete(self.log.end)
         return Did()
 
     def _begin(self, step: Begin) -> Told:
@@ -89,7 +123,7 @@ class ScenarioBroker:
             self.log.mark(identity, epoch, commit=False)
         if step.transactional_id is not None:
             self._identities[step.transactional_id] = identity, epoch
-        self._producers[step.producer] = Producer(identity, epoch, step.transactional_id)
+        self._producers[step.producer] = Producer(identity, epoch, step.transactional_id, step.sequence)
         return Began(producer_id=str(identity), producer_epoch=epoch)
 
     def _is_fenced(self, producer: Producer) -> bool:
@@ -102,7 +136,8 @@ class ScenarioBroker:
             return Wrote(refused=_FENCED)
         offset = self.log.append(batch_of(step, at, producer))
         if producer:
-            producer.sequence += step.records
+            producer.wrote(step.records)
+        self._told[at] = str(offset)
         self._offsets.update((label, offset + index) for index, label in enumerate(step.labels(at)))
         return Wrote(offset=str(offset))
 
@@ -114,15 +149,26 @@ class ScenarioBroker:
         return Did()
 
     def _fetch(self, step: Fetch) -> Told:
-        places = {START: 0, END: self.log.end, BEYOND: self.log.end + 1}
-        offset = {**self._offsets, **places}.get(step.at, -1)
-        if not 0 <= offset <= self.log.end:
+        offset = self._places().get(step.at, -1)
+        if not self.log.start <= offset <= self.log.end:
             return Fetched(refused="there is no such offset")
+        if step.version is not None:
+            return self._older(step, offset, 0 if step.version < _MAGIC_1 else 1)
         listed = self.log.listed(offset)
         return Fetched(
             hex=self.log.fetch(offset, step.isolation, step.max_bytes).hex(),
             fetch_offset=str(offset),
             high_watermark=str(self.log.end),
             last_stable_offset=str(self.log.stable),
+            log_start=str(self.log.start),
             aborted=[Listed(str(one.producer_id), str(one.first_offset)) for one in listed],
         )
+
+    def _older(self, step: Fetch, offset: int, magic: int) -> Fetched:
+        """What a fetch brings that carries messages of a magic: nothing of the markers."""
+        data = convert(self.log.fetch(offset, step.isolation, step.max_bytes), magic)
+        return Fetched(hex=data.hex(), fetch_offset=str(offset), high_watermark=str(self.log.end))
+
+    def _places(self) -> dict[str, int]:
+        """The offset of each place."""
+        return {**self._offsets, START: 0, END: self.log.end, BEYOND: self.log.end + 1}

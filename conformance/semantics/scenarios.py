@@ -5,7 +5,7 @@ A record that a step writes has a label as its value: `2.0` is the first record 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -26,6 +26,11 @@ FILLER = b"filler"
 """The value of records that stand in a log and belong to no step."""
 ALL = 64 << 20
 """Bytes of a fetch that asks for all there is."""
+EARLIER = 1_700_000_000_000
+"""A time in milliseconds since 1970, for records that nobody says more about."""
+SEQUENCES = 1 << 31
+"""So many sequences there are: 0 follows the last."""
+_PLACE = r"[0-9]+\.[0-9]+"
 
 
 class _Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
@@ -42,9 +47,10 @@ class Began(_Told, frozen=True):
 
 
 class Wrote(_Told, frozen=True):
-    """The offset that a broker told of a batch."""
+    """The offset that a broker told of a batch, and the timestamp of its first record, in milliseconds since 1970."""
 
     offset: Number = "-1"
+    time: Number = str(EARLIER)
 
 
 class Did(_Told, frozen=True):
@@ -65,7 +71,28 @@ class Fetched(_Told, frozen=True):
     fetch_offset: Number = "0"
     high_watermark: Number = "-1"
     last_stable_offset: Number = "-1"
+    """-1 where the version of the fetch does not tell it."""
+    log_start: Number = "-1"
+    """Likewise."""
     aborted: list[Listed] = []
+
+
+class Deleted(_Told, frozen=True):
+    """Where the log begins now, as a broker tells of records that it has deleted."""
+
+    low_watermark: Number = "-1"
+
+
+class Found(_Told, frozen=True):
+    """An offset that a broker was asked for."""
+
+    offset: Number = "-1"
+
+
+class Cleaned(_Told, frozen=True):
+    """When the log cleaner was waited for, in milliseconds since 1970 by the client's clock."""
+
+    since: Number = "-1"
 
 
 class _Step(
@@ -82,6 +109,8 @@ class Begin(_Step, frozen=True, tag="begin"):
     producer: str
     transactional_id: str | None = None
     """None: an idempotent producer without transactions."""
+    sequence: Annotated[int, msgspec.Meta(ge=0, lt=SEQUENCES)] = 0
+    """That of its first record; whether a broker takes another one than 0 is open."""
     tells: ClassVar[type[_Told]] = Began
 
 
@@ -92,11 +121,20 @@ class Write(_Step, frozen=True, tag="write"):
     records: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     keys: list[str] = []
     """The key of each record; without them records have none."""
+    tombstones: bool = False
+    """Whether the records have null for a value: they delete their keys."""
     tells: ClassVar[type[_Told]] = Wrote
 
     def labels(self, at: int) -> list[str]:
         """The labels of its records, the step standing at an index."""
         return [f"{at}.{index}" for index in range(self.records)]
+
+
+class Repeat(_Step, frozen=True, tag="repeat"):
+    """The batch of an earlier step once more, as a producer sends it that had no answer."""
+
+    step: _Index
+    tells: ClassVar[type[_Told]] = Wrote
 
 
 class End(_Step, frozen=True, tag="end"):
@@ -116,22 +154,46 @@ class Send(_Step, frozen=True, tag="send"):
 class Fetch(_Step, frozen=True, tag="fetch"):
     """A fetch from a place: `start`, `end`, `beyond`, or the label of a record; so many bytes, or all there are."""
 
-    at: Annotated[str, msgspec.Meta(pattern=rf"^({START}|{END}|{BEYOND}|[0-9]+\.[0-9]+)$")] = START
+    at: Annotated[str, msgspec.Meta(pattern=rf"^({START}|{END}|{BEYOND}|{_PLACE})$")] = START
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_bytes: Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)] = ALL
+    version: Annotated[int, msgspec.Meta(ge=0, lt=4)] | None = None
+    """A version of Fetch that carries messages alone; None for the newest that both sides speak."""
     tells: ClassVar[type[_Told]] = Fetched
+
+
+class Delete(_Step, frozen=True, tag="delete"):
+    """All records before a place are deleted: the end, or the label of a record."""
+
+    before: Annotated[str, msgspec.Meta(pattern=rf"^({END}|{_PLACE})$")]
+    tells: ClassVar[type[_Told]] = Deleted
+
+
+class Find(_Step, frozen=True, tag="find"):
+    """A client asks for the offset at which the log begins, or ends."""
+
+    offset: Literal["earliest", "latest"]
+    tells: ClassVar[type[_Told]] = Found
 
 
 class Compact(_Step, frozen=True, tag="compact"):
     """The log cleaner goes over all that was written; the topic is a compacted one."""
+
+    tombstones: bool = False
+    """Whether it removes records with a null value too: they are kept for no time in the topic."""
+    tells: ClassVar[type[_Told]] = Cleaned
+
+
+class Expire(_Step, frozen=True, tag="expire"):
+    """All that was written is older than the topic keeps it, and goes."""
 
 
 class Restart(_Step, frozen=True, tag="restart"):
     """The broker shuts down as its operator would have it, and comes back."""
 
 
-Step = Begin | Write | End | Send | Fetch | Compact | Restart
-Told = Began | Wrote | Did | Fetched
+Step = Begin | Write | Repeat | End | Send | Fetch | Delete | Find | Compact | Expire | Restart
+Told = Began | Wrote | Did | Fetched | Deleted | Found | Cleaned
 
 
 def parsed_steps(given: object) -> tuple[Step, ...]:
@@ -140,20 +202,33 @@ def parsed_steps(given: object) -> tuple[Step, ...]:
         steps = msgspec.convert(given, list[Step])
     except msgspec.ValidationError as error:
         raise NotationError(str(error)) from None
-    begun: set[str] = set()
-    labels: set[str] = set()
+    places, begun = {START, END, BEYOND}, {""}
     for at, step in enumerate(steps):
         if isinstance(step, Begin):
             begun.add(step.producer)
-        elif isinstance(step, Write | End) and step.producer not in {"", *begun}:
-            raise NotationError(f"step {at}: producer {step.producer!r} has not begun")
-        if isinstance(step, Fetch) and step.at not in {START, END, BEYOND} | labels:
-            raise NotationError(f"step {at}: no record {step.at} was written before")
+        if problem := _problem(step, steps[:at], places, begun):
+            raise NotationError(f"step {at}: {problem}")
         if isinstance(step, Write):
-            if step.keys and len(step.keys) != step.records:
-                raise NotationError(f"step {at}: {len(step.keys)} keys for {step.records} records")
-            labels.update(step.labels(at))
+            places.update(step.labels(at))
     return tuple(steps)
+
+
+def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: Container[str]) -> str:
+    """What is wrong with a step behind others, which have written records and begun producers; empty for nothing."""
+    match step:
+        case Write() | End() if step.producer not in begun:
+            return f"producer {step.producer!r} has not begun"
+        case Write() if step.keys and len(step.keys) != step.records:
+            return f"{len(step.keys)} keys for {step.records} records"
+        case Write() if step.tombstones and not step.keys:
+            return "a tombstone has a key"
+        case Fetch() if step.at not in places:
+            return f"no record {step.at} was written before"
+        case Delete() if step.before not in places:
+            return f"no record {step.before} was written before"
+        case Repeat() if not any(isinstance(one, Write) and one.producer for one in before[step.step : step.step + 1]):
+            return f"no producer wrote a batch in step {step.step}"
+    return ""
 
 
 def rendered_steps(steps: Sequence[Step]) -> list[Values]:
@@ -183,15 +258,21 @@ class Producer:
     transactional_id: str | None
     sequence: int = 0
     in_transaction: bool = False
+    has_written: bool = False
+
+    def wrote(self, records: int) -> None:
+        """Go on behind so many records, which were taken."""
+        self.sequence = (self.sequence + records) % SEQUENCES
+        self.has_written = True
 
 
-def batch_of(step: Write, at: int, producer: Producer | None) -> Values:
-    """The batch that a step at an index writes, as a RECORD_BATCH value (record-batch#batch-header-fields)."""
+def batch_of(step: Write, at: int, producer: Producer | None, time: int = EARLIER) -> Values:
+    """The batch that a step at an index writes at a time, a RECORD_BATCH value (record-batch#batch-header-fields)."""
     keys: Sequence[str | None] = step.keys or [None] * step.records
     records = tuple(
         {
-            **{"offset": index, "timestamp": 1_700_000_000_000 + index, "attributes": 0, "headers": ()},
-            **{"key": None if key is None else key.encode(), "value": label.encode()},
+            **{"offset": index, "timestamp": time + index, "attributes": 0, "headers": ()},
+            **{"key": None if key is None else key.encode(), "value": None if step.tombstones else label.encode()},
         }
         for index, (key, label) in enumerate(zip(keys, step.labels(at), strict=True))
     )

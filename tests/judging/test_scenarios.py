@@ -46,6 +46,12 @@ def test_the_reference_passes_every_scenario(catalog):
         ([{"do": "dance"}], r"Invalid value 'dance' - at `\$\[0\]\.do`"),
         ([{"do": "send", "hex": "0"}], r"regex .* - at `\$\[0\]\.hex`"),
         ({"do": "write"}, "Expected `array`"),
+        ([{"do": "write", "tombstones": True}], "step 0: a tombstone has a key"),
+        ([{"do": "write"}, {"do": "repeat", "step": 0}], "step 1: no producer wrote a batch in step 0"),
+        ([{"do": "repeat", "step": 4}], "step 0: no producer wrote a batch in step 4"),
+        ([{"do": "delete", "before": "0.0"}], r"step 0: no record 0\.0 was written before"),
+        ([{"do": "fetch", "version": 4}], r"Expected `int` <= 3 - at `\$\[0\]\.version`"),
+        ([{"do": "begin", "producer": "a", "sequence": 1 << 31}], r"`int` <= 2147483647 - at `\$\[0\]\.sequence`"),
     ],
 )
 def test_steps_that_make_no_sense_are_one_error_with_the_place(steps, message):
@@ -123,3 +129,60 @@ def test_a_batch_that_is_taken_of_an_older_instance_is_charged_at_its_step():
     assert value[2]["refused"]
     found = verdict(steps, [*value[:2], {"offset": "0"}])
     assert (found.kind, found.path, found.requirement) == (Kind.FAIL, "[2]", "producer-epoch.fences")
+
+
+DELETED = ({"do": "write", "records": 3}, {"do": "write", "records": 3}, {"do": "delete", "before": "1.1"})
+
+
+@pytest.mark.parametrize(
+    ("step", "change", "says"),
+    [
+        (2, {"lowWatermark": "5"}, "the log begins at offset 5, and what is before offset 4 was to be deleted"),
+        (2, {"refused": "no"}, "it is refused: no"),
+        (3, {"refused": "", "hex": ""}, "it is answered, and offset 0 lies before the log, which begins at 4"),
+        (4, {"logStart": "0"}, "the fetch tells that the log begins at 0, not 4"),
+        (5, {"offset": "3"}, "the broker tells offset 3, and the log begins at 4"),
+        (6, {"offset": "5"}, "the broker tells offset 5, and the log ended at 6"),
+    ],
+)
+def test_where_a_log_begins_and_ends_is_looked_at(step, change, says):
+    steps, value = told(
+        *DELETED, {"do": "fetch"}, {"do": "fetch", "at": "1.1"},
+        {"do": "find", "offset": "earliest"}, {"do": "find", "offset": "latest"},
+    )  # fmt: skip
+    assert verdict(steps, value).kind is Kind.PASS
+    value[step] |= change
+    found = verdict(steps, value)
+    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, f"[{step}]", "broker.tells-log-start")
+    assert says in found.detail
+
+
+def test_the_end_of_what_is_deleted_may_lie_behind_a_marker():
+    steps, value = told({"do": "write"}, {"do": "delete", "before": "end"})
+    value[1]["lowWatermark"] = "2"
+    assert verdict(steps, value).kind is Kind.PASS
+
+
+def test_a_broker_may_ask_for_sequence_0_first_and_then_nothing_is_charged():
+    steps, value = told(
+        {"do": "begin", "producer": "a", "sequence": 5}, {"do": "write", "producer": "a"}, {"do": "repeat", "step": 1},
+    )  # fmt: skip
+    assert verdict(steps, [value[0], {"refused": "45"}, {"refused": "45"}]).kind is Kind.EITHER
+    assert verdict(steps, [*value[:2], {"refused": "45"}]).requirement == "sequence.duplicate-deduplicated"
+    assert verdict(steps, [*value[:2], {"offset": "1"}]).requirement == "sequence.duplicate-deduplicated"
+
+
+def test_a_record_that_an_old_consumer_is_shown_twice_is_named():
+    steps, value = told({"do": "write"}, {"do": "fetch", "version": 3})
+    value[1]["hex"] *= 2
+    found = verdict(steps, value)
+    assert found.requirement == "convert.down-for-old-consumers"
+    assert "a consumer is shown record '0.0' at offset 0 2 times" in found.detail
+
+
+def test_tombstones_that_the_topic_does_not_keep_may_go():
+    write = {"do": "write", "keys": ["a"], "tombstones": True}
+    for tombstones, due in ((False, Kind.FAIL), (True, Kind.PASS)):
+        steps, value = told(write, {"do": "compact", "tombstones": tombstones}, {"do": "fetch"})
+        value[2]["hex"] = ""
+        assert verdict(steps, value).kind is due

@@ -238,6 +238,35 @@ def counted_anew(before, batch):
     return {**batch, "records": tuple(moved)}
 
 
+def does_not_wrap(batches):
+    """The fate of a batch where 2147483648 is to follow 2147483647."""
+    own = [one for one in batches if one["producerId"] == batches[-1]["producerId"]]
+    has_wrapped = len(own) > 1 and own[-2]["baseSequence"] + own[-2]["recordCount"] > 1 << 31
+    return "out-of-order" if has_wrapped and own[-1]["baseSequence"] >= 0 else fate(batches)
+
+
+def counts_anew(log):
+    """An empty log begins at offset 0 again."""
+    if log.start == log.end:
+        log.batches, log.start, log.end = [], 0, 0
+
+
+def forgets_transactions(log):
+    """Knows no aborted transaction any more whose first record is gone."""
+    log.aborted = [one for one in log.aborted if one[1] >= log.start]
+
+
+def forgets_producers(log):
+    """Knows no batch of a producer again."""
+    log.sent, log.firsts = [], {}
+
+
+def with_markers(data, magic):
+    """Messages, and one for each marker."""
+    shown = codec.decode("LOG", data).value["batches"]
+    return lowered(b"".join(codec.encode("RECORD_BATCH", {**one, "isControlBatch": False}) for one in shown), magic)
+
+
 ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
 
 LIES = {
@@ -432,17 +461,46 @@ LIES = {
         Ways(whole=False), "scenario/few-bytes", "broker.serves-from-offset"),
     "answers beyond the end": Lie(Ways(ends=False), "scenario/inside-a-batch", "broker.serves-from-offset"),
     "compacts to the records that are left": Lie(
-        Ways(cleaned=lambda batch, kept: closed_up(cleaned(batch, kept))),
+        Ways(cleaned=lambda batch, *how: closed_up(cleaned(batch, *how))),
         "scenario/compacted", "compaction.offsets-preserved"),
     "moves the sequence of a compacted batch": Lie(
-        Ways(cleaned=lambda batch, kept: moved_on(batch, cleaned(batch, kept))),
+        Ways(cleaned=lambda batch, *how: moved_on(batch, cleaned(batch, *how))),
         "scenario/compacted-producers", "compaction.sequences-preserved"),
     "counts the old deltas from the new base timestamp": Lie(
-        Ways(cleaned=lambda batch, kept: counted_anew(batch, cleaned(batch, kept))),
+        Ways(cleaned=lambda batch, *how: counted_anew(batch, cleaned(batch, *how))),
         "scenario/compacted", "compaction.base-timestamp-changes"),
     "loses the last record of a key": Lie(
-        Ways(cleaned=lambda batch, kept: cleaned(batch, frozenset(kept) - {max(kept) - 1})),
+        Ways(cleaned=lambda batch, kept, due: cleaned(batch, frozenset(kept) - {max(kept) - 1}, due)),
         "scenario/compacted", "compaction.offsets-preserved"),
+    "expects no 0 behind the last sequence": Lie(
+        Ways(fate=does_not_wrap), "scenario/wrap", "sequence.wraps-at-int32-max"),
+    "forgets producers in a restart": Lie(
+        Ways(restarted=forgets_producers), "scenario/wrap-and-restart", "sequence.duplicate-deduplicated"),
+    "serves what was deleted": Lie(Ways(begins=False), "scenario/deleted", "broker.tells-log-start"),
+    "tells a low watermark one too high": Lie(
+        Ways(low=lambda start: start + 1), "scenario/deleted", "broker.tells-log-start"),
+    "lists offset 0 as the earliest": Lie(
+        Ways(earliest=lambda _: 0), "scenario/deleted", "broker.tells-log-start"),
+    "counts the offsets of an empty log anew": Lie(
+        Ways(deleted=counts_anew), "scenario/expired", "broker.monotonic-offsets"),
+    "forgets in a restart what was deleted": Lie(
+        Ways(restarted=lambda log: setattr(log, "start", 0)),
+        "scenario/deleted-and-restarted", "broker.tells-log-start"),
+    "forgets an aborted transaction whose first record is deleted": Lie(
+        Ways(deleted=forgets_transactions), "scenario/deleted-transactions", "broker.marks-transactions"),
+    "removes tombstones at once": Lie(
+        Ways(forgets=lambda _, every: every), "scenario/compacted-tombstones", "delete-horizon.kept-until"),
+    "sets the bit of the delete horizon and leaves the base timestamp": Lie(
+        Ways(cleaned=lambda batch, kept, due: cleaned(batch, kept, due and batch["baseTimestamp"])),
+        "scenario/compacted-tombstones", "delete-horizon.set-by-compaction"),
+    "refuses an offset that compaction removed": Lie(
+        Ways(fills=False), "scenario/compacted-tombstones-gone", "broker.serves-from-offset"),
+    "takes an aborted record for the last of its key": Lie(
+        Ways(is_gone=lambda _: False), "scenario/compacted-transactions", "compaction.offsets-preserved"),
+    "serves markers to old consumers": Lie(
+        Ways(lowered=with_markers), "scenario/older-fetches", "convert.down-for-old-consumers"),
+    "serves an old consumer no batch larger than the fetch": Lie(
+        Ways(whole=False), "scenario/older-fetches-few-bytes", "broker.serves-from-offset"),
     "waits for what a negative size announces": Lie(
         of_unreadable(lambda _: None, lambda _: b""), "exchange/hostile-size-negative", "robustness.answers"),
     "dies of a frame": Lie(

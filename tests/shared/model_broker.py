@@ -9,6 +9,7 @@ import socket
 import socketserver
 import struct
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,10 +41,12 @@ OFFERED = {
     **{"SaslHandshake": (0, 1), "SaslAuthenticate": (0, 2)},
     **{"Produce": (0, 9), "Fetch": (0, 12), "InitProducerId": (0, 4), "FindCoordinator": (1, 4)},
     **{"AddPartitionsToTxn": (0, 3), "EndTxn": (0, 3), "JoinGroup": (0, 9)},
+    **{"ListOffsets": (1, 7), "DeleteRecords": (0, 2)},
 }
 SETTINGS = {
     **{"compression.type": "compressionType", "message.timestamp.type": "timestampType"},
     **{"cleanup.policy": "cleanup", "max.message.bytes": "maxMessageBytes"},
+    **{"retention.ms": "retention", "delete.retention.ms": "deleteRetention"},
 }
 assert set(ERROR_CODES) < set(ERRORS)
 
@@ -92,9 +95,9 @@ def fate(batches):
     return answered(batches)[-1]
 
 
-def cleaned(batch, kept):
+def cleaned(batch, kept, horizon=None):
     """A batch once the log cleaner has gone over it."""
-    return compacted(batch, kept)
+    return compacted(batch, kept, delete_horizon=horizon)
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,22 @@ class Ways:
     ends: bool = True
     """Whether there is an end, beyond which a fetch is refused."""
     cleaned: object = staticmethod(cleaned)
+    forgets: object = staticmethod(lambda gone, _: gone)
+    """The offsets of tombstones that compaction removes, of those whose time has come and of all."""
+    is_gone: object = staticmethod(lambda is_aborted: is_aborted)
+    """Whether compaction removes a batch, by whether it was aborted."""
+    begins: bool = True
+    """Whether a fetch from before the log is refused."""
+    fills: bool = True
+    """Whether a fetch from an offset that compaction removed brings what follows."""
+    low: object = staticmethod(lambda start: start)
+    """The offset that is told as that at which the log begins."""
+    earliest: object = staticmethod(lambda start: start)
+    """The same, as ListOffsets tells it."""
+    deleted: object = staticmethod(lambda _: None)
+    """What else it does to a log from which records were deleted."""
+    restarted: object = staticmethod(lambda _: None)
+    """What it does to each log when it is restarted."""
 
 
 @dataclass
@@ -157,6 +176,7 @@ class Log:
 
     settings: dict
     id: bytes = field(default_factory=lambda: uuid4().bytes)
+    start: int = 0
     end: int = 0
     batches: list = field(default_factory=list)
     """The offset behind each batch, and its bytes as they are served."""
@@ -237,12 +257,43 @@ class Log:
         return data
 
     def compact(self, ways):
-        """Go over all but the last batch: keep the last record of each key."""
+        """Go over all but the last batch: keep the last record of each key, and tombstones for a while."""
         whole = [codec.decode("RECORD_BATCH", data).value for _, data in self.batches]
-        last = {record["key"]: record["offset"] for batch in whole for record in batch["records"]}
-        left = [ways.cleaned(batch, frozenset(last.values())) for batch in whole]
+        data = [one for one in whole if not one["isControlBatch"] and not ways.is_gone(self._is_aborted(one))]
+        last = {record["key"]: record["offset"] for batch in data for record in batch["records"]}
+        null = nulls(data)
+        now = int(time.time() * 1000)
+        over = nulls(one for one in data if one["hasDeleteHorizonMs"] and one["baseTimestamp"] <= now)
+        markers = {one["baseOffset"] for one in whole if one["isControlBatch"]}
+        kept = frozenset({*last.values(), *markers} - ways.forgets(over, null))
+        horizon = now + int(self.settings.get("deleteRetention", 0))
+        late = (null | {at for _, _, at in self.aborted}) & kept
+        left = [ways.cleaned(one, kept, horizon if late & offsets(one) else None) for one in whole]
         kept = [one for one in left if one["records"] or one["producerId"] >= 0]
         self.batches = [(last_offset(one) + 1, codec.wire("RECORD_BATCH").encode(one)) for one in kept]
+
+    def _is_aborted(self, batch):
+        own = [(first, at) for one, first, at in self.aborted if one == batch["producerId"]]
+        return batch["isTransactional"] and any(first <= batch["baseOffset"] < at for first, at in own)
+
+    def delete(self, before, ways):
+        """Delete what is before an offset."""
+        self.start = max(self.start, before)
+        ways.deleted(self)
+
+    def holds(self, offset):
+        """Whether a batch holds an offset, or it is the end."""
+        return offset == self.end or any(struct.unpack_from(">q", one)[0] <= offset < end for end, one in self.batches)
+
+
+def offsets(batch):
+    """The offsets of the records of a batch."""
+    return {record["offset"] for record in batch["records"]}
+
+
+def nulls(batches):
+    """The offsets of the records that have no value."""
+    return {record["offset"] for one in batches for record in one["records"] if record["value"] is None}
 
 
 def raw(data, offset):
@@ -484,17 +535,53 @@ class ModelBroker:
                     shown["ErrorCode"] = self.failing or unknown
                 elif self.served is not None:
                     shown |= {"ErrorCode": 0, "Records": self.served}
-                elif part["FetchOffset"] > log.end and self.ways.ends:
+                elif self._is_outside(log, part["FetchOffset"]):
                     shown["ErrorCode"] = OUT_OF_RANGE
                 else:
                     shown |= self._part(log, part["FetchOffset"], part["PartitionMaxBytes"], request)
                 rows.append({**named, "Partitions": [shown]})
         return {"Responses": rows}
 
+    def _is_outside(self, log, offset):
+        """Whether a fetch is refused."""
+        is_behind, is_before = offset > log.end and self.ways.ends, offset < log.start and self.ways.begins
+        return is_behind or is_before or (not self.ways.fills and not log.holds(offset))
+
+    def _DeleteRecords(self, request):  # noqa: N802
+        rows = []
+        for row in request.body["Topics"]:
+            log, parts = self.logs[row["Name"]], []
+            for part in row["Partitions"]:
+                log.delete(part["Offset"], self.ways)
+                parts.append({**part, "LowWatermark": self.ways.low(log.start), "ErrorCode": 0})
+            rows.append({**row, "Partitions": parts})
+        return {"Topics": rows}
+
+    def _ListOffsets(self, request):  # noqa: N802
+        rows = []
+        for row in request.body["Topics"]:
+            log = self.logs.get(row["Name"])
+            if log is not None and log.settings.get("retention") == "1":
+                log.delete(log.end, self.ways)
+            told = [
+                {**part, "ErrorCode": UNKNOWN_TOPIC if log is None else 0, "Offset": -1 if log is None
+                 else log.end if part["Timestamp"] == -1 else self.ways.earliest(log.start)}
+                for part in row["Partitions"]
+            ]  # fmt: skip
+            rows.append({**row, "Partitions": told})
+        return {"Topics": rows}
+
+    def restart(self):
+        """Come back with what is kept."""
+        self.stop()
+        for log in self.logs.values():
+            self.ways.restarted(log)
+        self.start()
+
     def _part(self, log, offset, most, request):
         """What a fetch brings of a log."""
         is_committed, stable = request.body.get("IsolationLevel"), log.stable(self.ways)
-        shown = {"ErrorCode": 0, "LastStableOffset": stable}
+        shown = {"ErrorCode": 0, "LastStableOffset": stable, "LogStartOffset": log.start}
         shown["Records"] = log.served(offset, most, self.ways, stable if is_committed else log.end)
         if (magic := self.ways.carries(request.version)) < 2 and shown["Records"]:
             shown["Records"] = self.ways.lowered(shown["Records"], magic)

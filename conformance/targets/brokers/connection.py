@@ -24,7 +24,7 @@ CLIENT = "kafka-conformance"
 
 def request_names() -> Mapping[int, str]:
     """The requests that a broker is sent, by their keys."""
-    return {**names(), 19: "CreateTopics", 20: "DeleteTopics"}
+    return {**names(), 19: "CreateTopics", 20: "DeleteTopics", 21: "DeleteRecords"}
 
 
 class Lost(Exception):

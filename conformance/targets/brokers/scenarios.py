@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -14,17 +14,23 @@ from conformance.semantics.scenarios import (
     ALL,
     BEYOND,
     END,
-    FILLER,
     START,
     Began,
     Begin,
+    Cleaned,
     Compact,
+    Delete,
+    Deleted,
     Did,
     End,
+    Expire,
     Fetch,
     Fetched,
+    Find,
+    Found,
     Listed,
     Producer,
+    Repeat,
     Restart,
     Send,
     Step,
@@ -35,34 +41,18 @@ from conformance.semantics.scenarios import (
 )
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.targets.brokers.connection import Connection, Late, Lost
-from conformance.targets.brokers.partition import UNSURE, Partition, Refusal, batches_until, said
-from conformance.targets.brokers.topics import NOT_YET
-from conformance.targets.live.frames import Garbled, Values
+from conformance.targets.brokers.coordinators import Coordinators, check, codes
+from conformance.targets.brokers.partition import UNSURE, Partition, Refusal, batches_until
+from conformance.targets.brokers.retention import Unplayed, Written, compact, delete_records, expire, found
+from conformance.targets.live.frames import Values
 
-COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "min.compaction.lag.ms": "0"}
-"""The settings of a topic that the log cleaner goes over."""
-_COORDINATOR = frozenset((15, 16, 51)) | NOT_YET
-"""Errors of a coordinator that say only "not yet": none, not this one, it is still ending the last transaction."""
-_TRANSACTION = 1
-"""The kind of coordinator that FindCoordinator is asked for."""
-_NAMES_SEVERAL = 4
-"""The first version of FindCoordinator that takes several names."""
+_DUPLICATE = 46
+"""The error by which a broker says that it has a batch already."""
 _ADDED_FIRST = 11
 """The last version of Produce for which a client adds a partition to its transaction itself."""
-_PATIENCE = 20.0
-"""Seconds for which "not yet" is asked again."""
 _SERVED = 3.0
 """Seconds until what was written is served, what was decided is marked, and stands before the last stable offset."""
-_CLEANED = 30.0
-"""Seconds that the log cleaner may take."""
 _PAUSE = 0.05
-_YEAR = 365 * 24 * 3600 * 1000
-"""Milliseconds: a record so much later begins a new segment, and the cleaner goes over those before it."""
-_LATER = 1_700_000_000_000 + _YEAR
-
-
-class Unplayed(Exception):
-    """A step that cannot be done with this broker; the message says why."""
 
 
 @dataclass(slots=True)
@@ -79,10 +69,12 @@ class Play:
     _producers: dict[str, Producer] = field(default_factory=dict)
     _identities: dict[str, Producer] = field(default_factory=dict)
     """The newest producer of each transactional id."""
-    _written: dict[str, tuple[int, str | None]] = field(default_factory=dict)
-    """Offset and key of each record, by label."""
-    _undecided: dict[int, int] = field(default_factory=dict)
-    """The end of what a producer id has written in its open transaction."""
+    _written: dict[str, Written] = field(default_factory=dict)
+    """Each record, by label."""
+    _sent: dict[int, tuple[bytes, str | None, int]] = field(default_factory=dict)
+    """Each batch that was taken, by step: its bytes, its transactional id, and its offset."""
+    _undecided: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Where what a producer id has written in its open transaction begins and ends."""
     _end: int = 0
     _codes: list[str] = field(default_factory=list)
     """The error codes of the steps that were refused."""
@@ -114,12 +106,26 @@ class Play:
                 return self._send(step)
             case Fetch():
                 return self._fetch(step)
-            case Compact():
-                return self._compact()
+            case Repeat():
+                return self._repeat(step)
             case Restart():
                 if self.restart is None:
                     raise Unplayed("a broker is restarted that the suite has started, and that keeps its log")
                 self.partition = self.restart()
+                return Did()
+        return self._to_log(step)
+
+    def _to_log(self, step: Step) -> Told:
+        """What is done to the log, and what is asked of it."""
+        match step:
+            case Find():
+                return Found(offset=str(found(self.partition, step.offset)))
+            case Delete():
+                return self._delete(step)
+            case Compact():
+                return self._compact(step)
+            case Expire():
+                expire(self.partition, self._end)
         return Did()
 
     # --- producers ------------------------------------------------------------------------------------
@@ -128,10 +134,11 @@ class Play:
         named = None if step.transactional_id is None else self._name(step.transactional_id)
         body = {"TransactionalId": named, "TransactionTimeoutMs": 60_000}
         given = self._coordinated(named, "InitProducerId", body, 4)
-        _check(given["ErrorCode"])
-        producer = Producer(given["ProducerId"], given["ProducerEpoch"], named)
+        check(given["ErrorCode"])
+        producer = Producer(given["ProducerId"], given["ProducerEpoch"], named, step.sequence)
         older = self._identities.get(named or "")
         if older is not None and older.identity in self._undecided:
+            self._forget(older)
             self._await_marker(older)
         if named is not None:
             self._identities[named] = producer
@@ -143,48 +150,43 @@ class Play:
         return f"{self.partition.topic.name}-{transactional_id}"
 
     def _coordinated(self, named: str | None, request: str, body: Values, high: int) -> Values:
-        """The answer of the coordinator of a transactional id, of any broker without one, once it is not "not yet"."""
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            connection = self.partition.connection if named is None else self._coordinator(named)
-            answer = connection.ask(request, connection.version(request, high=high), body)
-            codes = {code for code in _codes(answer) if code}
-            if not codes <= _COORDINATOR or not codes or time.monotonic() > deadline:
-                return answer
-            time.sleep(_PAUSE)
-
-    def _coordinator(self, named: str) -> Connection:
-        connection, deadline = self.partition.connection, time.monotonic() + _PATIENCE
-        version = connection.version("FindCoordinator", low=1, high=4)
-        while True:
-            body: Values = {"KeyType": _TRANSACTION}
-            body |= {"CoordinatorKeys": (named,)} if version >= _NAMES_SEVERAL else {"Key": named}
-            answer = connection.ask("FindCoordinator", version, body)
-            found = next(iter(answer["Coordinators"]), None) if version >= _NAMES_SEVERAL else answer
-            if found is None:
-                raise Garbled("FindCoordinator: nothing is said of the transactional id")
-            if found["ErrorCode"] not in _COORDINATOR or time.monotonic() > deadline:
-                _check(found["ErrorCode"])
-                return self.reach(found["Host"], found["Port"])
-            time.sleep(_PAUSE)
+        return Coordinators(self.reach).ask(self.partition.connection, named, request, body, high=high)
 
     def _write(self, at: int, step: Write) -> Told:
         producer = self._producers[step.producer] if step.producer else None
         named = producer.transactional_id if producer else None
         if producer and named is not None and not producer.in_transaction:
             self._add(producer, named)
-        data = codec.encode("RECORD_BATCH", batch_of(step, at, producer))
+        # A broker may forget a producer whose last batch is old.
+        now = int(time.time() * 1000)
+        data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
         offset = self._produced(data, named, version)
         keys: Sequence[str | None] = step.keys or [None] * step.records
+        identity = producer.identity if producer else -1
         places = enumerate(zip(step.labels(at), keys, strict=True), start=offset)
-        self._written.update((label, (place, key)) for place, (label, key) in places)
+        self._written.update((label, Written(place, key, identity, step.tombstones)) for place, (label, key) in places)
+        self._sent[at] = data, named, offset
         self._end = max(self._end, offset + step.records)
         if producer:
-            producer.sequence += step.records
+            producer.wrote(step.records)
             if named is not None:
-                self._undecided[producer.identity] = self._end
-        return Wrote(offset=str(offset))
+                first, _ = self._undecided.get(producer.identity, (offset, 0))
+                self._undecided[producer.identity] = first, self._end
+        return Wrote(offset=str(offset), time=str(now))
+
+    def _repeat(self, step: Repeat) -> Told:
+        """Send a batch once more; an error that says that it is there already tells its offset. Raises Refusal."""
+        if step.step not in self._sent:
+            return Wrote(refused=f"not sent again: the batch of step {step.step} was not taken")
+        data, named, offset = self._sent[step.step]
+        version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
+        try:
+            return Wrote(offset=str(self._produced(data, named, version)))
+        except Refusal as refusal:
+            if refusal.code != _DUPLICATE:
+                raise
+            return Wrote(offset=str(offset))
 
     def _add(self, producer: Producer, named: str) -> None:
         """Add the partition to a transaction. Raises Refusal."""
@@ -192,7 +194,7 @@ class Play:
         own["Topics"] = ({"Name": self.partition.topic.name, "Partitions": (0,)},)
         body = {f"V3AndBelow{name}": value for name, value in own.items()}
         answer = self._coordinated(named, "AddPartitionsToTxn", body, 3)
-        _check(next((code for code in _codes(answer) if code), 0))
+        check(next((code for code in codes(answer) if code), 0))
         producer.in_transaction = True
 
     def _produced(self, data: bytes | None, named: str | None, version: int) -> int:
@@ -217,15 +219,24 @@ class Play:
             raise Unplayed(f"{step.producer} has no transactional id")
         identity = {"ProducerId": producer.identity, "ProducerEpoch": producer.epoch}
         body = {"TransactionalId": named, **identity, "Committed": step.commit}
-        _check(self._coordinated(named, "EndTxn", body, 4)["ErrorCode"])
+        check(self._coordinated(named, "EndTxn", body, 4)["ErrorCode"])
         producer.in_transaction = False
+        if not step.commit:
+            self._forget(producer)
         if producer.identity in self._undecided:
             self._await_marker(producer)
         return Did()
 
+    def _forget(self, producer: Producer) -> None:
+        """What a producer has written in its open transaction is aborted: the log cleaner removes it."""
+        first = self._undecided.get(producer.identity, (self._end, self._end))[0]
+        for label, one in self._written.items():
+            if one.identity == producer.identity and one.offset >= first:
+                self._written[label] = replace(one, is_aborted=True)
+
     def _await_marker(self, producer: Producer) -> None:
         """Wait until a control batch of the producer stands behind its last record, or it is too late for one."""
-        end, deadline = self._undecided.pop(producer.identity), time.monotonic() + _SERVED
+        (_, end), deadline = self._undecided.pop(producer.identity), time.monotonic() + _SERVED
         while time.monotonic() < deadline:
             read = codec.decode("LOG", self._part(end, 0, ALL)["Records"] or b"")
             batches = read.value["batches"] if read.ok else []
@@ -238,15 +249,17 @@ class Play:
     def _fetch(self, step: Fetch) -> Told:
         """A fetch; where it asks for all there is, those that follow it too: a broker may serve it a part at a time."""
         isolation = ISOLATIONS.index(step.isolation)
+        if step.version is not None:
+            self.partition.connection.version("Fetch", low=step.version, high=step.version)
         at = self._place(step.at)
-        part = self._settled(at, isolation, step.max_bytes)
+        part = self._settled(at, isolation, step.max_bytes, step.version)
         data, listed = part["Records"] or b"", _listed(part)
         is_committed = step.isolation == READ_COMMITTED
         stop = part["LastStableOffset"] if is_committed else part["HighWatermark"]
         data, offset, _ = batches_until(data, at, stop) if step.max_bytes == ALL else (data, stop, True)
         while offset < stop:
-            following = self._part(offset, isolation, ALL)
-            _check(following["ErrorCode"])
+            following = self._part(offset, isolation, ALL, step.version)
+            check(following["ErrorCode"])
             came, next_offset, _ = batches_until(following["Records"] or b"", offset, stop)
             if next_offset == offset:
                 break
@@ -256,7 +269,8 @@ class Play:
             hex=data.hex(),
             fetch_offset=str(at),
             high_watermark=str(part["HighWatermark"]),
-            last_stable_offset=str(part["LastStableOffset"]),
+            last_stable_offset=str(part.get("LastStableOffset", -1)),
+            log_start=str(part.get("LogStartOffset", -1)),
             aborted=listed,
         )
 
@@ -266,56 +280,31 @@ class Play:
             return int(self._part(self._end, 0, ALL)["HighWatermark"]) + (place == BEYOND)
         if place != START and place not in self._written:
             raise Unplayed(f"record {place} was not taken")
-        return self.start if place == START else self._written[place][0]
+        return self.start if place == START else self._written[place].offset
 
-    def _settled(self, offset: int, isolation: int, most: int) -> Values:
+    def _settled(self, offset: int, isolation: int, most: int, version: int | None) -> Values:
         """A fetch, once what was written is served and what was decided is stable. Raises Refusal."""
         deadline = time.monotonic() + _SERVED
         while True:
-            part = self._part(offset, isolation, most)
-            _check(part["ErrorCode"])
+            part = self._part(offset, isolation, most, version)
+            check(part["ErrorCode"])
             is_stable = isolation == 0 or part["LastStableOffset"] == part["HighWatermark"] or bool(self._undecided)
             if (part["HighWatermark"] >= self._end and is_stable) or time.monotonic() > deadline:
                 return part
             time.sleep(_PAUSE)
 
-    def _part(self, offset: int, isolation: int, most: int) -> Values:
-        return self.partition.fetched(offset, isolation, most, least=0)
+    def _part(self, offset: int, isolation: int, most: int, version: int | None = None) -> Values:
+        return self.partition.fetched(offset, isolation, most, least=0, version=version)
 
-    # --- compaction -----------------------------------------------------------------------------------
+    # --- what goes from a log -------------------------------------------------------------------------
 
-    def _compact(self) -> Told:
-        """Begin a new segment, and wait until each record is gone whose key has a newer one. Raises Unplayed."""
-        plain = {"offset": 0, "attributes": 0, "headers": ()}
-        record = {**plain, "timestamp": _LATER, "key": FILLER, "value": FILLER}
-        batch = {**batch_of(Write(), 0, None), "records": (record,)}
-        self._end = max(self._end, self.partition.produce(codec.encode("RECORD_BATCH", batch)) + 1)
-        last = {key: at for at, key in sorted(self._written.values())}
-        superseded = {at for at, key in self._written.values() if at != last[key]}
-        deadline = time.monotonic() + _CLEANED
-        while superseded & self._served():
-            if time.monotonic() > deadline:
-                raise Unplayed(f"the log cleaner did not come within {_CLEANED:g} s")
-            time.sleep(_PAUSE)
-        return Did()
+    def _delete(self, step: Delete) -> Told:
+        return Deleted(low_watermark=str(delete_records(self.partition, self._place(step.before))))
 
-    def _served(self) -> set[int]:
-        """The offsets of the records that are served."""
-        read = codec.decode("LOG", self._part(self.start, 0, ALL)["Records"] or b"")
-        return {record["offset"] for one in read.value["batches"] for record in one["records"]} if read.ok else set()
-
-
-def _codes(answer: Values) -> list[int]:
-    """Every error code of an answer of a coordinator."""
-    topics = answer.get("ResultsByTopicV3AndBelow") or ()
-    parts = [part["PartitionErrorCode"] for topic in topics for part in topic["ResultsByPartition"]]
-    return [answer.get("ErrorCode", 0), *parts]
-
-
-def _check(code: int) -> None:
-    """Raise Refusal for an error."""
-    if code:
-        raise Refusal(code, said(code))
+    def _compact(self, step: Compact) -> Told:
+        since = int(time.time() * 1000)
+        self._end = max(self._end, compact(self.partition, (self.start, self._end), self._written.values(), step))
+        return Cleaned(since=str(since))
 
 
 def _listed(part: Values) -> list[Listed]:

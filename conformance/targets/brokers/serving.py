@@ -18,21 +18,23 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
-from conformance.semantics.scenarios import Compact
 from conformance.targets.brokers.address import Address
 from conformance.targets.brokers.appends import Appending
 from conformance.targets.brokers.connection import BrokerDown, Connection, Denied, Late, Lost, NotOffered
 from conformance.targets.brokers.exchanges import check_offered, exchanged, grown_since, memory_of, names_of
 from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.producers import fates
-from conformance.targets.brokers.scenarios import COMPACTED, Play, Unplayed
+from conformance.targets.brokers.retention import Unplayed, settings_of
+from conformance.targets.brokers.scenarios import Play
 from conformance.targets.brokers.segments import NotStored
 from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
 from conformance.targets.protocol import PROTOCOL
 
-_BATCHES = 3
-"""The first version of Produce that carries record batches alone."""
+_BATCHES = {"Produce": 3, "Fetch": 4}
+"""The first version of each request that carries record batches alone."""
+_NONE = 1 << 15
+"""A version above all."""
 _VIA = {"exchange": "a connection of its own"}
 """The calls that are judged, where they are not those of a batch."""
 _SECONDS = 5.0
@@ -86,7 +88,9 @@ class BrokerTarget:
 
     def describe(self) -> Answer:
         """What the broker says of itself."""
-        address, produce = self._address, self._connection().offered.get("Produce", (0, -1))
+        address, offered = self._address, self._connection().offered
+        # Apache Kafka 4 offers Produce 0 to 2, for the sake of old clients, and takes nothing in them.
+        is_old = all(offered.get(name, (_NONE, 0))[0] < _BATCHES[name] for name in _BATCHES)
         described: Answer = {
             "ok": True,
             "protocol": PROTOCOL,
@@ -95,7 +99,7 @@ class BrokerTarget:
             "via": {op: "public: " + _VIA.get(op, "Produce, then Fetch") for op in self._operations},
             "messages": {},
             "codecs": list(CODEC_NAMES),
-            "magics": [*([0, 1] if produce[0] < _BATCHES else []), 2],
+            "magics": [*([0, 1] if is_old else []), 2],
         }
         known = {"version": address.version, "language": address.language}
         return {**described, **{part: told for part, told in known.items() if told}}
@@ -192,7 +196,7 @@ class BrokerTarget:
     def _scenario(self, parts: Request) -> Answer:
         """Do steps one after the other: what the broker tells of each."""
         steps = parts["steps"]
-        partition, end = self._begun(COMPACTED if any(isinstance(step, Compact) for step in steps) else {})
+        partition, end = self._begun(settings_of(steps))
 
         def restarted() -> Partition:
             assert self._reboot is not None

@@ -46,13 +46,21 @@ class _AfterTheBatch(PartitionLog):
 
 
 class _MovesSequences(PartitionLog):
-    def compact(self) -> None:
-        before = {one["baseOffset"]: one["recordCount"] for one in self.batches}
-        super().compact()
-        self.batches = [
-            {**one, "baseSequence": one["baseSequence"] + before[one["baseOffset"]] - one["recordCount"]}
-            for one in self.batches
-        ]
+    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+        left = super().cleaned(batch, kept, horizon)
+        gone = batch["recordCount"] - left["recordCount"]
+        return {**left, "baseSequence": batch["baseSequence"] + gone} if batch["producerId"] >= 0 else left
+
+
+class _NoTombstones(PartitionLog):
+    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+        null = {record["offset"] for record in batch["records"] if record["value"] is None}
+        return super().cleaned(batch, kept - null, horizon)
+
+
+class _ForgetsDeletion(PartitionLog):
+    def delete(self, _: int) -> int:
+        return self.start
 
 
 @dataclass(slots=True)
@@ -67,6 +75,8 @@ class _OneIdentity(ScenarioBroker):
 SCENARIOS: dict[str, Lie] = {
     "producer-id.assigned-by-broker": _plays(_OneIdentity),
     "compaction.sequences-preserved": _plays(lambda: ScenarioBroker(_MovesSequences())),
+    "delete-horizon.kept-until": _plays(lambda: ScenarioBroker(_NoTombstones())),
+    "broker.tells-log-start": _plays(lambda: ScenarioBroker(_ForgetsDeletion())),
     "broker.marks-transactions": _plays(lambda: ScenarioBroker(_ListsNothing())),
     "broker.holds-back-undecided": _plays(lambda: ScenarioBroker(_Undecided())),
     "broker.serves-from-offset": _plays(lambda: ScenarioBroker(_AfterTheBatch())),

@@ -38,6 +38,19 @@ def test_versions_that_are_not_offered_skip_the_case(catalog):
     assert made == 0
 
 
+@pytest.mark.parametrize(
+    ("offered", "magics"),
+    [({}, [0, 1, 2]), ({"Fetch": (4, 12)}, [2]), ({"Produce": (3, 9)}, [2])],
+    ids=["both", "no old fetch", "no old produce"],
+)
+def test_old_formats_are_claimed_where_they_can_be_written_and_read(offered, magics):
+    with ModelBroker(Ways(offered={**OFFERED, **offered})) as broker:
+        asked = BrokerTarget(Address("127.0.0.1", broker.port, "model"))
+        described = asked.describe()
+        asked.close()
+    assert described["magics"] == magics
+
+
 def test_a_broker_that_offers_old_versions_and_takes_no_message_is_asked_once(catalog):
     def closes(request, frame):
         return None if request.name == "Produce" and request.version < 3 else frame

@@ -46,7 +46,7 @@ def target():
     def ask(ways=None):
         opened.append(ModelBroker(ways))
         opened[-1].start()
-        opened.append(BrokerTarget(Address("127.0.0.1", opened[-1].port, "model")))
+        opened.append(BrokerTarget(Address("127.0.0.1", opened[-1].port, "model"), reboot=opened[-1].restart))
         return opened[-1]
 
     yield ask
