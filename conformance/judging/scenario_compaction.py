@@ -41,7 +41,7 @@ def cleaned(log: Log, batches: list[Value]) -> Verdict | None:
     """A batch keeps its first and last offset and sequence, and its delete horizon is to come."""
     sent = {one.offset: one for one in log.stored}
     for batch in batches:
-        is_early = batch["hasDeleteHorizonMs"] and batch["baseTimestamp"] < log.cleaned_since
+        is_early = batch["hasDeleteHorizonMs"] and batch["baseTimestamp"] <= log.cleaned_since
         if is_early and log.keeps_tombstones:
             hint = f"after compaction, delete horizon {batch['baseTimestamp']}, which has passed already"
             return failed(hint, HORIZON)
