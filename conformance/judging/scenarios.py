@@ -49,6 +49,8 @@ MARKS = "broker.marks-transactions"
 DECIDES = "broker.holds-back-undecided"
 SERVES = "broker.serves-from-offset"
 LOWERS = "convert.down-for-old-consumers"
+_TO_MAGIC_1 = 2
+"""The first version of Fetch that carries messages of magic 1; those before it carry magic 0."""
 _WHOLE = 3
 """The first version of Fetch that brings the first batch whole, however few bytes were asked for."""
 
@@ -240,6 +242,10 @@ def _shown(log: Log, step: Fetch, told: Fetched, data: bytes) -> Verdict | None:
     seen = view(data, start, isolation=step.isolation, aborted=listed)
     if seen.damage is not None:
         return failed(f"what is served is damaged: {seen.damage}", seen.damage.requirement)
+    if step.version is not None:
+        newest = max((entry.value["magic"] for entry in codec.entries(data) if entry.value), default=0)
+        if newest > (step.version >= _TO_MAGIC_1):
+            return failed(f"version {step.version} of Fetch carries messages of magic {newest}", LOWERS)
     found = [(one["offset"], one["value"]) for one in seen.records if one["value"] != FILLER]
     due = _due(log, step, start)
     altered = next(filter(None, (_altered(log, record) for record in seen.records)), None)

@@ -499,6 +499,8 @@ LIES = {
         Ways(is_gone=lambda _: False), "scenario/compacted-transactions", "compaction.offsets-preserved"),
     "serves markers to old consumers": Lie(
         Ways(lowered=with_markers), "scenario/older-fetches", "convert.down-for-old-consumers"),
+    "serves the oldest consumers messages of magic 1": Lie(
+        Ways(lowered=lambda data, _: lowered(data, 1)), "scenario/older-fetches", "convert.down-for-old-consumers"),
     "serves an old consumer no batch larger than the fetch": Lie(
         Ways(whole=False), "scenario/older-fetches-few-bytes", "broker.serves-from-offset"),
     "waits for what a negative size announces": Lie(
