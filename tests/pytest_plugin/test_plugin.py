@@ -220,7 +220,7 @@ def test_what_fails_a_property_is_shown_at_its_smallest_each_kind_once(foreign):
     done = foreign.pytest(
         "--kafka-target=module:./wrong.py",
         "--kafka-select=type:VARINT",
-        "--kafka-generated=60",
+        "--kafka-generated=150",
         "kafka-conformance::property/VARINT",
     )
     assert done.returncode == 1

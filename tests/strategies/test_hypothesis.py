@@ -666,7 +666,7 @@ def breaking(name, requirement):
         ("STRING", "string.null-rejected", "ffff"),
         ("STRING", "string.truncated-rejected", "0001"),
         ("COMPACT_STRING", "compact-string.null-rejected", "00"),
-        ("TAGGED_FIELDS", "tagged.duplicate-rejected", "0201000100"),
+        ("TAGGED_FIELDS", "tagged.duplicate-rejected", "02000000"),
     ],
 )
 def test_what_hostile_bytes_shrink_to(name, requirement, found):
