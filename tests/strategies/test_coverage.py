@@ -61,6 +61,12 @@ def test_every_field_of_a_batch_and_of_its_records_is_damaged_compressed_or_not(
         } <= fields
 
 
+def test_two_thousand_cases_damage_every_field_of_a_batch_in_every_way():
+    """docs/concepts.md says so."""
+    assert len(places(codec.wire("RECORD_BATCH"))) > 500
+    assert len(in_order(codec.wire("RECORD_BATCH"), 0)) <= 1000
+
+
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "LOG", "MESSAGE_SET"])
 def test_what_few_fields_can_have_comes_in_the_first_cases(kind):
     first = {row for _, row in in_order(codec.wire(kind), 0)[: len(MUTATIONS)]}
