@@ -14,8 +14,8 @@ from typing import TypeVar
 from conformance import codec
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, generate
-from conformance.strategies.seeded.mutations import MUTATIONS, Place, damaged_at, mutate, place_of
-from conformance.strategies.seeded.repair import lay_out
+from conformance.strategies.seeded.mutations import MUTATIONS, Place, damaged_at, mutate, place_of, spans_of
+from conformance.strategies.seeded.repair import Subject, lay_out
 
 T = TypeVar("T")
 STACKED = "stacked"
@@ -29,16 +29,17 @@ def places(wire: codec.Wire) -> dict[tuple[Place, str], bytes]:
     """Every field of a type with every mutation that it can have, and bytes that have the field."""
     found: dict[tuple[Place, str], bytes] = {}
     for index in range(_OF_MESSAGES if isinstance(wire, codec.MessageWire) else _SAMPLES):
-        data = _sample(wire, index)
-        subject = lay_out(wire, data)
+        subject = _laid_out(wire, index)
         for row, mutation in MUTATIONS.items():
             for span in mutation.where(subject):
-                found.setdefault((place_of(span), row), data)
+                found.setdefault((place_of(span), row), subject.layers[0])
     return found
 
 
-def _sample(wire: codec.Wire, index: int) -> bytes:
-    return generate(wire, Choices(f"places/{VERSION}/{wire.name}/{index}")).data
+@lru_cache(maxsize=64)
+def _laid_out(wire: codec.Wire, index: int) -> Subject:
+    """One of the values whose fields are looked at."""
+    return lay_out(wire, generate(wire, Choices(f"places/{VERSION}/{wire.name}/{index}")).data)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -74,8 +75,7 @@ def damaged(wire: codec.Wire, data: bytes, number: int, seed: int, choices: Choi
         return first, row
     place, row = order[(at + turn // 2 + 1) % len(order)]
     subject = lay_out(wire, first)
-    spans = [span for span in MUTATIONS[row].where(subject) if place_of(span) == place]
-    second = damaged_at(subject, row, spans, choices)
+    second = damaged_at(subject, row, spans_of(subject, place, row), choices)
     return (mutate(wire, first, choices)[0] if second is None else second), STACKED
 
 
@@ -85,9 +85,8 @@ def _damaged(wire: codec.Wire, data: bytes, due: tuple[Place, str], choices: Cho
     for one in (data, places(wire)[due]):
         subject = lay_out(wire, one)
         if row == "spliced":
-            subject = replace(subject, other=lay_out(wire, _sample(wire, choices.below(_OF_MESSAGES))))
-        spans = [span for span in MUTATIONS[row].where(subject) if place_of(span) == place]
-        result = damaged_at(subject, row, spans, choices)
+            subject = replace(subject, other=_laid_out(wire, choices.below(_OF_MESSAGES)))
+        result = damaged_at(subject, row, spans_of(subject, place, row), choices)
         if result is not None and result != one:
             return result, row
     return mutate(wire, data, choices)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from conformance import codec
@@ -199,7 +200,13 @@ class Place(NamedTuple):
 
 def place_of(span: Span) -> Place:
     """The field that a span is one of."""
-    return Place(span.layer > 0, _INDEX.sub("[]", span.path), span.kind)
+    return Place(span.layer > 0, _field(span.path), span.kind)
+
+
+@lru_cache(maxsize=1 << 14)
+def _field(path: str) -> str:
+    """A path without its indexes; values of a type have the same paths again and again."""
+    return _INDEX.sub("[]", path)
 
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -215,6 +222,15 @@ def mutate(type_: codec.Wire | str, data: bytes, choices: Choices) -> tuple[byte
         if damaged is not None and damaged != data:
             return damaged, row
     return data + b"\0", "grown"
+
+
+def spans_of(subject: Subject, place: Place, row: str) -> list[Span]:
+    """The spans of a field that can have a mutation."""
+    return [
+        span
+        for span in MUTATIONS[row].where(subject)
+        if span.kind == place.kind and (span.layer > 0) == place.is_inside and _field(span.path) == place.path
+    ]
 
 
 def damaged_at(subject: Subject, row: str, spans: Sequence[Span], choices: Choices) -> bytes | None:
