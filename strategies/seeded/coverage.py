@@ -61,19 +61,27 @@ def _inserted(items: list[T], item: T, choices: Choices) -> list[T]:
     return [*items[:at], item, *items[at:]]
 
 
+def due_at(wire: codec.Wire, number: int, seed: int) -> tuple[tuple[Place, str], ...]:
+    """The field and mutation, or the two together, that are due at a number; none of a type without fields."""
+    order = in_order(wire, seed)
+    if not order:
+        return ()
+    turn, at = divmod(number, len(order))
+    return (order[at],) if turn % 2 == 0 else (order[at], order[(at + turn // 2 + 1) % len(order)])
+
+
 def damaged(wire: codec.Wire, data: bytes, number: int, seed: int, choices: Choices) -> tuple[bytes, str]:
     """The bytes of a value with the damage of a number, and the name of the mutation.
 
     Where the value lacks the field, another that has it is damaged.
     """
-    order = in_order(wire, seed)
-    if not order:
+    dues = due_at(wire, number, seed)
+    if not dues:
         return mutate(wire, data, choices)
-    turn, at = divmod(number, len(order))
-    first, row = _damaged(wire, data, order[at], choices)
-    if turn % 2 == 0:
+    first, row = _damaged(wire, data, dues[0], choices)
+    if len(dues) == 1:
         return first, row
-    place, row = order[(at + turn // 2 + 1) % len(order)]
+    place, row = dues[1]
     subject = lay_out(wire, first)
     second = damaged_at(subject, row, spans_of(subject, place, row), choices)
     return (mutate(wire, first, choices)[0] if second is None else second), STACKED

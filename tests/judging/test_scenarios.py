@@ -186,3 +186,16 @@ def test_tombstones_that_the_topic_does_not_keep_may_go():
         steps, value = told(write, {"do": "compact", "tombstones": tombstones}, {"do": "fetch"})
         value[2]["hex"] = ""
         assert verdict(steps, value).kind is due
+
+
+def test_a_record_that_compaction_moves_within_its_batch_is_named():
+    """The batch keeps its first and last offset, so that nothing else tells."""
+    steps, value = told({"do": "write", "records": 3, "keys": ["a", "a", "b"]}, {"do": "compact"}, {"do": "fetch"})
+    (batch,) = codec.decode("LOG", bytes.fromhex(value[2]["hex"])).value["batches"]
+    moved, last = batch["records"]
+    assert (moved["offset"], last["offset"]) == (1, 2)
+    records = ({**moved, "offset": 0, "offsetDelta": 0}, last)
+    value[2]["hex"] = codec.encode("RECORD_BATCH", {**batch, "records": records}).hex()
+    found = verdict(steps, value)
+    assert (found.kind, found.requirement) == (Kind.FAIL, "compaction.offsets-preserved")
+    assert "after compaction, record '0.1' at offset 0" in found.detail
