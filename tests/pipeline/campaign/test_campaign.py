@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from py4j.protocol import Py4JNetworkError
 from rich.console import Console
 
 from conformance.cases.catalog import read_catalog
+from conformance.cases.model import Broke
 from conformance.cli import main
 from conformance.errors import FileError
 from conformance.pipeline.campaign import job, slices
@@ -231,6 +233,11 @@ def test_a_known_failure_of_a_campaign_is_named_by_requirement_and_cause_and_by_
     assert clusters(rows, (entry,), {OFF_BY_ONE: "other"}).known == {}
 
 
+def _as_told(outcome):
+    """The outcome; of silence, what else was waited for at the same time depends on the clock and is left out."""
+    return replace(outcome, detail="") if isinstance(outcome, Broke) else outcome
+
+
 def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalog):
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
@@ -245,7 +252,8 @@ def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalo
         assert rebuilt
         for one in rebuilt:
             before = wanted[one.case.id]
-            assert (one.case, one.outcome, one.level) == (before.case, before.outcome, before.level)
+            assert (one.case, one.level) == (before.case, before.level)
+            assert _as_told(one.outcome) == _as_told(before.outcome)
             assert (one.counts, one.disputed, one.requirement) == (before.counts, before.disputed, before.requirement)
             assert (one.verdict.kind, one.verdict.path) == (before.verdict.kind, before.verdict.path)
 
