@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.model import Case
 from conformance.codec.dump import annotate
 from conformance.commands import options as shared
 from conformance.errors import UserError
@@ -19,13 +20,19 @@ from conformance.reports.explain import expected_text
 @click.argument("case_id", metavar="CASE")
 @shared.vectors
 def command(case_id: str, vectors: tuple[Path, ...]) -> None:
-    """Show one case: its bytes field by field, what is expected, and why."""
+    """Show one case, a vector or a generated one: its bytes field by field, what is expected, and why."""
     catalog = read_catalog(vectors)
-    if case_id not in catalog.cases:
-        from conformance.running.patterns import no_case_matches
-
-        raise UserError(no_case_matches(case_id, catalog))
-    case = catalog.cases[case_id]
+    case = catalog.cases[case_id] if case_id in catalog.cases else _generated(case_id, catalog)
     lines = annotate(case.wire, case.data)[1] if case.data is not None else []
     requirement = catalog.requirements[case.requirement]
     open_console().print(case_report(case, requirement, lines, expected_text(case)))
+
+
+def _generated(case_id: str, catalog: Catalog) -> Case:
+    """The generated case of this id. Raises UserError where it names none, and UnknownType."""
+    from conformance.running.patterns import no_case_matches
+    from conformance.strategies.seeded.cases import case_of
+
+    for case in case_of(case_id, catalog):
+        return case
+    raise UserError(no_case_matches(case_id, catalog))

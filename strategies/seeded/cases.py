@@ -66,13 +66,24 @@ def types_for(patterns: Sequence[str], further: Iterable[str] = ()) -> list[str]
     It is all of them if a pattern selects by what only a case has, such as its level.
     """
     by_type = [pattern[5:] for pattern in patterns if pattern.startswith("type:")]
-    anywhere = not patterns or any(pattern.startswith(("requirement:", "level:", "gen/", "*")) for pattern in patterns)
+    by_id = [pattern for pattern in patterns if pattern.startswith(("gen/", "*"))]
+    anywhere = not patterns or any(pattern.startswith(("requirement:", "level:")) for pattern in patterns)
     return [
         name
         for name in (*TYPES, *further)
         if anywhere
         or any(fnmatchcase(type_of(name), pattern) or name.partition("<")[0] == pattern for pattern in by_type)
+        or any(_may_name(pattern, name) for pattern in by_id)
     ]
+
+
+def _may_name(pattern: str, name: str) -> bool:
+    """Whether a glob over ids may match one of a type.
+
+    What stands between two slashes without a wildcard is a part of the id. All but `gen` and the type are numbers.
+    """
+    parts = [part for part in pattern.split("/") if part and not set(part) & set("*?[")]
+    return "[" in pattern or all(part in ("gen", name) or part[0].isdigit() for part in parts)
 
 
 def type_of(name: str) -> str:

@@ -7,6 +7,7 @@ import struct
 import sys
 import tracemalloc
 from collections import Counter
+from fnmatch import fnmatchcase
 
 import pytest
 from command_line import conformance
@@ -348,12 +349,22 @@ def test_every_case_has_the_requirement_of_what_the_reference_finds_first(catalo
 
 
 def test_only_types_that_a_selection_can_match_are_generated():
-    assert types_for([]) == types_for(["level:must"]) == types_for(["gen/1/INT8/*", "type:INT8"]) == list(TYPES)
+    assert types_for([]) == types_for(["level:must"]) == types_for(["gen/*", "type:INT8"]) == list(TYPES)
     rare = ["LARGE_COMPACT_STRING", "SURROGATE_COMPACT_STRING", "SURROGATE_COMPACT_NULLABLE_STRING"]
     strings = ["COMPACT_STRING", "COMPACT_NULLABLE_STRING", *rare]
     assert types_for(["type:COMPACT_*STRING", "varint/zero"]) == strings
     assert types_for(["varint/zero"]) == []
     assert types_for(["type:LOG"]) == ["LOG", "READ", "CONVERT", "SEQUENCE", "READ_RAISED"]
+    assert types_for(["gen/*/VARINT/*", "gen/3/VARLONG/0/5"]) == ["VARINT", "VARLONG"]
+    assert types_for(["gen/*/SURROGATE_STRING/0/*:encode"]) == ["SURROGATE_STRING"]
+    assert types_for(["gen/*/NO_SUCH/0/1"]) == []
+
+
+@pytest.mark.parametrize("pattern", ["gen/*/VARINT/*", "gen/?/INT8[/]0/1", "*/VAR*/0/1", "*:encode", "gen/*T8/*"])
+def test_a_pattern_whose_wildcards_may_stand_for_slashes_narrows_no_more_than_it_may(pattern, catalog):
+    wanted = [case.id for case in generated_cases(TYPES, 3, 0, catalog) if fnmatchcase(case.id, pattern)]
+    of_types = generated_cases(types_for([pattern]), 3, 0, catalog)
+    assert [case.id for case in of_types if fnmatchcase(case.id, pattern)] == wanted
 
 
 def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
