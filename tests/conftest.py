@@ -50,10 +50,23 @@ LONGEST = (
 A file is run by one worker (pyproject.toml: --dist loadfile): what its tests share is made once.
 """
 
+ONCE = (
+    *("test_live_clients.py", "test_findings.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
+    *("test_adapters.py", "test_liars.py", "test_contributing.py"),
+)
+"""Files about what other programs do, about how much the vectors catch, or about the files of the checkout.
 
+No Python changes any of that: they run on one (tox.ini).
+"""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
+    for item in items:
+        if item.path.name in ONCE or item.path.parent.name == "benchmarks":
+            item.add_marker("once")
 
 
 @pytest.fixture(scope="session")
