@@ -30,6 +30,7 @@ from conformance.running.results import Result, TargetRun
 from conformance.targets import protocol
 from conformance.targets.launch import Launch
 from conformance.targets.target import TargetSpec
+from conformance.targets.window import WINDOW
 
 TRIVIAL = """
 import os, re, sys
@@ -91,7 +92,7 @@ def echo(launch: Launch, cases: Sequence[Case]) -> Iterator[object]:
     with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(b"".join(islice(requests, protocol.WINDOW)))
+        process.stdin.write(b"".join(islice(requests, WINDOW)))
         while missing:
             *lines, rest = (rest + process.stdout.read(1 << 16)).split(b"\n")
             missing -= len(lines)

@@ -11,6 +11,7 @@ from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.charging import WRITING_OPS, layout_rule, of_broker, of_writer
 from conformance.cases.encoding import encode_expectation, encode_question, refusal
+from conformance.cases.hostile import bulk_of, is_about_cost
 from conformance.cases.log_questions import is_checksum_case
 from conformance.cases.model import (
     AnyOf,
@@ -47,7 +48,11 @@ def expectation(wire: codec.Wire, data: bytes) -> tuple[Expectation, str]:
 
     A definite violation is refused, open places leave readings, everything else is the value.
     """
-    read = codec.decode(wire, data)
+    return _expectation(wire, codec.decode(wire, data))
+
+
+def _expectation(wire: codec.Wire, read: codec.Decoded) -> tuple[Expectation, str]:
+    """The same of bytes that the reference has read."""
     violations = [*read.violations, *read.remarks]
     requirement = _first_rule(violations, next(iter(read.rests_on), layout_rule(wire)))
     first = read.violations[0] if read.violations else None
@@ -86,11 +91,14 @@ def _is_clean_log(data: bytes | None) -> bool:
 
 def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog, *, mutation: str = "") -> Case:
     """A generated case that asks for bytes to be decoded; `mutation` they went through."""
-    expect, requirement = expectation(wire, data)
+    read = codec.decode(wire, data)
+    expect, requirement = _expectation(wire, read)
     request = {"hex": data.hex()}
     case = _case(
         identity, "decode", wire, request, catalog, expect=expect, rule=requirement, data=data, mutation=mutation
     )
+    bulk = bulk_of(requirement, data, read)
+    case = replace(case, bulk=bulk) if bulk else case
     if case.disputed and (isinstance(wire, codec.MessageWire) or wire.name == "TAGGED_FIELDS"):
         # Apache Kafka's code reads on behind such a place, and what it meets there may be a size that it dies of.
         return replace(case, disputed=case.disputed | {"crash"})
@@ -163,6 +171,8 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
     data = parts.get("hex")
     rule = next(_rules(op, asked, expect, data))
     case = _case(identity, op, wire, asked, catalog, expect=expect, rule=rule, data=data, mutation=mutation)
+    if is_about_cost(rule) and data is not None:
+        case = replace(case, bulk=bulk_of(rule, data, codec.decode(wire, data)))
     if op == "append":
         case = of_broker(case, catalog.requirements)
         return replace(case, disputed=case.disputed | {Kind.FAIL}) if _is_passed_over(data or b"") else case

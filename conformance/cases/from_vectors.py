@@ -10,6 +10,7 @@ from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
 from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
 from conformance.cases.encoding import encode_question, refusal
+from conformance.cases.hostile import bulk_of
 from conformance.cases.log_questions import is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import of_every_version, question_of
 from conformance.cases.model import (
@@ -266,8 +267,13 @@ class _Maker:
             codecs=vector.codecs,
             magics=vector.magics,
             origin=self.origin,
+            bulk=self._bulk(requirement.id) if op in ("decode", "read") else 0,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )
+
+    def _bulk(self, requirement: str) -> int:
+        data = self.vector.data
+        return 0 if data is None else bulk_of(requirement, data, codec.decode(self.vector.wire, data))
 
 
 def _lenient(case: Case) -> Case:

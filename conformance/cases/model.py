@@ -237,6 +237,8 @@ class Case:
     kind: CaseKind = CaseKind.VECTOR
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
+    bulk: int = 0
+    """Bytes that the memory and time of a hostile case are held against (cases/hostile.py); 0: it is not hostile."""
     is_shrinkable: bool = field(init=False)
     """Whether a smaller case may stand for it."""
     comment: str = field(init=False)
@@ -266,6 +268,14 @@ class Case:
 # --- what a target did --------------------------------------------------------------------------------
 
 
+class Cost(NamedTuple):
+    """What a hostile case took of a target that had nothing else to do."""
+
+    seconds: float
+    memory: int
+    """Bytes by which its resident memory grew at most, from the request to the answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """`ok: true`, with the answer's further fields as they came."""
@@ -273,6 +283,8 @@ class Accepted:
     answer: Answer
     size: int = field(default=0, compare=False)
     """Bytes of the answer as it came; 0 where nobody counted them."""
+    cost: Cost | None = field(default=None, compare=False)
+    """Measured for hostile cases only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +295,7 @@ class Refused:
     message: str = ""
     codes: str = ""
     """The error code of a broker, which reports compare."""
+    cost: Cost | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +317,7 @@ class Broke:
     """It did not happen again when the question was put alone."""
     unprovoked: bool = False
     """It used up its memory over a small request."""
+    cost: Cost | None = field(default=None, compare=False)
 
 
 Outcome = Accepted | Refused | Unsupported | Broke

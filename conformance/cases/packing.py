@@ -37,6 +37,7 @@ class PackedCase(NamedTuple):
     magics: frozenset[int]
     size: int
     needs_surrogates: bool
+    bulk: int
     wire: Wire | None
     """Its type; None where the name says it all: a built-in type, or a shipped message."""
     content: bytes
@@ -96,6 +97,7 @@ class PackedCase(NamedTuple):
             self.origin,
             self.kind,
             mutation,
+            self.bulk,
         )
 
 
@@ -119,6 +121,7 @@ def packed(case: Case) -> PackedCase:
         _the_same(case.magics),
         case.size,
         case.needs_surrogates,
+        case.bulk,
         case.wire,
         lz4.block.compress(_dumps((request, data)) + _dumps(rest)),
     )
@@ -168,6 +171,10 @@ class LazyCases(Sequence[Case]):
     def kin_at(self, index: int) -> str:
         """What that case has in common with others (`kin`)."""
 
+    @abstractmethod
+    def bulk_at(self, index: int) -> int:
+        """What the memory and time of that case are held against."""
+
     @overload
     def __getitem__(self, index: int) -> Case: ...
     @overload
@@ -198,6 +205,9 @@ class PackedCases(LazyCases):
 
     def kin_at(self, index: int) -> str:
         return kin(self.packed[index])
+
+    def bulk_at(self, index: int) -> int:
+        return self.packed[index].bulk
 
     def __len__(self) -> int:
         return len(self.packed)

@@ -95,6 +95,14 @@ memory = click.option(
     callback=mebibytes,
     help="MiB for a target and its children.",
 )
+growth = click.option(
+    "--growth",
+    type=click.IntRange(1, 1 << 24),
+    default=64,
+    show_default=True,
+    callback=mebibytes,
+    help="MiB by which a hostile case may make a target grow, beside 256 bytes for each of its bytes.",
+)
 python = click.option("--python", metavar="PATH", help="Interpreter for module targets.")
 definitions = click.option(
     "--definitions",

@@ -109,6 +109,7 @@ class RunOptions:
 )
 @shared.timeout
 @shared.memory
+@shared.growth
 @shared.python
 @shared.definitions
 @shared.known_failures
@@ -141,7 +142,7 @@ def command(**given: Any) -> ExitStatus:
 def _options(given: dict[str, Any]) -> RunOptions:
     """The options from click's parameters. Raises UsageError, FileError or UnknownTarget."""
     # What is quickly found wrong comes first: cases take seconds to make.
-    allowance = Allowance(timeout=given["timeout"], memory=given["memory"])
+    allowance = Allowance(timeout=given["timeout"], memory=given["memory"], growth=given["growth"])
     names = dict.fromkeys(given["targets"])
     asked = [name for name in names if name.startswith("broker:")]
     if given["clean"] and not asked:

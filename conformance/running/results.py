@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
+from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Cost, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
 from conformance.running.keeping import Packed, cause_in
@@ -40,6 +40,8 @@ class Result:
     """What it has in common with other failures (docs/concepts.md#causes)."""
     codes: str = ""
     """The error codes by which a broker refused, each with what it refused."""
+    cost: Cost | None = None
+    """What a hostile case took of the target."""
     name: str = ""
     """What the target calls itself, by which known failures name it; where it says nothing, `target`."""
     requirement: str = field(init=False)

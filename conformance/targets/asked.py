@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from conformance.cases.model import Outcome
+from conformance.cases.model import Cost, Outcome
 from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import Body, Silent
 
@@ -38,6 +38,8 @@ class Asked:
     """Whether it was waited for while others were asked."""
     follows: bool = False
     """Whether it is waited for beside a request of its kin, which has more of the cores."""
+    _held: int | None = field(init=False)
+    """Bytes of memory that its process held when it was asked, where that is measured."""
     _frozen: float | None = None
     """Since when its process stands still; None while it runs."""
     _since: float = field(init=False)
@@ -48,10 +50,15 @@ class Asked:
     def __post_init__(self) -> None:
         self._since = self._left = time.monotonic()
         self._delay = self.process.delay()
+        self._held = self.process.mark() if self.request.bulk else None
 
     def took(self) -> float:
         """Seconds since then, without those in which other processes kept its own from running."""
         return max(self.own(), self.passed() * _OWN)
+
+    def cost(self) -> Cost:
+        """What it took so far."""
+        return Cost(self.took(), self.process.grown(self._held))
 
     def own(self) -> float:
         """Seconds since then that were its own: it ran, or waited for something other than a core."""

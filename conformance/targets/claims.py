@@ -138,5 +138,8 @@ class _AsPut(LazyCases):
     def kin_at(self, index: int) -> str:
         return kin(self._cases.packed[self._indexes[index]])
 
+    def bulk_at(self, index: int) -> int:
+        return self._cases.bulk_at(self._indexes[index])
+
     def __len__(self) -> int:
         return len(self._indexes)

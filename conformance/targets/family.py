@@ -11,6 +11,8 @@ import psutil
 
 from conformance.targets import keeper
 
+_FORGET_THE_PEAK = "5"
+"""What Linux takes for it (proc_pid_clear_refs(5))."""
 _LAST = 19
 """The lowest priority: what others leave of the cores."""
 
@@ -29,12 +31,63 @@ def descendants(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> l
     return found
 
 
+def found_below(pid: int, known: list[psutil.Process]) -> list[psutil.Process]:
+    """The processes that a keeper keeps; where it was killed and has none any more, those that were seen before."""
+    with contextlib.suppress(psutil.Error):
+        kept_by = psutil.Process(pid)
+        found = descendants(kept_by, known)
+        if found or kept_by.status() != psutil.STATUS_ZOMBIE:
+            return found
+    return known
+
+
 def resident(process: psutil.Process) -> int:
     """The bytes of memory that a process uses; 0 where it is gone."""
     try:
         return int(process.memory_info().rss)
     except psutil.Error:
         return 0
+
+
+class Footprint:
+    """The most memory that processes hold together from a mark on.
+
+    Linux tells the peak of each process to the page. Elsewhere it is what samples see: one that passes between two of
+    them is not met, and accuses nobody.
+    """
+
+    def __init__(self) -> None:
+        self._most, self._is_told = 0, False
+
+    def seen(self, used: int) -> None:
+        """Take note of a sample."""
+        self._most = max(self._most, used)
+
+    def mark(self, family: Iterable[psutil.Process]) -> int:
+        """The bytes that they hold; the most counts anew."""
+        self._is_told = True
+        for process in family:
+            try:
+                Path(f"/proc/{process.pid}/clear_refs").write_text(_FORGET_THE_PEAK)
+            except OSError:
+                self._is_told = False
+        self._most = held = sum(map(resident, family))
+        return held
+
+    def grown(self, family: Iterable[psutil.Process], held: int) -> int:
+        """The bytes by which they held more at most, since they held so many."""
+        if self._is_told:
+            return max(sum(map(_peak, family)) - held, 0)
+        self.seen(sum(map(resident, family)))
+        return self._most - held
+
+
+def _peak(process: psutil.Process) -> int:
+    try:
+        with Path(f"/proc/{process.pid}/status").open("rb") as lines:
+            return next(int(line.split()[1]) << 10 for line in lines if line.startswith(b"VmHWM:"))
+    except (OSError, StopIteration):
+        return resident(process)
 
 
 def give_way(processes: Iterable[psutil.Process]) -> None:

@@ -149,6 +149,10 @@ _DECODING = (
          fails("codec.gzip", "codec.snappy", "codec.lz4", "batch.record-count")),
     Liar("stops-at-the-count", "looks at nothing after the counted records", lies.stop_at_the_count,
          fails("batch.record-count-mismatch", level="should")),
+    Liar("sets-aside-what-is-stated", "takes memory for all elements that an array states", lies.set_aside,
+         fails("memory.array-count-bounded", level="should")),
+    Liar("counts-to-the-end", "does something for each element that an array states", lies.count_to_the_end,
+         fails("memory.array-count-bounded", level="should")),
     Liar("control-unseen", "takes control batches for data", batches(lambda _: {"isControlBatch": False}),
          fails("attributes.control-bit")),
 )

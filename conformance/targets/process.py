@@ -24,7 +24,7 @@ from functools import partial
 import psutil
 
 from conformance.targets import keeper
-from conformance.targets.family import descendants, freeze, give_way, resident
+from conformance.targets.family import Footprint, found_below, freeze, give_way, resident
 from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start, waited_for_a_core
 from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
@@ -63,6 +63,7 @@ class TargetProcess:
         self._over = ""
         """By how much it used more memory than it is allowed; empty while it did not."""
         self._told = b""
+        self._footprint = Footprint()
         self._family: list[psutil.Process] = []
         self._keep(begin or partial(start, launch))
         _running.add(self)
@@ -242,24 +243,26 @@ class TargetProcess:
 
     def _watch(self, limit: int) -> None:
         """Sample the resident memory of all that its keeper keeps, and end it when it is too much."""
-        try:
-            kept_by = psutil.Process(self._popen.pid)
-        except psutil.NoSuchProcess:
-            return
         looked, used = 0.0, 0
         while not self._ended.wait(_SAMPLE if used > limit / _FAR or not self._family else _SELDOM):
             if not self._family or time.monotonic() - looked > _FAMILY:
-                with contextlib.suppress(psutil.Error):
-                    family = descendants(kept_by, self._family)
-                    # A keeper that was killed has no children any more: those seen before are the ones to end.
-                    if family or kept_by.status() != psutil.STATUS_ZOMBIE:
-                        self._family = family
+                self._family = found_below(self._popen.pid, self._family)
                 looked = time.monotonic()
             used = sum(map(resident, self._family))
+            self._footprint.seen(used)
             if used > limit:
                 self._over = f"used {used >> 20} MiB of memory, {limit >> 20} MiB are allowed"
                 self.kill()
                 return
+
+    def mark(self) -> int:
+        """The bytes of memory that it holds; from here on, the most that it holds counts anew."""
+        self._family = self._family or found_below(self._popen.pid, [])
+        return self._footprint.mark(self._family)
+
+    def grown(self, held: int | None) -> int:
+        """The bytes by which its memory grew at most since a mark; 0 without one."""
+        return self._footprint.grown(self._family, held) if held is not None else 0
 
     def delay(self) -> float:
         """Seconds since its start in which it could not run as others did: they are not its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -33,13 +34,18 @@ class _Share:
     cases: Sequence[Case]
     start: int
     stop: int
+    is_measured: bool
+    """Whether the memory of hostile cases is looked at."""
 
     def requests(self) -> Iterator[protocol.Body]:
         """What is sent for them, each made when it is needed: a run has thousands of shares, and some are large."""
         cases = self.cases
         for at in range(self.start, self.stop):
-            request = cases.request_at(at) if isinstance(cases, LazyCases) else cases[at].request
-            yield protocol.body(request, cases.kin_at(at) if isinstance(cases, LazyCases) else kin(cases[at]))
+            if isinstance(cases, LazyCases):
+                request, of_kin, bulk = cases.request_at(at), cases.kin_at(at), cases.bulk_at(at)
+            else:
+                request, of_kin, bulk = cases[at].request, kin(cases[at]), cases[at].bulk
+            yield protocol.body(request, of_kin, bulk if self.is_measured else 0)
 
 
 class ProcessTarget:
@@ -67,7 +73,8 @@ class ProcessTarget:
 
     def ask(self, cases: Sequence[Case]) -> Iterator[Outcome]:
         """The outcomes of cases, in their order. Raises CannotStart."""
-        shares = [_Share(cases, at, min(at + _SHARE, len(cases))) for at in range(0, len(cases), _SHARE)]
+        starts, is_measured = range(0, len(cases), _SHARE), self._allowance.growth < math.inf
+        shares = [_Share(cases, at, min(at + _SHARE, len(cases)), is_measured) for at in starts]
         workers = min(self._jobs, len(shares))
         if workers > 1:
             yield from self._spread(shares, workers)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import deque
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -64,36 +62,23 @@ class Body(bytes):
 
     kin: str = ""
     """What requests have in common that are likely to be silent together; empty where that is not known."""
+    bulk: int = 0
+    """Bytes that memory and time are held against; 0 where memory is not measured."""
 
 
-def body(request: Request, kin: str = "") -> Body:
+def body(request: Request, kin: str = "", bulk: int = 0) -> Body:
     """A request without its id; its strings may hold lone surrogates, as escapes."""
     try:
         made = Body(_encode(request))
     except UnicodeEncodeError:
         made = Body(json.dumps(request, separators=(",", ":")).encode())
-    made.kin = kin
+    made.kin, made.bulk = kin, bulk
     return made
 
 
 def with_id(number: int, request: bytes) -> bytes:
     """The line of a request."""
     return b'{"id":%d,%b\n' % (number, request[1:])
-
-
-WINDOW = 64
-"""Requests in flight at most."""
-WINDOW_BYTES = 48_000
-"""Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
-
-
-def fitting(queue: deque[Body], window: Sequence[Body]) -> Iterator[Body]:
-    """The requests of a queue that may join those in flight, taken from it."""
-    count, size = len(window), sum(map(len, window))
-    while queue and (not count or (count < WINDOW and size + len(queue[0]) <= WINDOW_BYTES)):
-        request = queue.popleft()
-        count, size = count + 1, size + len(request)
-        yield request
 
 
 def shown(line: bytes) -> str:

@@ -10,6 +10,7 @@ is sent again after that.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from conformance.cases.model import Broke, Outcome, Unsupported
+from conformance.cases.model import Broke, Cost, Outcome, Unsupported
 from conformance.errors import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets import protocol
 from conformance.targets.aside import GLANCE, MOST, Aside
@@ -26,28 +27,20 @@ from conformance.targets.faults import Faults, kind_of, outcome_of
 from conformance.targets.held import held
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
-from conformance.targets.protocol import WINDOW, Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
+from conformance.targets.proportion import DIGITS_FOR_A_SECOND, greedy, with_cost
+from conformance.targets.proportion import Allowance as Allowance  # noqa: PLC0414 - its users find it here
+from conformance.targets.protocol import Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
 from conformance.targets.warm import CannotFork, WarmStart
+from conformance.targets.window import WINDOW as WINDOW  # noqa: PLC0414 - its users find it here
+from conformance.targets.window import fitting
 
 _STARTS = 3
 _DESCRIBE = protocol.body({"op": "describe", "protocol": protocol.PROTOCOL})
-_SLOW_BYTES = 200_000
-"""For each so many bytes of the request an answer may take a second more."""
 _LAST_PATIENCE = 15.0
 """Seconds in which a target ends whose end is looked at: a large one on a busy machine needs some."""
 _PROMPT, _SOON, _HASTE = 0.5, 0.25, 0.4
 """Seconds that a request asked alone keeps the next one waiting; where another process costs next to nothing; and
 those of its own after which an answer is late there: more for a large request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What a target is allowed: seconds per answer and for the start, bytes of memory, and when it is `slow`."""
-
-    timeout: float = 5.0
-    startup: float = 30.0
-    memory: int = 1024 * 2**20
-    slow: float = 1.0
 
 
 @dataclass(slots=True)
@@ -65,7 +58,9 @@ class Session:
     _aside: Aside = field(init=False)
     faults: Faults = field(default_factory=Faults)
     _asks_again: bool = True
-    """Whether a slow answer is asked for again, elsewhere."""
+    """Whether an answer that cost too much is asked for again, elsewhere."""
+    _quickest: float = math.inf
+    """Seconds of the quickest answer so far."""
     _aborted: bool = False
 
     def __post_init__(self) -> None:
@@ -199,32 +194,36 @@ class Session:
         `fair`: the time that other processes take of an answer does not count, which costs more to find out.
         """
         numbers: deque[int] = deque()
+        before: int | None = None
         while window or queue:
             process = self._ensure(alive=not window)
             if len(window) <= WINDOW // 2 and queue:  # many at once: a write costs as much as judging an answer
-                joining = list(protocol.fitting(queue, window))
+                joining = list(fitting(queue, window))
                 window += joining
                 joined = range(self._number + 1, self._number + 1 + len(joining))
                 numbers.extend(joined)
                 self._number += len(joining)
                 if joining:
+                    before = process.mark() if joining[0].bulk else None
                     process.send(b"".join(map(protocol.with_id, joined, joining)))
                     self._aside.look(0)
             line, took = self._line(process, window[0], fair=fair)
-            outcome = self._answered(line, numbers.popleft())
-            yield self._if_slow(window.pop(0), took) or outcome
+            cost = Cost(took, process.grown(before)) if took else None
+            outcome, request = self._answered(line, numbers.popleft()), window.pop(0)
+            yield self._at_cost(request, outcome, cost) if cost else outcome
 
     def _line(self, process: TargetProcess, request: Body, *, fair: bool) -> tuple[bytes, float]:
         """The next line, and the seconds that it took the target.
 
         Raises Breakdown; Late where it is better to ask what keeps the others waiting by itself.
         """
-        timeout = self.allowance.timeout
-        since = time.monotonic()
+        timeout, since = self.allowance.timeout, time.monotonic()
         with suppress(Silent):
-            return process.line(since + min(GLANCE, timeout)), 0
+            line = process.line(since + min(GLANCE, timeout))
+            self._quickest = 0
+            return line, time.monotonic() - since if request.bulk else 0
         asked = Asked(_DESCRIBE, 0, process)  # from here on, what others take of the cores does not count
-        haste = _HASTE + len(request) / _SLOW_BYTES
+        haste = _HASTE + len(request) / DIGITS_FOR_A_SECOND
         hastens = self._is_cheap and timeout > haste and not fair
         if not (fair or hastens):
             return process.line(since + timeout), asked.took()
@@ -239,21 +238,23 @@ class Session:
         self.faults.mute = False
         return outcome
 
-    def _if_slow(self, request: Body, took: float) -> Broke | None:
-        """A fault where an answer took far too long, and again takes too long in another process, warm and idle."""
-        allowed = self.allowance.slow + len(request) / _SLOW_BYTES
-        if took <= allowed or self._aborted or not self._asks_again or self.faults.left("slow") <= 0:
-            return None
-        self.faults.add("slow")
+    def _at_cost(self, request: Body, outcome: Outcome, cost: Cost) -> Outcome:
+        """The outcome; a fault where it cost far too much, and again does in another process, warm and idle."""
+        spare, self._quickest = self._quickest, min(self._quickest, cost.seconds)
+        is_dear = greedy(request, cost, cost, self.allowance, spare)
+        if is_dear and not self._aborted and self._asks_again and self.faults.left(is_dear.how) > 0:
+            self.faults.add(is_dear.how)
+            outcome = greedy(request, cost, self._cost_again(request), self.allowance, spare) or outcome
+        return with_cost(outcome, cost if request.bulk else None)
+
+    def _cost_again(self, request: Body) -> Cost:
+        """What a request costs another process that has answered it before; nothing where it breaks down."""
         with Session(self.launch, self.allowance, _asks_again=False) as other:
             if any(isinstance(outcome, Broke) for outcome in other.ask([request])):
-                return None
+                return Cost(0, 0)
             asked = Asked(request, 0, other._ensure())
             list(other.ask([request]))
-            again = asked.took()
-        if again <= allowed:
-            return None
-        return Broke("slow", f"took {took:.1f} s, and {again:.1f} s when asked again, for {len(request) // 2} bytes")
+            return asked.cost()
 
     def _settle(self, window: list[Body], fault: Breakdown) -> Iterator[Outcome | Asked]:
         """The outcomes of a window in which the target broke down."""
@@ -318,14 +319,14 @@ class Session:
             line = asked.line(timeout, seconds)
             if line is None:
                 return False
-            took = asked.took()
+            cost = asked.cost()
             outcome = self._answered(line, asked.number)
         except Breakdown as fault:
             asked.is_blamed, asked.outcome = True, self._blame(fault, asked.request)
             if isinstance(fault, Silent):
                 self._aside.count_silence(asked)
             return True
-        asked.outcome = self._if_slow(asked.request, took) or outcome
+        asked.outcome = self._at_cost(asked.request, outcome, cost)
         return False
 
     def _replay(self, window: list[Body]) -> Breakdown | None:

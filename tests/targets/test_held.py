@@ -10,8 +10,8 @@ from conformance.targets.asked import Waiting
 from conformance.targets.held import LARGE, HeldAnswer, held
 from conformance.targets.launch import Launch
 from conformance.targets.processes import ProcessTarget
-from conformance.targets.protocol import WINDOW_BYTES, fitting
 from conformance.targets.session import Allowance
+from conformance.targets.window import WINDOW_BYTES, fitting
 
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cases.model import Accepted, Broke, Refused, Unsupported
-from conformance.targets import protocol
+from conformance.targets import family, protocol
 from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.launch import Launch
 from conformance.targets.process import TargetProcess
@@ -353,16 +353,71 @@ def test_a_slow_answer_that_becomes_a_death_when_asked_again_is_taken(session):
 def test_a_longer_question_may_take_longer(session):
     long = protocol.body({"op": "decode", "type": "VARINT", "hex": "0005" + "00" * 1_500_000})
     body = LOGS.replace('request["hex"]', 'request["hex"][:4]') + "    time.sleep(1.2)\n" + ANSWERS
-    outcomes = list(session(body, slow=0.1).ask([long, question(6)]))
-    assert list(broken(outcomes)) == [1]
+    body = body.replace("time.sleep(1.2)", "number < 9 and time.sleep(1.2)")
+    outcomes = list(session(body, slow=0.1).ask([question(9), long, question(6)]))
+    assert list(broken(outcomes)) == [2]
 
 
 def test_no_more_than_some_slow_answers_are_asked_for_again(session, monkeypatch):
     monkeypatch.setitem(PATIENCE, "slow", 2)
+    running = session(LOGS + "    if number: time.sleep(0.3)\n" + ANSWERS, slow=0.1)
+    outcomes = [outcome for each in questions(5) for outcome in running.ask([each])]
+    assert list(broken(outcomes)) == [1, 2]
+    assert honest(outcomes) == [0, 3, 4]
+
+
+def test_a_target_that_is_slow_to_all_is_not_out_of_proportion_to_any(session, tmp_path):
     running = session(LOGS + "    time.sleep(0.3)\n" + ANSWERS, slow=0.1)
     outcomes = [outcome for each in questions(4) for outcome in running.ask([each])]
-    assert list(broken(outcomes)) == [0, 1]
-    assert honest(outcomes) == [2, 3]
+    assert honest(outcomes) == list(range(4))
+    assert asked(tmp_path) == Counter(range(4))
+
+
+# Each takes so many MiB as the second byte of a question says, and gives them back before it answers.
+TAKES = """
+heap = b"x" * (100 << 20)
+for request in requests():
+    number = int(request["hex"], 16); taken = b"x" * ((number & 255) << 20); del taken
+"""
+
+
+def hostile(number, bulk=2):
+    return protocol.body({"op": "decode", "type": "VARINT", "hex": f"{number:04x}"}, bulk=bulk)
+
+
+def test_memory_that_is_set_aside_and_given_back_is_found(session):
+    outcomes = list(session(TAKES + ANSWERS).ask([question(90), hostile(90), hostile(1)]))
+    assert list(broken(outcomes)) == [1]
+    assert outcomes[1].how == "memory"
+    assert not outcomes[1].unprovoked
+    grown = r"memory grew by [89]\d MiB, and by [89]\d MiB when asked again in another process"
+    assert re.fullmatch(grown + ", 64 MiB are allowed for 2 bytes", outcomes[1].detail)
+    assert outcomes[1].cost.memory >> 20 in range(85, 100)
+    assert outcomes[0].cost is None
+
+
+def test_memory_may_grow_with_the_bytes_of_a_case_and_as_the_user_allows(session):
+    assert not broken(session(TAKES + ANSWERS).ask([question(1), hostile(90, bulk=1 << 17)]))
+    assert not broken(session(TAKES + ANSWERS, growth=120 << 20).ask([question(1), hostile(90)]))
+    assert list(broken(session(TAKES + ANSWERS, growth=20 << 20).ask([question(1), hostile(90)]))) == [1]
+
+
+def test_a_heap_that_is_there_from_the_start_is_no_growth(session):
+    (outcome,) = session(TAKES + ANSWERS).ask([hostile(1)])
+    assert outcome == honestly([1])[0]
+    assert outcome.cost.memory >> 20 in range(10)
+
+
+def test_memory_that_is_taken_once_is_no_finding(session):
+    body = STARTS + TAKES.replace("(number & 255)", "(number & 255 if start == 1 else 0)") + ANSWERS
+    assert not broken(session(body).ask([question(1), hostile(90)]))
+
+
+def test_without_peaks_from_the_system_memory_is_sampled(session, monkeypatch):
+    monkeypatch.setattr(family, "_FORGET_THE_PEAK", "no number")
+    held = TAKES.replace("del taken", "time.sleep(0.3)")
+    outcomes = list(session(held + ANSWERS).ask([question(1), hostile(90)]))
+    assert list(broken(outcomes)) == [1]
 
 
 HOARDS = """
