@@ -313,27 +313,6 @@ def hand_out_the_past(request: Request, _: Shown) -> Shown:
     return {"records": honest({**request, "fetchOffset": "0"})["value"]["records"]}
 
 
-def _stated(request: Request) -> int:
-    """The elements that an array of INT64 states; 0 for anything else."""
-    is_one = request["op"] == "decode" and request.get("type") == "ARRAY<INT64>"
-    return max(int.from_bytes(bytes.fromhex(request["hex"])[:4], signed=True), 0) if is_one else 0
-
-
-def set_aside(request: Request, answer: Answer) -> Answer:
-    """Set memory aside for all elements that are stated, up to a quarter of a gibibyte, and give it back."""
-    size = 8 * _stated(request)
-    taken = b"x" * (size if size <= 256 << 20 else 0)
-    del taken
-    return answer
-
-
-def count_to_the_end(request: Request, answer: Answer) -> Answer:
-    """Do something for each element that is stated, up to twenty millions."""
-    for number in range(_stated(request) if _stated(request) <= 20_000_000 else 0):
-        divmod(number, 7)
-    return answer
-
-
 @_on("read")
 def keep_silent(_: Request, answer: Answer) -> Answer:
     """Do not report damage."""
