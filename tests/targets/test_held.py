@@ -10,6 +10,7 @@ from conformance.targets.asked import Waiting
 from conformance.targets.held import LARGE, HeldAnswer, held
 from conformance.targets.launch import Launch
 from conformance.targets.processes import ProcessTarget
+from conformance.targets.protocol import Body
 from conformance.targets.session import Allowance
 from conformance.targets.window import WINDOW_BYTES, fitting
 
@@ -64,7 +65,7 @@ def test_requests_are_made_only_as_there_is_room_for_them():
     def requests():
         for at in range(100):
             made.append(at)
-            yield bytes(size)
+            yield Body(size)
 
     waiting, window = Waiting(requests()), []
     for _ in range(2):
@@ -87,3 +88,15 @@ def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, HeldAnswer)] == [0, 141]
     assert outcomes[0].answer == outcomes[141].answer
     assert len(outcomes[0].answer["value"]["records"][0]["headers"]) == (1 << 15) - 1
+
+
+def test_a_request_that_is_measured_travels_alone():
+    plain, measured = Body(b"{}"), Body(b"{}")
+    measured.bulk = 2
+    waiting = Waiting([plain, plain, measured, plain])
+    assert list(fitting(waiting, [])) == [plain, plain]
+    assert list(fitting(waiting, [plain])) == []
+    window = list(fitting(waiting, []))
+    assert [one is measured for one in window] == [True]
+    assert list(fitting(waiting, window)) == []
+    assert list(fitting(waiting, [])) == [plain]
