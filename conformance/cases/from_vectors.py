@@ -10,13 +10,14 @@ from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
 from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
 from conformance.cases.encoding import encode_question, refusal
-from conformance.cases.hostile import bulk_of
+from conformance.cases.hostile import bulk_of, is_about_cost
 from conformance.cases.log_questions import is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import of_every_version, question_of
 from conformance.cases.model import (
     ERRORS,
     AnyOf,
     Case,
+    Delivers,
     Expectation,
     Measures,
     NotAsked,
@@ -267,13 +268,17 @@ class _Maker:
             codecs=vector.codecs,
             magics=vector.magics,
             origin=self.origin,
-            bulk=self._bulk(requirement.id) if op in ("decode", "read") else 0,
+            bulk=self._bulk(requirement.id, expect) if op in ("decode", "read") else 0,
             **{name.replace("-", "_"): row.get(name, "") for name in ("note", "source", "since", "found-in")},
         )
 
-    def _bulk(self, requirement: str) -> int:
+    def _bulk(self, requirement: str, expect: Expectation) -> int:
+        """What its cost is held against; what is sound throughout is not hostile."""
         data = self.vector.data
-        return 0 if data is None else bulk_of(requirement, data, codec.decode(self.vector.wire, data))
+        is_sound = isinstance(expect, Reads) or (isinstance(expect, Delivers) and expect.view.damage is None)
+        if data is None or (is_sound and not is_about_cost(requirement)):
+            return 0
+        return bulk_of(requirement, data, codec.decode(self.vector.wire, data))
 
 
 def _lenient(case: Case) -> Case:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from conformance.cases.cost import Cost
 from conformance.codec import MessageWire, Wire
 from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
@@ -249,8 +250,7 @@ class Case:
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", self.wire.name)
         object.__setattr__(self, "is_shrinkable", self.kind in SHRINKABLE)
-        mutation = f"mutation: {self.mutation}" if self.mutation else ""
-        object.__setattr__(self, "comment", self.note or mutation)
+        object.__setattr__(self, "comment", self.note or (f"mutation: {self.mutation}" if self.mutation else ""))
         origin = self.wire.message.origin if isinstance(self.wire, MessageWire) else ""
         object.__setattr__(self, "defined_in", origin)
 
@@ -268,14 +268,6 @@ class Case:
 # --- what a target did --------------------------------------------------------------------------------
 
 
-class Cost(NamedTuple):
-    """What a hostile case took of a target that had nothing else to do."""
-
-    seconds: float
-    memory: int
-    """Bytes by which its resident memory grew at most, from the request to the answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """`ok: true`, with the answer's further fields as they came."""
@@ -284,7 +276,6 @@ class Accepted:
     size: int = field(default=0, compare=False)
     """Bytes of the answer as it came; 0 where nobody counted them."""
     cost: Cost | None = field(default=None, compare=False)
-    """Measured for hostile cases only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Cost, Kind, Outcome, Verdict
+from conformance.cases.cost import Cost
+from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
 from conformance.running.keeping import Packed, cause_in

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from conformance.cases.model import Cost, Outcome
+from conformance.cases.cost import Cost
+from conformance.cases.model import Outcome
 from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import Body, Silent
 

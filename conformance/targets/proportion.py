@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from conformance.cases.model import Accepted, Broke, Cost, Outcome, Refused
+from conformance.cases.cost import Cost
+from conformance.cases.model import Accepted, Broke, Outcome, Refused
 from conformance.targets.protocol import Body
 
 MEMORY_FOR_A_BYTE = 256

@@ -18,7 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from conformance.cases.model import Broke, Cost, Outcome, Unsupported
+from conformance.cases.cost import Cost
+from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets import protocol
 from conformance.targets.aside import GLANCE, MOST, Aside
@@ -31,8 +32,7 @@ from conformance.targets.proportion import DIGITS_FOR_A_SECOND, greedy, with_cos
 from conformance.targets.proportion import Allowance as Allowance  # noqa: PLC0414 - its users find it here
 from conformance.targets.protocol import Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
 from conformance.targets.warm import CannotFork, WarmStart
-from conformance.targets.window import WINDOW as WINDOW  # noqa: PLC0414 - its users find it here
-from conformance.targets.window import fitting
+from conformance.targets.window import WINDOW, fitting
 
 _STARTS = 3
 _DESCRIBE = protocol.body({"op": "describe", "protocol": protocol.PROTOCOL})

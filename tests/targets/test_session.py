@@ -19,7 +19,8 @@ from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.launch import Launch
 from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import ProtocolError, Silent
-from conformance.targets.session import WINDOW, Allowance, CannotStart, Session
+from conformance.targets.session import Allowance, CannotStart, Session
+from conformance.targets.window import WINDOW
 
 
 def question(number):
