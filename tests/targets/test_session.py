@@ -416,7 +416,7 @@ def test_memory_that_is_taken_once_is_no_finding(session):
 
 def test_without_peaks_from_the_system_memory_is_sampled(session, monkeypatch):
     monkeypatch.setattr(family, "_FORGET_THE_PEAK", "no number")
-    held = TAKES.replace("del taken", "time.sleep(0.3)")
+    held = TAKES.replace("del taken", "time.sleep(1)")
     outcomes = list(session(held + ANSWERS).ask([question(1), hostile(90)]))
     assert list(broken(outcomes)) == [1]
 
