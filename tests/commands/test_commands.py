@@ -422,9 +422,9 @@ def test_version_and_help_import_nothing_heavy(tmp_path, asked):
 
 
 SMALL = {
-    "show": (["show", "varint/six-bytes"], 86, ()),
-    "list": (["list"], 70, ("rich",)),
-    "explain": (["explain", "--type", "VARINT", "7e"], 65, ("platformdirs",)),
+    "show": (["show", "varint/six-bytes"], 87, ()),
+    "list": (["list"], 71, ("rich",)),
+    "explain": (["explain", "--type", "VARINT", "7e"], 66, ("platformdirs",)),
 }
 """Commands that answer at once, how many modules of the suite they import at most, and what else each does not need."""
 UNNEEDED = (
