@@ -1,5 +1,6 @@
 """Generated cases: rebuilt from their id, the same everywhere, and within what the reference can judge."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -70,6 +71,31 @@ def test_brokers_are_sent_batches_that_they_have_to_take_and_to_refuse(catalog):
     passed_over = [case for case in cases if case.disputed]
     assert passed_over
     assert all(case.codecs.isdisjoint({"none"}) for case in passed_over)
+
+
+WHOLE = bytes.fromhex("0c000000010000")
+
+
+@pytest.mark.parametrize(
+    ("records", "is_passed_over"),
+    [
+        (WHOLE + b"\0" + WHOLE[1:], True),  # a record of length 0: its attributes are not in it
+        (WHOLE + b"\4" + WHOLE[1:], True),  # its offset delta is not in it
+        (WHOLE + b"\x0e" + WHOLE[1:] + WHOLE, True),
+        (WHOLE + WHOLE[:1], False),  # the bytes end: nobody can read its fields
+        (WHOLE + WHOLE[:3], False),
+        (WHOLE + WHOLE[:3] + b"\x80", False),
+        (WHOLE + WHOLE, None),
+    ],
+)
+def test_a_broker_may_pass_over_the_length_of_a_compressed_record_and_not_that_its_bytes_end(
+    records, is_passed_over, catalog
+):
+    header = struct.pack(">HiqqqhiI", 1, 1, 0, 0, -1, -1, -1, 2)
+    data = sealed(bytes(16) + b"\x02" + bytes(4) + header + gzip.compress(records, mtime=0))
+    case = log_case("mine", "append", {"hex": data.hex()}, catalog)
+    assert isinstance(case.expect, Refuses) == (is_passed_over is not None)
+    assert (Kind.FAIL in case.disputed) == bool(is_passed_over)
 
 
 @pytest.mark.parametrize(
