@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from conformance.codec import framings, stored
-from conformance.codec.cursor import Cursor
+from conformance.codec.cursor import Cursor, Malformed
 from conformance.codec.streams import Stream
 
 
@@ -29,10 +29,18 @@ class Codec:
     mend_magic_0: Callable[[bytes], bytes] | None = None
     """For a codec that Apache Kafka reads in magic 0 although no document gives it: makes the payload a sound one."""
 
-    def open(self, cursor: Cursor, payload: bytes) -> bytes:
-        """The plain bytes of a payload that begins at the cursor, which does not move. Raises Malformed."""
+    def open(self, cursor: Cursor, payload: bytes, rescued: Callable[[bytes], None] | None = None) -> bytes:
+        """The plain bytes of a payload that begins at the cursor, which does not move.
+
+        Raises Malformed; `rescued` is given what came out before that.
+        """
         stream = Stream(cursor, payload)
-        self.unpack(stream)
+        try:
+            self.unpack(stream)
+        except Malformed:
+            if rescued is not None:
+                rescued(b"".join(stream.plain))
+            raise
         return b"".join(stream.plain)
 
     def is_read_in(self, magic: int) -> bool:

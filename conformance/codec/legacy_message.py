@@ -9,7 +9,7 @@ real ones (the documents call them inner messages).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,8 @@ from conformance.codec.wrapper import place_inner
 _BATCH = 2
 """The magic of record batches."""
 
+_MUCH = 1 << 20
+"""Bytes that cost something to be set aside."""
 _FIT = (1 << 31) - 1 - OVERHEAD
 """A size above this overflows a signed 32-bit number once the 12 bytes before it are added."""
 
@@ -86,7 +88,7 @@ class _Value:
         if values["magic"] == 0 and mend is not None:
             value = mend(value)
         outer, cursor.pos = cursor.pos, at
-        plain = CODECS[codec].open(cursor, value)
+        plain = CODECS[codec].open(cursor, value, lambda part: _doubt_part(cursor, part))
         cursor.pos = outer
         values["messages"] = _inner(cursor.within(plain))
         return None
@@ -127,12 +129,25 @@ def _inner(cursor: Cursor) -> list[Values]:
 
 def _doubt_sizes(cursor: Cursor, start: int) -> None:
     """Apache Kafka follows the sizes in a wrapper to the end, setting memory aside, before it looks into a message."""
-    data, at = cursor.data, start
+    for at, size, left in _beyond(cursor.data, start):
+        hint = f"size {size} of an inner message behind this one, {left} bytes are left"
+        cursor.remark("robustness.inner-message", hint, at=at + _SIZE_AT, openness=Openness.ANY_VALUE)
+
+
+def _doubt_part(cursor: Cursor, part: bytes) -> None:
+    """So it does where a payload ends before its time: the sizes that came out first are followed, a large one too."""
+    for _, size, left in _beyond(part, 0):
+        if size > _MUCH:
+            hint = f"size {size} of an inner message in front of that, {left} bytes are left"
+            cursor.remark("robustness.inner-message", hint, openness=Openness.ANY_VALUE)
+
+
+def _beyond(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
+    """Where a message stands that is larger than what is left, its size, and what is left; nothing where none is."""
     while len(data) - at >= OVERHEAD and (size := stored_size(data, at)) >= SMALLEST[0]:
         left = len(data) - at - OVERHEAD
         if size > left:
-            hint = f"size {size} of an inner message behind this one, {left} bytes are left"
-            cursor.remark("robustness.inner-message", hint, at=at + _SIZE_AT, openness=Openness.ANY_VALUE)
+            yield at, size, left
             return
         at += OVERHEAD + size
 

@@ -536,6 +536,16 @@ def test_a_size_beyond_the_payload_is_noted_behind_a_broken_message_too(magic):
         assert ("robustness.inner-message" in [mark.requirement for mark in read.remarks]) is noted
 
 
+@pytest.mark.parametrize(("number", "cut"), [(1, 8), (3, 1), (3, 4)])
+@pytest.mark.parametrize(("size", "is_noted"), [(1 << 30, True), ((1 << 20) + 1, True), (1 << 20, False), (13, False)])
+def test_a_large_size_in_front_of_the_place_where_a_payload_is_cut_is_noted(number, cut, size, is_noted):
+    plain = inner(5)[0] + entry(6, value=bytes(99), size=size)
+    data = entry(6, None, CODECS[number].write(plain)[:-cut], attributes=number)
+    read = decode(data)
+    assert read.violations[0].requirement == CODECS[number].requirement
+    assert ("robustness.inner-message" in [mark.requirement for mark in read.remarks]) is is_noted
+
+
 @pytest.mark.parametrize("number", [1, 2, 3], ids=WRITTEN[1:])
 def test_a_value_that_is_no_stream_of_its_codec_is_refused_for_certain(number):
     for magic in MAGICS:

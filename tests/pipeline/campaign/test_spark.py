@@ -15,8 +15,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="campaigns need the extra spark")
 
+from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import rows_of
+from conformance.strategies.seeded.cases import types_for
 
 LIAR = f"command:{sys.executable} -m conformance.targets.liars varint-off-by-one"
 CASES = 8000
@@ -99,6 +101,34 @@ def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(
     assert {shrunk["id"] for shrunk in report["shrunk"]} <= {
         name for name, found in verdicts.items() if found == "fail"
     }
+
+
+def test_a_run_says_of_each_case_what_a_campaign_says_whatever_its_jobs_and_its_hash_seed(quiet, tmp_path, catalog):
+    folder, _ = quiet
+    names = types_for(["type:VAR*", "type:RECORD"])
+    campaign = Campaign((LIAR,), tuple(names), CASES, seed=3)
+    asked = {case.id for number in range(campaign.slices) for case in campaign.cases_of(number, catalog)}
+    told = {row["id"]: told_of(row) for row in rows_of(Store(folder / "out").failures)}
+    report = tmp_path / "run.json"
+    select = [option for name in names for option in ("--select", f"gen/*/{name}/*")]
+    many = ["--generated", str(-(-CASES // len(names))), "--seed", "3", "--jobs", "1"]
+    subprocess.run(
+        [sys.executable, "-m", "conformance", "run", LIAR, *select, *many, "--json", report],
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+        capture_output=True,
+        check=False,
+        timeout=240,
+    )
+    rows = {row["id"]: row for row in json.loads(report.read_text())["results"]}
+    assert asked <= rows.keys()
+    failed = {name: told_of(rows[name]) for name in asked if rows[name]["verdict"] in ("fail", "crash", "timeout")}
+    assert failed == told
+    assert len(told) > 100
+
+
+def told_of(row):
+    """What a report and a table say alike of a failure."""
+    return [row[key] for key in ("verdict", "requirement", "level", "cause", "detail")]
 
 
 def test_a_failing_case_can_be_run_again_by_its_id(quiet):
