@@ -2,7 +2,7 @@
 
     python benchmarks/generated.py [TYPE…]
 
-A row for each type: cases, bytes of a case, cases a second, and how often as long as decoding them alone each takes. The
+A row for each type: cases, bytes of a case, cases a second, and how much longer each takes than decoding it alone. The
 last row is that of all cases of 100 to 400 bytes. Only processor time counts. Compare the figures of one run with one
 another; machines differ.
 """

@@ -192,7 +192,6 @@ def _result(result: Result) -> shape.Result:
         flaky=verdict.flaky,
         also=list(result.also) or UNSET,
         codes=result.codes or UNSET,
-        cost=shape.Cost(**result.cost._asdict()) if result.cost else UNSET,
     )
     return row if is_plain else _in_full(row, result)
 

@@ -62,13 +62,6 @@ class Cause(_Part):
     cases: list[str]
 
 
-class Cost(_Part):
-    """What a hostile case took of a target that had nothing else to do (docs/concepts.md#memory-and-time)."""
-
-    seconds: Annotated[float, Meta(ge=0)]
-    memory: Annotated[Count, Meta(description="Bytes by which its resident memory grew at most.")]
-
-
 class Result(_Part, kw_only=True):
     """What a target made of a case. Generated cases, and those of live clients and brokers, if it claims them."""
 
@@ -88,7 +81,6 @@ class Result(_Part, kw_only=True):
     known: bool
     flaky: bool
     codes: Annotated[str | UnsetType, Meta(description="The error codes by which a broker refused.")] = UNSET
-    cost: Annotated[Cost | UnsetType, Meta(description="Of a hostile case that was answered.")] = UNSET
     reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET
     via: Annotated[str | UnsetType | None, Meta(description="The call that was judged, and whose door it is.")] = UNSET
     hex: str | Digest | UnsetType | None = UNSET

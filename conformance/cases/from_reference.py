@@ -10,8 +10,8 @@ from dataclasses import replace
 from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.charging import WRITING_OPS, layout_rule, of_broker, of_writer
-from conformance.cases.cost import bulk_of, is_about_cost
 from conformance.cases.encoding import encode_expectation, encode_question, refusal
+from conformance.cases.hostile import bulk_of, is_about_cost
 from conformance.cases.log_questions import is_checksum_case
 from conformance.cases.model import (
     AnyOf,

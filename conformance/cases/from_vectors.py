@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
 from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
-from conformance.cases.cost import bulk_of, is_about_cost
 from conformance.cases.encoding import encode_question, refusal
+from conformance.cases.hostile import bulk_of, is_about_cost
 from conformance.cases.log_questions import is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import of_every_version, question_of
 from conformance.cases.model import (

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from conformance.cases.cost import Cost
 from conformance.codec import MessageWire, Wire
 from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
@@ -239,7 +238,7 @@ class Case:
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
     bulk: int = 0
-    """Bytes that the memory and time of a hostile case are held against (cases/cost.py); 0: it is not hostile."""
+    """Bytes that the memory and time of a hostile case are held against (cases/hostile.py); 0: it is not hostile."""
     is_shrinkable: bool = field(init=False)
     """Whether a smaller case may stand for it."""
     comment: str = field(init=False)
@@ -275,7 +274,6 @@ class Accepted:
     answer: Answer
     size: int = field(default=0, compare=False)
     """Bytes of the answer as it came; 0 where nobody counted them."""
-    cost: Cost | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +284,6 @@ class Refused:
     message: str = ""
     codes: str = ""
     """The error code of a broker, which reports compare."""
-    cost: Cost | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +305,6 @@ class Broke:
     """It did not happen again when the question was put alone."""
     unprovoked: bool = False
     """It used up its memory over a small request."""
-    cost: Cost | None = field(default=None, compare=False)
 
 
 Outcome = Accepted | Refused | Unsupported | Broke

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
-from conformance.cases.model import FAILURES, Case, Kind, Outcome, Unsupported, Verdict
+from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
 from conformance.cases.operations import BROKER_OPS
 from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
@@ -77,7 +77,6 @@ class FailurePolicy:
             disputed=is_disputed,
             via="" if verdict.kind in (Kind.PASS, Kind.SKIP) else via,
             cause=cause_in(case, outcome, verdict),
-            cost=None if isinstance(outcome, Unsupported) else outcome.cost,
             name=name,
             codes=codes_of(case, outcome) if case.op in BROKER_OPS else "",
         )

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.cases.cost import Cost
 from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
@@ -41,8 +40,6 @@ class Result:
     """What it has in common with other failures (docs/concepts.md#causes)."""
     codes: str = ""
     """The error codes by which a broker refused, each with what it refused."""
-    cost: Cost | None = None
-    """What a hostile case took of the target."""
     name: str = ""
     """What the target calls itself, by which known failures name it; where it says nothing, `target`."""
     requirement: str = field(init=False)

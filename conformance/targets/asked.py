@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from conformance.cases.cost import Cost
 from conformance.cases.model import Outcome
 from conformance.targets.process import TargetProcess
+from conformance.targets.proportion import Cost
 from conformance.targets.protocol import Body, Silent
 
 _OWN = 1 / 4

@@ -26,7 +26,6 @@ class HeldAnswer(Accepted):
     def __init__(self, accepted: Accepted) -> None:
         object.__setattr__(self, "_packed", pickle.dumps(accepted.answer, pickle.HIGHEST_PROTOCOL))
         object.__setattr__(self, "size", accepted.size)
-        object.__setattr__(self, "cost", accepted.cost)
 
     @property
     def answer(self) -> Answer:
@@ -38,7 +37,7 @@ class HeldAnswer(Accepted):
     def whole(self) -> Iterator[Accepted]:
         """It as objects, to be judged; no other large answer is looked at meanwhile."""
         with _ALONE:
-            yield Accepted(self.answer, self.size, self.cost)
+            yield Accepted(self.answer, self.size)
 
 
 def held(size: int, read: Callable[[], Outcome]) -> Outcome:

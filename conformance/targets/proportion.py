@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from conformance.cases.cost import Cost
-from conformance.cases.model import Accepted, Broke, Outcome, Refused
+from conformance.cases.model import Broke
 from conformance.targets.protocol import Body
 
 MEMORY_FOR_A_BYTE = 256
 """Bytes of memory that a byte may take: a record of seven bytes takes two kilobytes as objects and as JSON."""
 DIGITS_FOR_A_SECOND = 200_000
 """For each so many bytes of a request, which are hex digits mostly, an answer may take a second more."""
+
+
+class Cost(NamedTuple):
+    """What a hostile case took of a target that had nothing else to do; of others only the time is looked at."""
+
+    seconds: float
+    memory: int
+    """Bytes by which its resident memory grew at most, from the request to the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +46,6 @@ class Allowance:
     def memory_for(self, request: Body) -> float:
         """The bytes by which the memory of a target may grow over a request."""
         return self.growth + request.bulk * MEMORY_FOR_A_BYTE if request.bulk else math.inf
-
-
-def with_cost(outcome: Outcome, cost: Cost | None) -> Outcome:
-    """The outcome, which says from now on what it took."""
-    if cost is not None and isinstance(outcome, Accepted | Refused | Broke):
-        object.__setattr__(outcome, "cost", cost)  # a large answer that is held cannot be made again
-    return outcome
 
 
 def greedy(request: Body, first: Cost, again: Cost, allowance: Allowance, quickest: float) -> Broke | None:

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from conformance.cases.cost import Cost
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets import protocol
@@ -28,7 +27,7 @@ from conformance.targets.faults import Faults, kind_of, outcome_of
 from conformance.targets.held import held
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
-from conformance.targets.proportion import DIGITS_FOR_A_SECOND, greedy, with_cost
+from conformance.targets.proportion import DIGITS_FOR_A_SECOND, Cost, greedy
 from conformance.targets.proportion import Allowance as Allowance  # noqa: PLC0414 - its users find it here
 from conformance.targets.protocol import Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
 from conformance.targets.warm import CannotFork, WarmStart
@@ -245,7 +244,7 @@ class Session:
         if is_dear and not self._aborted and self._asks_again and self.faults.left(is_dear.how) > 0:
             self.faults.add(is_dear.how)
             outcome = greedy(request, cost, self._cost_again(request), self.allowance, spare) or outcome
-        return with_cost(outcome, cost if request.bulk else None)
+        return outcome
 
     def _cost_again(self, request: Body) -> Cost:
         """What a request costs another process that has answered it before; nothing where it breaks down."""

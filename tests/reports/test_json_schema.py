@@ -54,20 +54,8 @@ def test_a_report_holds_to_it_and_has_all_that_it_names(report):
     VALIDATOR.validate(shown)
     assert {row["verdict"] for row in shown["results"]} >= {"pass", "fail", "crash", "skip"}
     named = json.loads(CliRunner().invoke(main, ["run", "--json-schema"]).output)["$defs"]["Result"]["properties"]
-    elsewhere = {"codes", "cost"}  # tests/targets/brokers/test_lying_brokers.py, and below
-    assert set().union(*shown["results"], *shown["shrunk"]) == {*named, "of", "count"} - elsewhere
-
-
-def test_what_a_hostile_case_took_is_told_whatever_came_of_it(tmp_path):
-    (tmp_path / "wrong.py").write_text(WRONG.replace("VARINT", "STRING"))
-    arguments = ["--select", "memory/string-max", "--select", "string/empty", "--generated", "0"]
-    path = tmp_path / "report"
-    CliRunner().invoke(main, ["run", f"module:{tmp_path}/wrong.py", *arguments, "--json", str(path)])
-    shown = json.loads(path.read_text())
-    VALIDATOR.validate(shown)
-    costs = {row["id"]: row.get("cost") for row in shown["results"]}
-    assert costs["memory/string-max"]["seconds"] > 0
-    assert {name for name, cost in costs.items() if cost} == {"memory/string-max"}
+    of_brokers = {"codes"}  # tests/targets/brokers/test_lying_brokers.py
+    assert set().union(*shown["results"], *shown["shrunk"]) == {*named, "of", "count"} - of_brokers
 
 
 SPOILT = {

@@ -393,8 +393,6 @@ def test_memory_that_is_set_aside_and_given_back_is_found(session):
     assert not outcomes[1].unprovoked
     grown = r"memory grew by [89]\d MiB, and by [89]\d MiB when asked again in another process"
     assert re.fullmatch(grown + ", 64 MiB are allowed for 2 bytes", outcomes[1].detail)
-    assert outcomes[1].cost.memory >> 20 in range(85, 100)
-    assert outcomes[0].cost is None
 
 
 def test_memory_may_grow_with_the_bytes_of_a_case_and_as_the_user_allows(session):
@@ -404,9 +402,8 @@ def test_memory_may_grow_with_the_bytes_of_a_case_and_as_the_user_allows(session
 
 
 def test_a_heap_that_is_there_from_the_start_is_no_growth(session):
-    (outcome,) = session(TAKES + ANSWERS).ask([hostile(1)])
+    (outcome,) = session(TAKES + ANSWERS, growth=10 << 20).ask([hostile(1)])
     assert outcome == honestly([1])[0]
-    assert outcome.cost.memory >> 20 in range(10)
 
 
 def test_memory_that_is_taken_once_is_no_finding(session):
@@ -416,7 +413,7 @@ def test_memory_that_is_taken_once_is_no_finding(session):
 
 def test_without_peaks_from_the_system_memory_is_sampled(session, monkeypatch):
     monkeypatch.setattr(family, "_FORGET_THE_PEAK", "no number")
-    held = TAKES.replace("del taken", "time.sleep(1)")
+    held = TAKES.replace("del taken", "time.sleep(0.3); del taken")
     outcomes = list(session(held + ANSWERS).ask([question(1), hostile(90)]))
     assert list(broken(outcomes)) == [1]
 

@@ -6,7 +6,6 @@ A case is hostile by what the reference finds in its bytes, or by its requiremen
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from conformance import codec
 
@@ -36,11 +35,3 @@ def bulk_of(requirement: str, data: bytes, read: codec.Decoded) -> int:
 def _states_much(mark: codec.Violation) -> bool:
     """Whether the hint, which quotes what is stated, names so large a number."""
     return any(int(number) >= _MUCH for number in _NUMBER.findall(mark.hint))
-
-
-class Cost(NamedTuple):
-    """What a hostile case took of a target that had nothing else to do; it is measured of no other case."""
-
-    seconds: float
-    memory: int
-    """Bytes by which its resident memory grew at most, from the request to the answer."""
