@@ -80,7 +80,7 @@ class PartitionLog:
         self.batches = [one for one in self.batches if last_offset(one) >= self.start]
         return self.start
 
-    def compact(self, horizon: int, *, tombstones: bool = False) -> None:
+    def compact(self, horizon: int, *, tombstones: bool) -> None:
         """Keep the last record of each key that was not aborted, and of each producer the last batch, emptied or not.
 
         Batches with records to be deleted later get the delete horizon, in milliseconds; `tombstones` removes those
