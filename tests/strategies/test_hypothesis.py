@@ -666,12 +666,15 @@ def breaking(name, requirement):
         ("STRING", "string.null-rejected", "ffff"),
         ("STRING", "string.truncated-rejected", "0001"),
         ("COMPACT_STRING", "compact-string.null-rejected", "00"),
-        # Two tags have to become smaller at once for the shorter one: whether that is tried depends on what is drawn.
-        ("TAGGED_FIELDS", "tagged.duplicate-rejected", "02000000 0201000100"),
     ],
 )
 def test_what_hostile_bytes_shrink_to(name, requirement, found):
-    assert smallest(hostile(name), breaking(name, requirement)).hex() in found.split(" ")
+    assert smallest(hostile(name), breaking(name, requirement)).hex() == found
+
+
+def test_one_tag_twice_shrinks_to_little_more_than_the_two_fields():
+    # Two tags have to become smaller at once for the least, 02000000: whether that is tried depends on what is drawn.
+    assert len(smallest(hostile("TAGGED_FIELDS"), breaking("TAGGED_FIELDS", "tagged.duplicate-rejected"))) <= 8
 
 
 @pytest.mark.parametrize(
