@@ -305,6 +305,8 @@ class Broke:
     """It did not happen again when the question was put alone."""
     unprovoked: bool = False
     """It used up its memory over a small request."""
+    answered: Accepted | Refused | Broke | Unsupported | None = field(default=None, compare=False)
+    """What it answered in the end, where that was out of proportion."""
 
 
 Outcome = Accepted | Refused | Unsupported | Broke

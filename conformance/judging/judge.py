@@ -13,6 +13,7 @@ from conformance import codec
 from conformance.cases.encoding import FREE_FIELDS
 from conformance.cases.from_vectors import STRUCTURED
 from conformance.cases.model import (
+    FAILURES,
     PASSED,
     ROBUSTNESS,
     Accepted,
@@ -73,12 +74,23 @@ def _broken(case: Case, broke: Broke) -> Verdict:
     return Verdict(Kind(broke.how), broke.detail, level=level, flaky=broke.flaky)
 
 
+def weightier(case: Case, outcome: Outcome) -> Outcome:
+    """What is judged of a target that was out of proportion: its answer where that fails at must, else what it took."""
+    if not isinstance(outcome, Broke) or outcome.answered is None:
+        return outcome
+    verdict = judge(case, outcome.answered)
+    is_worse = verdict.kind in {*FAILURES, Kind.PROTOCOL} - case.disputed and (verdict.level or case.level) == "must"
+    return outcome.answered if is_worse else outcome
+
+
 def _memory_rule(case: Case) -> str:
     if case.requirement.startswith("memory."):
         return case.requirement
+    if "crash" in case.disputed:
+        return "memory.message-size-limit"  # Apache Kafka's own code runs out of memory there
     if "ARRAY" in case.type:
         return "memory.array-count-bounded"
-    return "memory.string-length-bounded" if "STRING" in case.type else "memory.message-size-limit"
+    return "memory.string-length-bounded" if "STRING" in case.type else "memory.in-proportion"
 
 
 def _refused(expect: Expectation, outcome: Refused) -> Verdict:

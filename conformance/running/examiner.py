@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 from conformance.cases.model import Case, Outcome, Unsupported, Verdict
 from conformance.cases.vector_files import Requirement
-from conformance.judging.judge import judge
+from conformance.judging.judge import judge, weightier
 from conformance.running.at_once import Stop
 from conformance.running.keeping import LITTLE, MOST, ROOM, Packed
 from conformance.running.policy import FailurePolicy
@@ -71,6 +71,7 @@ class Examiner:
         if isinstance(held, Unsupported) and not held.is_asked:
             return self._policy.skipped(self._name, label, held.reason, self._requirements, name)
         case = label if isinstance(label, Case) else label.unpacked()
+        held = weightier(case, held)
         with held.whole() if isinstance(held, HeldAnswer) else nullcontext(held) as outcome:
             return self._result(case, outcome, judge(case, outcome), answer, name)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from conformance.cases.model import Answer, Request
+from conformance.codec.record_batch import HEADER_SIZE
 from conformance.targets.protocol import LONGEST_ANSWER
 
 
@@ -98,6 +99,19 @@ def set_aside(request: Request, answer: Answer) -> Answer:
     """Set memory aside for all elements that are stated, up to a quarter of a gibibyte, and give it back."""
     size = 8 * _stated(request)
     taken = b"x" * (size if size <= 256 << 20 else 0)
+    del taken
+    return answer
+
+
+_ZSTD, _STATES_EIGHT_BYTES = bytes.fromhex("28b52ffd"), 0xE0
+
+
+def believe_the_frame(request: Request, answer: Answer) -> Answer:
+    """Set aside what a zstd frame in a batch says that it becomes, up to a quarter of a gibibyte, and give it back."""
+    is_one = request["op"] == "decode" and request.get("type") == "RECORD_BATCH"
+    payload = bytes.fromhex(request["hex"])[HEADER_SIZE:] if is_one else b""
+    is_said = payload.startswith(_ZSTD) and payload[4:5] == bytes([_STATES_EIGHT_BYTES])
+    taken = b"x" * min(int.from_bytes(payload[5:13], "little") if is_said else 0, 256 << 20)
     del taken
     return answer
 

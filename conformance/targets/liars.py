@@ -151,6 +151,8 @@ _DECODING = (
          fails("batch.record-count-mismatch", level="should")),
     Liar("sets-aside-what-is-stated", "takes memory for all elements that an array states", deeds.set_aside,
          fails("memory.array-count-bounded", level="should")),
+    Liar("believes-the-frame", "takes memory for what a zstd frame says that it becomes", deeds.believe_the_frame,
+         fails("memory.in-proportion", level="should")),
     Liar("counts-to-the-end", "does something for each element that an array states", deeds.count_to_the_end,
          fails("memory.array-count-bounded", level="should")),
     Liar("control-unseen", "takes control batches for data", batches(lambda _: {"isControlBatch": False}),

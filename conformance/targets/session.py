@@ -243,7 +243,8 @@ class Session:
         is_dear = greedy(request, cost, cost, self.allowance, spare)
         if is_dear and not self._aborted and self._asks_again and self.faults.left(is_dear.how) > 0:
             self.faults.add(is_dear.how)
-            outcome = greedy(request, cost, self._cost_again(request), self.allowance, spare) or outcome
+            broke = greedy(request, cost, self._cost_again(request), self.allowance, spare)
+            return replace(broke, answered=outcome) if broke else outcome
         return outcome
 
     def _cost_again(self, request: Body) -> Cost:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -26,7 +27,7 @@ from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import entry_of
 from conformance.codec.notation import UNSHOWN
 from conformance.codec.structure import write
-from conformance.judging.judge import judge
+from conformance.judging.judge import judge, weightier
 
 PLAIN = bytes.fromhex(
     "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"
@@ -168,7 +169,7 @@ def test_a_fault_of_the_protocol_keeps_the_level_of_the_case():
 @pytest.mark.parametrize(
     ("type", "requirement", "rule"),
     [
-        ("RECORD_BATCH", "batch.crc", "memory.message-size-limit"),
+        ("RECORD_BATCH", "batch.crc", "memory.in-proportion"),
         ("ARRAY<STRING>", "array.layout", "memory.array-count-bounded"),
         ("COMPACT_NULLABLE_STRING", "string.layout", "memory.string-length-bounded"),
         ("BYTES", "memory.array-count-bounded", "memory.array-count-bounded"),
@@ -178,6 +179,31 @@ def test_memory_out_of_proportion_fails_the_memory_considerations_at_should(type
     verdict = judge(case(READS, type=type, requirement=requirement), Broke("memory", "2 GiB"))
     assert told(verdict) == ("fail", "should", rule)
     assert catalog.requirements[rule].level == "should"
+
+
+def test_memory_out_of_proportion_to_a_batch_is_disputed_only_where_apache_kafka_runs_out_of_it(catalog):
+    for name, disputed in {
+        "robustness/batch-zstd-frame-of-2-gib": False,
+        "snappy/xerial-block-length-max": True,
+    }.items():
+        verdict = judge(catalog.cases[name], Broke("memory", "2 GiB"))
+        assert ("fail" in catalog.requirements[verdict.requirement].disputed("decode")) == disputed, name
+
+
+CUT = case(Refuses(), type="STRING", requirement="string.truncated-rejected", level="must")
+
+
+@pytest.mark.parametrize("how", ["memory", "slow"])
+def test_an_answer_that_fails_at_must_weighs_more_than_what_it_cost(how):
+    accepted = Accepted({"ok": True, "value": "", "consumed": 2})
+    dear = Broke(how, "2 GiB", answered=accepted)
+    assert weightier(CUT, dear) is accepted
+    for lenient in (replace(CUT, level="should"), replace(CUT, disputed=frozenset({"fail"}))):
+        assert weightier(lenient, dear) is dear
+    right = replace(dear, answered=Refused("malformed"))
+    assert weightier(CUT, right) is right
+    no_text = replace(dear, answered=Accepted({"ok": True, "value": 5, "consumed": 2}))
+    assert weightier(replace(CUT, expect=READS), no_text) is no_text.answered
 
 
 def test_memory_used_up_over_a_small_request_fails_robustness_at_must(catalog):

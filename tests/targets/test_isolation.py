@@ -371,3 +371,20 @@ def test_an_output_that_nobody_reads_changes_neither_report_nor_status(suite):
     running.stderr.close()
     assert (running.wait(60), errors) == (0, "")
     assert suite.report["summary"]["reference"]["pass"] > 50
+
+
+def test_a_wrong_answer_is_told_at_must_also_where_it_took_too_much_memory(suite, tmp_path):
+    body = """
+def describe():
+    return {"name": "greedy", "version": "1", "language": "python", "supports": {"decode": ["BYTES"]}}
+
+def decode(type, data, **_):
+    taken = b"x" * (200 << 20)
+    return {"value": "61", "consumed": 5}
+"""
+    (tmp_path / "greedy.py").write_text(body)
+    select = ["--select", "byte-string/length-max", "--generated", "0"]
+    assert suite.run(f"module:{tmp_path}/greedy.py", *select).returncode == 1
+    result = suite.report["results"][0]
+    assert (result["level"], result["requirement"]) == ("must", "bytes.truncated-rejected")
+    assert "memory" not in result["detail"]

@@ -393,6 +393,7 @@ def test_memory_that_is_set_aside_and_given_back_is_found(session):
     assert not outcomes[1].unprovoked
     grown = r"memory grew by [89]\d MiB, and by [89]\d MiB when asked again in another process"
     assert re.fullmatch(grown + ", 64 MiB are allowed for 2 bytes", outcomes[1].detail)
+    assert outcomes[1].answered == honestly([90])[0]
 
 
 def test_memory_may_grow_with_the_bytes_of_a_case_and_as_the_user_allows(session):

@@ -91,11 +91,12 @@ def crashes(types: str, when: When | None = None) -> Lie:
     return lie
 
 
-def hoards(types: str) -> Lie:
-    """Take memory without end for bytes that the reference refuses."""
+def hoards(types: str, part: str = "") -> Lie:
+    """Take memory without end for bytes that the reference refuses and that have a part, in hex."""
 
     def lie(request: Request, answer: Answer) -> Answer:
         asked = request["op"] == "decode" and answer.get("ok") is False and fits(request, types)
+        asked = asked and part in request["hex"]
         return {"hoards": True} if asked else answer
 
     return lie
