@@ -603,7 +603,7 @@ class Workshop:
         self._vectors = in_killing_order(catalog.cases.values())
         self._generated = in_killing_order(generated)
         self._whole = folder / "whole" / "conformance"
-        shutil.copytree(PACKAGE, self._whole, ignore=shutil.ignore_patterns("vectors", "adapters", "__pycache__"))
+        shutil.copytree(PACKAGE, self._whole, ignore=shutil.ignore_patterns("vectors", "adapters"))
         # A target serves the shipped messages too.
         shutil.copytree(PACKAGE / "vectors" / "definitions", self._whole / "vectors" / "definitions")
         compileall.compile_dir(self._whole, quiet=2)
@@ -636,7 +636,7 @@ class Workshop:
         """Have a mutant judged, by the vectors and, if it lives or they stand alone, by the generated cases."""
         root = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            shutil.copytree(self._whole, root / "conformance")
+            shutil.copytree(self._whole, root / "conformance", copy_function=os.link)
             if mutant is not NOBODY:
                 self._damage(mutant, root / "conformance")
             vectors, sights = self._judged(mutant, self._launch(root), self._vectors)
@@ -652,7 +652,9 @@ class Workshop:
     @staticmethod
     def _damage(mutant: Mutant, package: Path) -> None:
         path = package / mutant.file
-        path.write_bytes(mutant.applied(path.read_bytes()))
+        damaged = mutant.applied(path.read_bytes())
+        path.unlink()  # it is a link to the undamaged one
+        path.write_bytes(damaged)
         for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             stale.unlink()
 
