@@ -42,7 +42,7 @@ for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
 
 
 LONGEST = (
-    *("test_mutants.py", "test_scan.py", "test_adapters.py", "test_plugin.py", "test_brokers_judged.py"),
+    *("test_mutants.py", "test_scan.py", "test_confirmed.py", "test_plugin.py", "test_brokers_judged.py"),
     *("test_live_clients.py", "test_hypothesis.py", "test_spark.py", "test_commands.py", "test_contributing.py"),
 )
 """Files that take minutes of a core come first, so that no worker waits at the end for one of them.

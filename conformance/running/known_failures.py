@@ -6,7 +6,7 @@ whatever the seed of generated cases is. Both name a target as it describes itse
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +18,9 @@ from conformance.running.results import Result
 
 _VERDICTS = (str(Kind.FAIL), str(Kind.CRASH), str(Kind.TIMEOUT))
 """The verdicts that an entry may be narrowed to."""
+
+_GLOB = frozenset("*?[")
+"""What makes a glob of an id."""
 
 _NEVER_STALE = ("gen/", "bytes/")
 """How the ids of generated and ad hoc cases begin: the catalogue does not hold these cases."""
@@ -48,7 +51,16 @@ class Known:
 
     def names(self, case: str) -> bool:
         """Whether it names a case, by its id."""
-        return bool(self.id) and (case == self.id or fnmatchcase(case, self.id))
+        return bool(self.id) and (case == self.id or (self.is_glob and fnmatchcase(case, self.id)))
+
+    @property
+    def is_glob(self) -> bool:
+        """Whether its id is a glob: hundreds of ids are entries, and to try them all as globs takes seconds."""
+        return not _GLOB.isdisjoint(self.id)
+
+    def among(self, cases: Collection[str]) -> list[str]:
+        """Those of the cases that it names."""
+        return [case for case in (cases if self.is_glob else (self.id,)) if case in cases and self.names(case)]
 
     def covers(self, target: str, case: str) -> bool:
         """Whether it names this case of the target that describes itself by this name."""
@@ -151,24 +163,30 @@ def stale(
     """
     if not entries:
         return []
-    ids, ran = list(catalogue), list(results)
+    ids = frozenset(catalogue)
+    ran: dict[str, list[Result]] = {}
+    for result in results:
+        ran.setdefault(result.label.id, []).append(result)
     reasons = [(entry, _why_stale(entry, ids, ran, requirements)) for entry in entries]
     return [(entry, reason) for entry, reason in reasons if reason]
 
 
-def _why_stale(entry: Known, ids: Sequence[str], ran: Sequence[Result], requirements: Container[str]) -> str:
+def _why_stale(
+    entry: Known, ids: Collection[str], ran: Mapping[str, Sequence[Result]], requirements: Container[str]
+) -> str:
     """Why an entry is stale; empty when it is not."""
     if not entry.id:
         return "" if entry.requirement in requirements else "no requirement has this id"
     if entry.id.startswith(_NEVER_STALE):
         return ""
-    named = [case for case in ids if entry.names(case)]
+    named = entry.among(ids)
     if not named:
         return "no case has this id"
-    verdicts = {result.verdict.kind for result in ran if entry.covers(result.name, result.label.id)}
+    results = [result for case in entry.among(ran) for result in ran[case]]
+    verdicts = {result.verdict.kind for result in results if entry.target in ("", result.name)}
     if entry.flaky or verdicts != {Kind.PASS}:
         return ""
-    return "all its cases passed" if {result.label.id for result in ran}.issuperset(named) else ""
+    return "all its cases passed" if all(case in ran for case in named) else ""
 
 
 def unseen(entries: Iterable[Known], results: Iterable[Result]) -> list[Known]:

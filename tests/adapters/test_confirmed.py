@@ -1,8 +1,9 @@
-"""Nobody is accused of what nobody has seen: each pinned failure, and the cause of each generated one, has an entry in
-docs/confirmed.md."""
+"""The verdicts on real libraries do not change unseen, and nobody is accused of what nobody has seen: each pinned
+failure, and the cause of each generated one, has an entry in docs/confirmed.md."""
 
 import json
 import re
+import shlex
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -11,11 +12,50 @@ import yaml
 from command_line import conformance
 
 from conformance.cases.charging import basis_of
+from conformance.reports.screen import LINES
 from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "confirmed.md").read_text(encoding="utf-8")
 PINNED = {path.stem: path for path in sorted((ROOT / "tests" / "known").glob("*.yaml"))}
+
+
+LIBRARIES = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
+JUDGED_AT_LEAST = {"aiokafka": 600, "aiokafka-pure": 600, "kafka-python": 600, "kio": 600}
+"""How many vectors are judged of a library, so that a claim that vanishes is noticed; of one not named here, any."""
+
+
+@pytest.fixture(scope="module")
+def run(request, tmp_path_factory):
+    """One run of the libraries that are there and asked for, as README's first command does it: text and report.
+
+    By default there are 200 generated cases a type, with seed 0. What is pinned of the vectors is known.
+    """
+    folder = tmp_path_factory.mktemp("libraries")
+    asked_for = {item.callspec.params.get("judged") for item in request.session.items if hasattr(item, "callspec")}
+    present = [name for name in LIBRARIES if name in asked_for and not adapters()[name].missing()]
+    pins = [PINNED[name].read_text() for name in present if name in PINNED]
+    (folder / "known.yaml").write_text("".join(pins) or "[]")
+    asked = ["run", *present, "--json", "r.json", "--known-failures", "known.yaml"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        done = conformance(*asked, cwd=folder)
+    assert "Traceback" not in done.stdout + done.stderr
+    return done, json.loads((folder / "r.json").read_text())
+
+
+@pytest.fixture
+def judged(run, request):
+    """What the run says of one library: what is on the screen, and the results."""
+    name = request.param
+    if lacking := adapters()[name].missing():
+        pytest.skip(f"{name} lacks {', '.join(lacking)}")
+    done, report = run
+    part = re.search(rf"^{name} [^\n]*─\n(?:(?!^[^\n]*──)[^\n]*\n)*", done.stdout, re.MULTILINE)
+    return name, part[0], [row for row in report["results"] if row["target"] == name]
+
+
+of_each_library = pytest.mark.parametrize("judged", LIBRARIES, indirect=True)
 
 
 def texts(page, target):
@@ -39,11 +79,20 @@ def causes(page, target):
     return {title: re.findall("`([^`]+)`", line[1]) if line else [] for title, line in lines.items()}
 
 
+def failing(results):
+    return [one for one in results if one["verdict"] in ("fail", "crash", "timeout")]
+
+
+def counted(results):
+    """The failures at must, and the crashes and missing answers, that are not disputed."""
+    undisputed = [one for one in failing(results) if one["upstream"] is None]
+    return [one for one in undisputed if one["level"] == "must" or one["verdict"] != "fail"]
+
+
 def unconfirmed(results, causes_by_title):
-    """The causes of failures at must, and of crashes and missing answers, that no entry names, with an example."""
+    """The causes of what counts that no entry names, with an example."""
     confirmed = {cause for named in causes_by_title.values() for cause in named}
-    counted = [one for one in results if one["verdict"] in ("fail", "crash", "timeout") and one["upstream"] is None]
-    wrong = [one for one in counted if one["level"] == "must" or one["verdict"] != "fail"]
+    wrong = counted(results)
     return {one["cause"]: one["reproduce"] for one in wrong if one["cause"] not in confirmed}
 
 
@@ -82,17 +131,42 @@ def test_each_entry_has_its_line_of_causes():
     assert len(re.findall(r"^### ", PAGE, re.MULTILINE)) == len(re.findall(r"^causes: ", PAGE, re.MULTILINE))
 
 
-@pytest.mark.parametrize("target", [name for name in PINNED if adapters()[name].language == "python"])
-def test_the_cause_of_each_generated_failure_has_an_entry(target, tmp_path):
-    """Of those that README's first command shows: by default there are 200 cases a type, with seed 0."""
-    lacking = adapters()[target].missing()
-    if lacking:
-        pytest.skip(f"{target} lacks {', '.join(lacking)}")
-    asked = ["run", target, "--select", "gen/*", "--generated", "200", "--seed", "0", "--json", "r.json", "--quiet"]
-    conformance(*asked, cwd=tmp_path)
-    results = json.loads((tmp_path / "r.json").read_text())["results"]
-    assert sum(result["verdict"] == "fail" for result in results) > 10
-    assert unconfirmed(results, causes(PAGE, target)) == {}
+@of_each_library
+def test_the_verdicts_on_a_library_are_those_that_are_pinned(judged, run):
+    name, _, results = judged
+    assert re.findall("^stale .*$", run[0].stdout + run[0].stderr, re.MULTILINE) == []
+    vectors = [row for row in results if row["kind"] == "vector" and not row["id"].startswith("bytes/")]
+    assert [(row["id"], row["verdict"]) for row in counted(vectors) if not row["known"]] == []
+    assert [row["id"] for row in results if row["verdict"] == "protocol"] == []
+    assert sum(row["verdict"] != "skip" for row in vectors) >= JUDGED_AT_LEAST.get(name, 1)
+
+
+@of_each_library
+def test_what_a_run_prints_of_a_library_fits_on_a_screen_of_80_columns_with_the_commands_whole(judged):
+    name, text, _ = judged
+    lines = text.splitlines()
+    assert 2 <= len(lines) <= LINES, text
+    assert [line for line in lines if len(line) > 80 and not line.startswith(f"  conformance run {name} ")] == []
+    assert re.match("(conforms|does not conform): meets requirements must [0-9]+/[0-9]+", lines[1])
+
+
+@of_each_library
+def test_every_failure_names_requirement_bytes_and_reproduction(judged):
+    name, _, results = judged
+    failures = failing(results)
+    assert name not in PINNED or any(row["kind"] == "generated" for row in failures)
+    for failure in failures:
+        assert failure["requirement"]
+        assert failure["hex"] is not None or failure["op"] == "encode"
+        assert failure["reproduce"] == shlex.join(["conformance", "run", name, "--select", failure["id"]])
+
+
+@pytest.mark.parametrize("judged", [name for name in LIBRARIES if name in PINNED], indirect=True)
+def test_the_cause_of_each_generated_failure_has_an_entry(judged):
+    name, _, results = judged
+    generated = [row for row in results if row["kind"] == "generated"]
+    assert sum(row["verdict"] == "fail" for row in generated) > 10
+    assert unconfirmed(generated, causes(PAGE, name)) == {}
 
 
 def test_a_cause_without_an_entry_is_found():
