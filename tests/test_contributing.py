@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from traces import ROOT
 
-LEFT_OUT = (".git", ".tox", ".venv", ".hypothesis", "target", "build", "dist", "__pycache__", "*.egg-info", ".*_cache")
+LEFT_OUT = (".git", ".tox", ".venv", ".hypothesis", "target", "build", "dist", "*.egg-info", ".*_cache")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Copy:
         return subprocess.run(
             [sys.executable, "-m", *words, *further],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
             capture_output=True,
             text=True,
             check=False,
