@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import io
 import os
 import shutil
@@ -41,6 +42,10 @@ for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ[of_spark] = " ".join(OF_A_SHORT_LIFE)
 
 
+gc.set_threshold(
+    20_000, 20, 20
+)  # thousands of tests and cases live to the end: they are seldom looked through for cycles
+
 LONGEST = (
     *("test_mutants.py", "test_scan.py", "test_confirmed.py", "test_plugin.py", "test_brokers_judged.py"),
     *("test_live_clients.py", "test_hypothesis.py", "test_spark.py", "test_commands.py", "test_contributing.py"),
@@ -69,11 +74,23 @@ def pytest_collection_modifyitems(items):
             item.add_marker("once")
 
 
+class UnpackedOnce(Cases):
+    """Cases of which each is unpacked when a test first asks for it, and kept: to unpack all takes half a second."""
+
+    def __init__(self, cases):
+        self.labels, self._unpacked = cases.labels, {}
+
+    def __getitem__(self, name):
+        if name not in self._unpacked:
+            self._unpacked[name] = super().__getitem__(name)
+        return self._unpacked[name]
+
+
 @pytest.fixture(scope="session")
 def catalog():
     """The bundled catalogue, its cases unpacked once for all tests."""
     packed = read_catalog()
-    return replace(packed, cases=Cases(packed.cases.values()))
+    return replace(packed, cases=UnpackedOnce(packed.cases))
 
 
 @pytest.fixture(scope="session")

@@ -118,6 +118,6 @@ def believe_the_frame(request: Request, answer: Answer) -> Answer:
 
 def count_to_the_end(request: Request, answer: Answer) -> Answer:
     """Do something for each element that is stated, up to twenty millions."""
-    for number in range(_stated(request) if _stated(request) <= 20_000_000 else 0):
+    for number in range(2 * _stated(request) if _stated(request) <= 20_000_000 else 0):
         divmod(number, 7)
     return answer

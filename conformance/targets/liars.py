@@ -154,7 +154,7 @@ _DECODING = (
     Liar("believes-the-frame", "takes memory for what a zstd frame says that it becomes", deeds.believe_the_frame,
          fails("memory.in-proportion", level="should")),
     Liar("counts-to-the-end", "does something for each element that an array states", deeds.count_to_the_end,
-         fails("memory.array-count-bounded", level="should")),
+         fails("memory.array-count-bounded", level="should"), seconds=20.0),
     Liar("control-unseen", "takes control batches for data", batches(lambda _: {"isControlBatch": False}),
          fails("attributes.control-bit")),
 )

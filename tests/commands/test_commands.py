@@ -398,6 +398,7 @@ def test_the_reference_conforms_in_process_and_behind_serve(tmp_path):
         assert done.returncode == 0
         assert "conforms: meets requirements must" in done.stdout
     reports = [json.loads((tmp_path / f"{name}.json").read_text())["results"] for name in "ab"]
+    assert [r["id"] for r in reports[0] if r["verdict"] in ("fail", "crash", "timeout", "protocol")] == []
     assert [(r["id"], r["verdict"]) for r in reports[0]] == [(r["id"], r["verdict"]) for r in reports[1]]
 
 
