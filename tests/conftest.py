@@ -47,8 +47,9 @@ gc.set_threshold(
 )  # thousands of tests and cases live to the end: they are seldom looked through for cycles
 
 LONGEST = (
-    *("test_mutants.py", "test_scan.py", "test_confirmed.py", "test_plugin.py", "test_brokers_judged.py"),
-    *("test_live_clients.py", "test_hypothesis.py", "test_spark.py", "test_commands.py", "test_contributing.py"),
+    *("test_live_clients.py", "test_scan.py", "test_spark.py", "test_brokers_judged.py", "test_plugin.py"),
+    *("test_mutants.py", "test_isolation.py", "test_hypothesis.py", "test_session.py", "test_liars.py"),
+    *("test_confirmed.py", "test_adapters.py", "test_seeded_cases.py", "test_contributing.py", "test_campaign.py"),
 )
 """Files that take minutes of a core come first, so that no worker waits at the end for one of them.
 
@@ -57,7 +58,8 @@ A file is run by one worker (pyproject.toml: --dist loadfile): what its tests sh
 
 ONCE = (
     *("test_live_clients.py", "test_findings.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
-    *("test_adapters.py", "test_liars.py", "test_contributing.py"),
+    *("test_described.py", "test_adapters.py", "test_liars.py", "test_violations.py", "test_lying_brokers.py"),
+    *("test_selftest.py", "test_contributing.py"),
 )
 """Files about what other programs do, about how much the vectors catch, or about the files of the checkout.
 

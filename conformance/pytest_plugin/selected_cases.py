@@ -43,7 +43,8 @@ class SelectedCases:
         self.cases, self.properties = named, []
         self._is_named = len(named) == len(self._patterns) > 0
         if not self._is_named:
-            self.cases = [*select(self.catalog.cases.values(), self._patterns), *named]
+            labels = select(self.catalog.cases.labels.values(), self._patterns)
+            self.cases = [*(label.unpacked() for label in labels), *named]
             self.properties = self._types() if self._count else []
 
     @cached_property
