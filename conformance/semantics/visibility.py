@@ -8,7 +8,7 @@ transactional batches of that producer from that offset on, until an ABORT marke
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance import codec
@@ -189,7 +189,7 @@ def view(
         if faults or entry.value is None:
             damage = next(iter(entry.beside_checksums or faults), None)
             partial = damage is None
-            if damage is not None and _need_not_be_met(data, entry, damage, fetch_offset, transactions):
+            if damage is not None and _need_not_be_met(data, entry, faults, fetch_offset, transactions):
                 hint = "the damage lies in records that are not shown, at which a consumer need not look"
                 seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
             break
@@ -261,17 +261,21 @@ class _Seen:
 
 
 def _need_not_be_met(
-    data: bytes, entry: codec.Entry, damage: codec.Violation, fetch_offset: int, transactions: _Transactions | None
+    data: bytes,
+    entry: codec.Entry,
+    faults: Sequence[codec.Violation],
+    fetch_offset: int,
+    transactions: _Transactions | None,
 ) -> bool:
-    """Whether damage may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
+    """Whether faults may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
 
     That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
     """
     whole = data[entry.start : entry.stop]
     if stored_magic(whole) != _BATCHES:
-        return _is_passed_over(whole, damage, fetch_offset)
+        return _is_passed_over(whole, next(iter(entry.beside_checksums or faults)), fetch_offset)
     header = _header(whole)
-    if header is None or any(one.requirement in CHECKSUM_RULES for one in entry.violations):
+    if header is None or any(one.requirement in CHECKSUM_RULES for one in faults):
         return False
     hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
     return bool(hidden) or header["baseOffset"] < fetch_offset

@@ -80,6 +80,20 @@ def test_there_is_no_offset_after_the_largest(log):
     )
 
 
+def test_a_checksum_that_is_not_looked_at_does_not_lead_into_records_that_are_not_shown():
+    cut = bytearray(part(0))
+    cut[-1] = 20  # more headers than there are bytes, behind a checksum that is wrong for it
+    for fetch, aborted in ((0, [Aborted(7, 0)]), (1, [])):
+        open_ends = [
+            any(remark.openness is codec.Openness.ANY_VALUE for remark in seen.remarks)
+            for check in (False, True)
+            for seen in [view(bytes(cut), fetch, isolation=READ_COMMITTED, aborted=aborted, check_crcs=check)]
+            if seen.damage is not None
+        ]
+        assert open_ends == [True, False]
+    assert not view(bytes(cut), 0, check_crcs=False).remarks
+
+
 # --- transactions -------------------------------------------------------------------------------------
 
 
