@@ -32,6 +32,7 @@ from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
 from conformance.codec.notation import NotationError, is_nan
+from conformance.semantics.visibility import READ_COMMITTED
 
 GENERAL = "general.exact-encoding"
 """It holds for every type; the layout of the type is nearer, so generated cases are charged to that."""
@@ -176,6 +177,9 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
     if op == "append":
         case = of_broker(case, catalog.requirements)
         return replace(case, disputed=case.disputed | {Kind.FAIL}) if _is_passed_over(data or b"") else case
+    if op == "read" and data is not None and _has_marker_without_key(asked, expect, data):
+        # Apache Kafka's consumer looks at the key of a marker under read_committed, and dies of one that is null.
+        case = replace(case, disputed=case.disputed | {Kind.CRASH})
     # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
 
@@ -210,6 +214,16 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
     if op == "append":
         yield _rule_of_settings(request)
     yield "offset.fetch-absolute"
+
+
+def _has_marker_without_key(request: Request, expect: Expectation, data: bytes) -> bool:
+    """Whether a fetch under read_committed comes to a control record whose key is null."""
+    if request["isolation"] != READ_COMMITTED:
+        return False
+    if isinstance(expect, Delivers) and all(mark.requirement != "control.key-layout" for mark in expect.view.remarks):
+        return False
+    control = (entry.value for entry in codec.entries(data) if entry.value and entry.value.get("isControlBatch"))
+    return any(record["key"] is None for batch in control for record in batch["records"])
 
 
 def _is_passed_over(data: bytes) -> bool:

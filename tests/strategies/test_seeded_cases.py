@@ -238,6 +238,24 @@ def test_a_batch_too_short_for_its_header_is_a_row_of_its_own_where_checksums_ar
     assert log_case("own", "read", asked, catalog).requirement == requirement
 
 
+@pytest.mark.parametrize(
+    ("isolation", "key", "delta", "is_disputed"),
+    [
+        ("read_committed", "01", "00", True),
+        ("read_committed", "01", "02", True),  # its offset is beyond the last of the batch: any answer will do
+        ("read_uncommitted", "01", "00", False),
+        ("read_committed", "00", "00", False),
+    ],
+)
+def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_consumer_looks_at_it(
+    isolation, key, delta, is_disputed, catalog
+):
+    head = bytes(16) + b"\2" + bytes(4) + struct.pack(">HiqqqhiI", 0x30, 0, 0, 0, 7, 1, -1, 1)
+    data = sealed(head + bytes.fromhex(f"0c0000{delta}{key}0100"))
+    request = {"hex": data.hex(), "isolation": isolation, "fetchOffset": "0", "highWatermark": "9", "aborted": []}
+    assert (Kind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
+
+
 def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):
     cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]
     assert cases
