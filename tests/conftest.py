@@ -42,9 +42,8 @@ for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ[of_spark] = " ".join(OF_A_SHORT_LIFE)
 
 
-gc.set_threshold(
-    20_000, 20, 20
-)  # thousands of tests and cases live to the end: they are seldom looked through for cycles
+# Thousands of tests and cases live to the end: they are seldom looked through for cycles.
+gc.set_threshold(20_000, 20, 20)
 
 LONGEST = (
     *("test_live_clients.py", "test_scan.py", "test_spark.py", "test_brokers_judged.py", "test_plugin.py"),

@@ -178,7 +178,7 @@ def log_case(identity: str, op: Op, request: object, catalog: Catalog, *, mutati
         case = of_broker(case, catalog.requirements)
         return replace(case, disputed=case.disputed | {Kind.FAIL}) if _is_passed_over(data or b"") else case
     if op == "read" and data is not None and _has_marker_without_key(asked, expect, data):
-        # Apache Kafka's consumer looks at the key of a marker under read_committed, and dies of one that is null.
+        # Apache Kafka's consumer looks there under read_committed, and dies of a key that is null.
         case = replace(case, disputed=case.disputed | {Kind.CRASH})
     # A consumer should check checksums, a decoder must (docs/concepts.md#how-a-case-is-judged).
     return replace(case, level="should") if is_checksum_case(expect) and case.level == "must" else case
@@ -217,13 +217,15 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
 
 
 def _has_marker_without_key(request: Request, expect: Expectation, data: bytes) -> bool:
-    """Whether a fetch under read_committed comes to a control record whose key is null."""
+    """Whether a fetch under read_committed comes to a producer's marker whose key, in the first record, is null."""
     if request["isolation"] != READ_COMMITTED:
         return False
     if isinstance(expect, Delivers) and all(mark.requirement != "control.key-layout" for mark in expect.view.remarks):
         return False
     control = (entry.value for entry in codec.entries(data) if entry.value and entry.value.get("isControlBatch"))
-    return any(record["key"] is None for batch in control for record in batch["records"])
+    return any(
+        record["key"] is None for batch in control if batch["producerId"] >= 0 for record in batch["records"][:1]
+    )
 
 
 def _is_passed_over(data: bytes) -> bool:

@@ -64,7 +64,11 @@ class Known:
 
     def covers(self, target: str, case: str) -> bool:
         """Whether it names this case of the target that describes itself by this name."""
-        return self.target in ("", target) and self.names(case)
+        return self.is_of(target) and self.names(case)
+
+    def is_of(self, target: str) -> bool:
+        """Whether it holds for the target that describes itself by this name."""
+        return self.target in ("", target)
 
     def excuses(self, result: Result) -> bool:
         """Whether a failing result is the known one."""
@@ -77,7 +81,7 @@ class Known:
         if self.verdict not in ("", verdict):
             return False
         same = (self.requirement, self.cause) == (requirement, cause)
-        return self.covers(target, case) or (not self.id and same and self.target in ("", target))
+        return self.covers(target, case) or (not self.id and same and self.is_of(target))
 
 
 # --- the file -----------------------------------------------------------------------------------------
@@ -183,7 +187,7 @@ def _why_stale(
     if not named:
         return "no case has this id"
     results = [result for case in entry.among(ran) for result in ran[case]]
-    verdicts = {result.verdict.kind for result in results if entry.target in ("", result.name)}
+    verdicts = {result.verdict.kind for result in results if entry.is_of(result.name)}
     if entry.flaky or verdicts != {Kind.PASS}:
         return ""
     return "all its cases passed" if all(case in ran for case in named) else ""

@@ -238,20 +238,27 @@ def test_a_batch_too_short_for_its_header_is_a_row_of_its_own_where_checksums_ar
     assert log_case("own", "read", asked, catalog).requirement == requirement
 
 
+NO_KEY, EMPTY_KEY, BEYOND = "0c000000010100", "0c000000000100", "0c000002010100"
+
+
 @pytest.mark.parametrize(
-    ("isolation", "key", "delta", "is_disputed"),
+    ("isolation", "producer", "records", "is_disputed"),
     [
-        ("read_committed", "01", "00", True),
-        ("read_committed", "01", "02", True),  # its offset is beyond the last of the batch: any answer will do
-        ("read_uncommitted", "01", "00", False),
-        ("read_committed", "00", "00", False),
+        ("read_committed", 7, [NO_KEY], True),
+        ("read_committed", 7, [BEYOND], True),  # its offset is beyond the last of the batch: any answer will do
+        ("read_uncommitted", 7, [NO_KEY], False),
+        ("read_committed", -1, [NO_KEY], False),
+        ("read_committed", 7, [EMPTY_KEY], False),
+        ("read_committed", 7, ["140000000800000000" + "0100", "0c000002010100"], False),
     ],
+    ids=["no key", "beyond the batch", "all are read", "no producer", "empty key", "in the second record"],
 )
 def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_consumer_looks_at_it(
-    isolation, key, delta, is_disputed, catalog
+    isolation, producer, records, is_disputed, catalog
 ):
-    head = bytes(16) + b"\2" + bytes(4) + struct.pack(">HiqqqhiI", 0x30, 0, 0, 0, 7, 1, -1, 1)
-    data = sealed(head + bytes.fromhex(f"0c0000{delta}{key}0100"))
+    count, body = len(records), bytes.fromhex("".join(records))
+    header = struct.pack(">HiqqqhiI", 0x30, count - 1, 0, 0, producer, min(producer, 0), -1, count)
+    data = sealed(bytes(16) + b"\2" + bytes(4) + header + body)
     request = {"hex": data.hex(), "isolation": isolation, "fetchOffset": "0", "highWatermark": "9", "aborted": []}
     assert (Kind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
 

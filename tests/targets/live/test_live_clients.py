@@ -438,7 +438,8 @@ BUILT = ["kafkajs", "platformatic", "franz-go", "sarama", "kafka-go", "rskafka",
 @pytest.mark.parametrize("name", BUILT)
 def test_a_client_that_is_built_from_its_manifest_is_judged_live(name, live_client, tmp_path, traces):
     # kafkajs seeks the offset behind the last one there is without end: its minute shows nothing more of a build.
-    select = ("batch/*-records:read", "offset/[!o]*:read", "request/*", LARGE, *chain(*WRITTEN.values()))
+    offsets = "offset/[!o]*:read" if name == "kafkajs" else "offset/*:read"
+    select = ("batch/*-records:read", offsets, "request/*", LARGE, *chain(*WRITTEN.values()))
     found = judged(live_client(name), tmp_path, traces.env, *select, op="")
     reads = [row["verdict"] for row in found.values() if row["op"] == "read"]
     assert found[THREE]["verdict"] == "pass"
@@ -607,7 +608,7 @@ def test_generated_cases_of_a_live_client_are_judged_and_its_failures_are_known_
     body += "def keyless(said):\n    record = said.get('record')\n"
     body += "    return {**said, 'record': {**record, 'headers': []}} if record else said\n"
     target = driver(body + HONEST)
-    select = ["--select", "gen/3/READ/*", "--generated", "24", "--seed", "1", "--quiet"]
+    select = ["--select", "gen/3/READ/*", "--generated", "40", "--seed", "1", "--quiet"]
     command = [sys.executable, "-m", "conformance", "run", target, *select]
 
     def run(*options):
