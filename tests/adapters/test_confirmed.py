@@ -34,6 +34,8 @@ def run(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("libraries")
     asked_for = {item.callspec.params.get("judged") for item in request.session.items if hasattr(item, "callspec")}
     present = [name for name in LIBRARIES if name in asked_for and not adapters()[name].missing()]
+    if not present:
+        pytest.skip("none of the libraries is installed (extra: clients)")
     pins = [PINNED[name].read_text() for name in present if name in PINNED]
     (folder / "known.yaml").write_text("".join(pins) or "[]")
     asked = ["run", *present, "--json", "r.json", "--known-failures", "known.yaml"]
