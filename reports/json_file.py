@@ -172,9 +172,9 @@ def _has_row(result: Result) -> bool:
 
 
 def _result(result: Result) -> shape.Result:
-    """A result; one that passed or was skipped without what its id brings back."""
+    """A result, without what its id brings back if it did not fail; nobody reads of a pass that it is no known failure."""
     case, verdict = result.label, result.verdict
-    is_plain = verdict.kind in (Kind.PASS, Kind.SKIP)
+    is_pass = verdict.kind is Kind.PASS
     differs = case.disputed or result.disputed
     row = shape.Result(
         target=result.target,
@@ -186,18 +186,22 @@ def _result(result: Result) -> shape.Result:
         level=cast("shape.Level", result.level),
         basis=cast("shape.Basis | None", result.basis or None),
         verdict=verdict.kind,
-        detail=verdict.detail,
+        detail=UNSET if is_pass and not verdict.detail else verdict.detail,
         upstream="differs" if differs else None,
-        known=result.known,
+        known=UNSET if is_pass and not result.known else result.known,
         flaky=verdict.flaky,
         also=list(result.also) or UNSET,
         codes=result.codes or UNSET,
     )
-    return row if is_plain else _in_full(row, result)
+    if is_pass or verdict.kind is Kind.SKIP:
+        return row
+    if verdict.kind is Kind.EITHER:
+        return msgspec.structs.replace(row, actual=actual_json(result))
+    return _in_full(row, result)
 
 
 def _in_full(row: shape.Result, result: Result) -> shape.Result:
-    """With what is told of a result that neither passed nor was skipped; length and digest of what is long."""
+    """With what is told of a failure; length and digest of what is long."""
     case = result.case
     digits = None if case.data is None else shortened(case.data.hex(), 2 * MOST + 2)
     return msgspec.structs.replace(

@@ -74,11 +74,11 @@ class Result(_Part, kw_only=True):
     level: Level
     basis: Basis | None
     verdict: Kind
-    detail: str
+    detail: Annotated[str | UnsetType, Meta(description="Left out of a pass of which there is nothing to say.")] = UNSET
     upstream: Annotated[
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
     ]
-    known: bool
+    known: Annotated[bool | UnsetType, Meta(description="A failure that was expected; left out of a pass.")] = UNSET
     flaky: bool
     codes: Annotated[str | UnsetType, Meta(description="The error codes by which a broker refused.")] = UNSET
     reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET

@@ -152,6 +152,15 @@ def test_what_a_run_prints_of_a_library_fits_on_a_screen_of_80_columns_with_the_
     assert re.match("(conforms|does not conform): meets requirements must [0-9]+/[0-9]+", lines[1])
 
 
+def test_the_json_file_of_three_libraries_is_no_larger_than_people_can_load(run):
+    _, report = run
+    if lacking := {"kafka-python", "aiokafka", "kio"} - {target["name"] for target in report["targets"]}:
+        pytest.skip(f"not installed: {', '.join(sorted(lacking))}")
+    fourth = [row for key in ("results", "causes", "shrunk") for row in report[key] if row["target"] == "aiokafka-pure"]
+    size, spared = (len(json.dumps(part, separators=(",", ":"))) for part in (report, fourth))
+    assert size - spared < 20_000_000
+
+
 @of_each_library
 def test_every_failure_names_requirement_bytes_and_reproduction(judged):
     name, _, results = judged
