@@ -172,7 +172,7 @@ def _has_row(result: Result) -> bool:
 
 
 def _result(result: Result) -> shape.Result:
-    """A result, without what its id brings back if it did not fail; nobody reads of a pass that it is no known failure."""
+    """A result; where it did not fail, without what its id brings back, and a pass without what is said of others."""
     case, verdict = result.label, result.verdict
     is_pass = verdict.kind is Kind.PASS
     differs = case.disputed or result.disputed

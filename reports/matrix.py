@@ -140,14 +140,16 @@ def _by_case(runs: Sequence[TargetRun]) -> Iterator[tuple[str, list[Result | Non
 
 def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tuple[int, int]]:
     """By level: how many requirements a target meets in all its cases, of how many that were judged."""
-    counts: dict[str, tuple[int, int]] = {}
-    for rows in matrix([run], requirements).values():
-        for row in rows:
-            state = row.cells[0].state
-            if state not in (State.SKIPPED, State.UNOBSERVED):
-                ours, judged = counts.get(row.requirement.level, (0, 0))
-                counts[row.requirement.level] = ours + (state in (State.PASSES, State.OPEN)), judged + 1
-    return {level: counts[level] for level in LEVELS if level in counts}
+    all_met: dict[str, bool] = {}
+    for result in run.results:
+        state = state_of(result)
+        if state not in (State.SKIPPED, State.UNOBSERVED):
+            for name in (result.requirement, *result.also):
+                all_met[name] = state in (State.PASSES, State.OPEN) and all_met.get(name, True)
+    levels = {name: requirements[name].level for name in all_met if name in requirements}
+    judged = Counter(levels.values())
+    ours = Counter(level for name, level in levels.items() if all_met[name])
+    return {level: (ours[level], judged[level]) for level in LEVELS if judged[level]}
 
 
 def verdict_on(run: TargetRun) -> str:

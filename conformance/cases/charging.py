@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from conformance import codec
-from conformance.cases.model import LEVELS, Case, Delivers, Refuses
+from conformance.cases.model import LEVELS, Case, Refuses
 from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
 
@@ -105,15 +105,5 @@ def basis_of(row: Requirement, case: Case | PackedCase) -> str:
     is due and the row does not itself say that, it is implied (docs/concepts.md#requirements).
     """
     refusal = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
-    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in _refused_by(case)
+    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in case.refused_by
     return "implied" if is_only_implied else row.basis
-
-
-def _refused_by(case: Case | PackedCase) -> tuple[str, ...]:
-    """The requirements by which a refusal is due in a case, if one is."""
-    match case.expect:
-        case Refuses():
-            return (case.requirement,)
-        case Delivers(view) if view.damage is not None:
-            return case.requirement, view.damage.requirement
-    return ()

@@ -1,6 +1,6 @@
 """Cases as bytes: a run holds tens of thousands from its start to its end, and looks at one at a time.
 
-A case takes 4 to 10 kB as objects and half a kilobyte packed, and is unpacked in some twenty microseconds.
+A case takes 4 to 10 kB as objects and a kilobyte packed, and is unpacked in some twenty microseconds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import lz4.block
 from conformance.cases.model import SHRINKABLE, Case, CaseKind, Expectation, Op, Request
 from conformance.codec import MessageWire, Wire
 from conformance.definitions.shipped import shipped_types
+
+_LARGE = 2048
+"""Bytes from which on it pays to compress: whoever unpacks lets other threads run, and they do for milliseconds."""
 
 _Rest: TypeAlias = tuple[Expectation, tuple[str, ...], str, str, str, str]
 
@@ -40,8 +43,11 @@ class PackedCase(NamedTuple):
     bulk: int
     wire: Wire | None
     """Its type; None where the name says it all: a built-in type, or a shipped message."""
+    refused_by: tuple[str, ...]
+    """The requirements by which a refusal is due, if one is."""
     content: bytes
-    """The request and the data, then all else."""
+    """The request and the data, then all else; from `_LARGE` bytes on compressed."""
+    is_compressed: bool
 
     @property
     def is_shrinkable(self) -> bool:
@@ -69,7 +75,7 @@ class PackedCase(NamedTuple):
         return self.unpacked().expect
 
     def _stream(self) -> io.BytesIO:
-        return io.BytesIO(lz4.block.decompress(self.content))
+        return io.BytesIO(lz4.block.decompress(self.content) if self.is_compressed else self.content)
 
     def unpacked(self) -> Case:
         """The case again."""
@@ -107,6 +113,8 @@ def packed(case: Case) -> PackedCase:
     if data is not None and request.get("hex") == data.hex():
         request = {**request, "hex": None}  # it follows from the data
     rest: _Rest = (case.expect, case.about, case.note, case.source, case.found_in, case.mutation)
+    content = _dumps((request, data)) + _dumps(rest)
+    is_large = len(content) > _LARGE
     return PackedCase(
         case.id,
         case.op,
@@ -123,7 +131,9 @@ def packed(case: Case) -> PackedCase:
         case.needs_surrogates,
         case.bulk,
         case.wire,
-        lz4.block.compress(_dumps((request, data)) + _dumps(rest)),
+        case.refused_by,
+        lz4.block.compress(content) if is_large else content,
+        is_large,
     )
 
 

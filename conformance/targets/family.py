@@ -17,11 +17,11 @@ _LAST = 19
 """The lowest priority: what others leave of the cores."""
 
 
-def descendants(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> list[psutil.Process]:
+def descendants(root: int, known: Iterable[psutil.Process] = ()) -> list[psutil.Process]:
     """The processes below one, of which some may be known from the last look. Raises psutil.Error where it is gone."""
-    listed = keeper.children_of(root.pid)
+    listed = keeper.children_of(root)
     if listed is None:
-        return list(root.children(recursive=True))  # through every process of the machine
+        return list(psutil.Process(root).children(recursive=True))  # through every process of the machine
     found, there = [], {process.pid: process for process in known}
     while listed:
         pid = listed.pop()
@@ -34,9 +34,8 @@ def descendants(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> l
 def found_below(pid: int, known: list[psutil.Process]) -> list[psutil.Process]:
     """The processes that a keeper keeps; where it was killed and has none any more, those that were seen before."""
     with contextlib.suppress(psutil.Error):
-        kept_by = psutil.Process(pid)
-        found = descendants(kept_by, known)
-        if found or kept_by.status() != psutil.STATUS_ZOMBIE:
+        found = descendants(pid, known)
+        if found or psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
             return found
     return known
 

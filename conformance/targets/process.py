@@ -64,6 +64,7 @@ class TargetProcess:
         """By how much it used more memory than it is allowed; empty while it did not."""
         self._told = b""
         self._footprint = Footprint()
+        self._stands_still = False
         self._family: list[psutil.Process] = []
         self._keep(begin or partial(start, launch))
         _running.add(self)
@@ -245,6 +246,8 @@ class TargetProcess:
         """Sample the resident memory of all that its keeper keeps, and end it when it is too much."""
         looked, used = 0.0, 0
         while not self._ended.wait(_SAMPLE if used > limit / _FAR or not self._family else _SELDOM):
+            if self._stands_still:
+                continue
             if not self._family or time.monotonic() - looked > _FAMILY:
                 self._family = found_below(self._popen.pid, self._family)
                 looked = time.monotonic()
@@ -274,6 +277,7 @@ class TargetProcess:
 
     def freeze(self, *, thaw: bool = False) -> None:
         """Let it stand still, or go on."""
+        self._stands_still = not thaw
         freeze(self._family, thaw=thaw)
 
     # --- the end ------------------------------------------------------------------------------------
