@@ -1,5 +1,6 @@
 """What people install: the wheel holds the package, the vectors and the adapters, and nothing under a bare name."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from conformance.cases.catalog import read_catalog
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,6 +47,17 @@ def test_the_wheel_holds_every_module_vector_and_adapter(wheel):
             parts = relative.parts if folder == "conformance" else ("conformance", *relative.parts)
             if path.is_file() and not {"__pycache__", "target"} & set(parts) and path.suffix != ".pyc":
                 assert "/".join(parts) in held, relative
+
+
+def test_what_is_installed_needs_not_make_the_cases(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    cache = tmp_path / "cache"
+    here = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "XDG_CACHE_HOME": str(cache)}
+    told = "from conformance.cases.compiled import stored; print(*stored().cases)"
+    done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == list(read_catalog().cases)
+    assert not cache.exists()
 
 
 def test_the_four_folders_are_reached_through_relative_links():

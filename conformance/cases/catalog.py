@@ -46,7 +46,10 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ())
     Its types are the built-in ones, the shipped messages, `messages`, and the messages that vectors define. Raises
     FileError.
     """
-    bundled = stored() or _made()
+    bundled = stored()
+    if bundled is None:
+        bundled = made()
+        store(bundled)
     try:
         types = types_with(messages).adding(bundled.messages)
     except ValueError as error:
@@ -56,8 +59,8 @@ def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ())
     return Catalog(bundled.requirements, bundled.cases, types)
 
 
-def _made() -> Bundled:
-    """The bundled catalogue from its files, kept for the next time. Raises FileError."""
+def made() -> Bundled:
+    """The bundled catalogue from its files. Raises FileError."""
     requirements, cases = read_requirements(VECTORS / "requirements.yaml"), Cases()
     types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
     if (VECTORS / "covering").is_dir():
@@ -66,9 +69,7 @@ def _made() -> Bundled:
         for case in covering_cases(Catalog(requirements, cases, types), VECTORS / "covering"):
             cases.add(case)
     defined = tuple(message for message in types.messages.values() if not message.is_shipped)
-    bundled = Bundled(requirements, cases, defined)
-    store(bundled)
-    return bundled
+    return Bundled(requirements, cases, defined)
 
 
 def _add_vectors(

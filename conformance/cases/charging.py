@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from conformance import codec
 from conformance.cases.model import LEVELS, Case, Refuses
-from conformance.cases.packing import PackedCase
+from conformance.cases.packing import PackedCase, refused_by
 from conformance.cases.vector_files import Requirement
 
 WRITING_OPS = ("encode", "size")
@@ -105,5 +105,6 @@ def basis_of(row: Requirement, case: Case | PackedCase) -> str:
     is due and the row does not itself say that, it is implied (docs/concepts.md#requirements).
     """
     refusal = "reject-encode" if case.op in WRITING_OPS else "reject-decode"
-    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in case.refused_by
+    refused = case.refused_by if isinstance(case, PackedCase) else refused_by(case)
+    is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in refused
     return "implied" if is_only_implied else row.basis

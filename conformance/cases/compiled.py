@@ -1,8 +1,8 @@
-"""The bundled catalogue, compiled: its cases are made once for each version of the sources, and kept in the cache.
+"""The bundled catalogue, compiled: its cases are made once for each version of the sources, and kept.
 
-To make all cases from YAML takes seconds, to load them takes a fraction of a tenth. What is kept is keyed by the
-content of all that it is made from, so nothing stale is ever used; where the cache cannot be written, cases are made
-each time.
+To make all cases from YAML takes seconds, to load them takes a fraction of a tenth. The wheel comes with them; in a
+checkout they are kept in the user's cache. What is kept is keyed by the content of all that it is made from, so nothing
+stale is ever used; where the cache cannot be written, cases are made each time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from conformance.safety.files import replacing
 PACKAGE = Path(__file__).parent.parent
 _SOURCES = (
     *(f"{room}/*.py" for room in ("cases", "cases/covering", "codec", "definitions", "safety", "semantics")),
-    *("__init__.py", "errors.py", "exit_status.py", "vectors/**/*.*"),
+    *("__init__.py", "errors.py", "exit_status.py", *(f"vectors/**/*.{kind}" for kind in ("yaml", "csv", "json"))),
 )
 """All that cases are made from: the storeys at and below this one."""
 _DIGEST = 32
@@ -85,13 +84,18 @@ class Bundled:
     messages: tuple[Message, ...]
 
 
-# --- in the cache -------------------------------------------------------------------------------------
+# --- in the wheel or in the cache ---------------------------------------------------------------------
 
 
 def stored() -> Bundled | None:
-    """The catalogue of these very sources, if the cache has it."""
+    """The catalogue of these very sources, if the wheel or the cache has it."""
+    name = _name()
+    return _read(PACKAGE / name) or _read(_cache() / name)
+
+
+def _read(path: Path) -> Bundled | None:
     try:
-        content = _file().read_bytes()
+        content = path.read_bytes()
     except OSError:
         return None
     digest, dumped = content[:_DIGEST], content[_DIGEST:]
@@ -103,24 +107,36 @@ def stored() -> Bundled | None:
 
 def store(bundled: Bundled) -> None:
     """Keep the catalogue for the next command; a cache that cannot be written is none."""
-    path = _file()
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        dumped = _dumped(replace(bundled, cases=bundled.cases.stored()))
-        with replacing(path) as stream:
-            stream.write(hashlib.sha256(dumped).digest() + dumped)
-        others = sorted(path.parent.glob("catalogue-*"), key=lambda one: one.stat().st_mtime, reverse=True)
+        _cache().mkdir(parents=True, exist_ok=True)
+        _write(bundled, _cache() / _name())
+        others = sorted(_cache().glob("catalogue-*"), key=lambda one: one.stat().st_mtime, reverse=True)
         for old in others[_KEPT:]:
             old.unlink(missing_ok=True)
 
 
-def _file() -> Path:
-    digest = hashlib.sha256(f"{__version__} {sys.version}".encode())
+def ship(bundled: Bundled) -> None:
+    """Put the catalogue into the package, which is built into a wheel. Raises OSError."""
+    _write(bundled, PACKAGE / _name())
+
+
+def _write(bundled: Bundled, path: Path) -> None:
+    dumped = _dumped(replace(bundled, cases=bundled.cases.stored()))
+    with replacing(path) as stream:
+        stream.write(hashlib.sha256(dumped).digest() + dumped)
+
+
+def _cache() -> Path:
+    return user_cache_path("kafka-conformance", version=__version__)
+
+
+def _name() -> str:
+    digest = hashlib.sha256(__version__.encode())
     for pattern in _SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):
             content = path.read_bytes()
             digest.update(f"{path.relative_to(PACKAGE)} {len(content)}\n".encode() + content)
-    return user_cache_path("kafka-conformance", version=__version__) / f"catalogue-{digest.hexdigest()[:16]}"
+    return f"catalogue-{digest.hexdigest()[:16]}"
 
 
 class _Pickler(pickle.Pickler):

@@ -259,16 +259,6 @@ class Case:
         return len(self.data if self.data is not None else json.dumps(self.request))
 
     @property
-    def refused_by(self) -> tuple[str, ...]:
-        """The requirements by which a refusal is due, if one is."""
-        match self.expect:
-            case Refuses():
-                return (self.requirement,)
-            case Delivers(view) if view.damage is not None:
-                return self.requirement, view.damage.requirement
-        return ()
-
-    @property
     def needs_surrogates(self) -> bool:
         """Whether it asks for strings that not every reader of JSON takes, and no answer to that is due."""
         return isinstance(self.expect, AnyOf) and not is_text(self.request)

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 import lz4.block
 
-from conformance.cases.model import SHRINKABLE, Case, CaseKind, Expectation, Op, Request
+from conformance.cases.model import SHRINKABLE, Case, CaseKind, Delivers, Expectation, Op, Refuses, Request
 from conformance.codec import MessageWire, Wire
 from conformance.definitions.shipped import shipped_types
 
@@ -107,6 +107,16 @@ class PackedCase(NamedTuple):
         )
 
 
+def refused_by(case: Case) -> tuple[str, ...]:
+    """The requirements by which a refusal is due in a case, if one is."""
+    match case.expect:
+        case Refuses():
+            return (case.requirement,)
+        case Delivers(view) if view.damage is not None:
+            return case.requirement, view.damage.requirement
+    return ()
+
+
 def packed(case: Case) -> PackedCase:
     """A case as bytes."""
     request, data = case.request, case.data
@@ -131,7 +141,7 @@ def packed(case: Case) -> PackedCase:
         case.needs_surrogates,
         case.bulk,
         case.wire,
-        case.refused_by,
+        refused_by(case),
         lz4.block.compress(content) if is_large else content,
         is_large,
     )

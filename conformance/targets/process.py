@@ -63,15 +63,12 @@ class TargetProcess:
         self._over = ""
         """By how much it used more memory than it is allowed; empty while it did not."""
         self._told = b""
-        self._footprint = Footprint()
-        self._stands_still = False
+        self._footprint, self._stands_still = Footprint(), False
         self._family: list[psutil.Process] = []
         self._keep(begin or partial(start, launch))
         _running.add(self)
-        assert self._popen.stdin and self._popen.stdout and self._popen.stderr  # noqa: PT018 - for the type checker
-        self._in, self._out, self._err = (
-            pipe.fileno() for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr)
-        )
+        pipes = self._popen.stdin, self._popen.stdout, self._popen.stderr
+        self._in, self._out, self._err = (pipe.fileno() for pipe in pipes if pipe)
         for descriptor in (self._in, self._out, self._err):
             os.set_blocking(descriptor, False)
             with contextlib.suppress(OSError, AttributeError):  # long lines take a turn for each pipe that is full

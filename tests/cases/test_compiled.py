@@ -70,6 +70,30 @@ def test_the_second_reading_makes_no_case(monkeypatch):
     assert second.types.messages == first.types.messages
 
 
+@pytest.mark.usefixtures("small")
+def test_cases_that_come_with_the_package_are_neither_made_nor_kept_in_the_cache(cache, monkeypatch):
+    bundled = catalogs.made()
+    compiled.ship(bundled)
+    monkeypatch.setattr(catalogs, "made", lambda: pytest.fail("the cases were made"))
+    assert dict(read_catalog().cases) == dict(bundled.cases)
+    assert [path.parent for path in kept(cache)] == [compiled.PACKAGE]
+
+
+def test_cases_that_come_with_the_package_are_not_those_of_a_vector_that_was_changed(small):
+    compiled.ship(catalogs.made())
+    small.write_text(small.read_text().replace("some/zero", "some/nought"))
+    assert "some/nought" in read_catalog().cases
+
+
+def test_the_cases_of_the_wheel_are_those_that_this_python_makes():
+    shipped = compiled._read(compiled.PACKAGE / compiled._name())
+    if shipped is None:
+        pytest.skip("a checkout comes without cases; a wheel is installed by tox")
+    made = catalogs.made()
+    assert (shipped.requirements, shipped.messages) == (made.requirements, made.messages)
+    assert list(shipped.cases.items()) == list(made.cases.items())
+
+
 def test_a_changed_vector_is_read_anew(small):
     read_catalog()
     small.write_text(small.read_text().replace("some/zero", "some/nought"))

@@ -1,0 +1,26 @@
+"""The wheel holds the bundled catalogue as cases: whoever installs it does not wait until they are made of the vectors.
+
+All else about the package stands in pyproject.toml.
+"""
+
+import os
+import subprocess
+import sys
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+_COMPILE = "from conformance.cases import catalog, compiled; compiled.ship(catalog.made())"
+
+
+class BuildWithCases(build_py):
+    """Copies the package and compiles the copy's catalogue; an editable install does that at the first command."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            copy = {**os.environ, "PYTHONPATH": self.build_lib, "PYTHONDONTWRITEBYTECODE": "1"}
+            subprocess.run([sys.executable, "-P", "-c", _COMPILE], env=copy, check=True)  # noqa: S603 - ours
+
+
+setup(cmdclass={"build_py": BuildWithCases})
