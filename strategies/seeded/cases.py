@@ -80,10 +80,16 @@ def types_for(patterns: Sequence[str], further: Iterable[str] = ()) -> list[str]
 def _may_name(pattern: str, name: str) -> bool:
     """Whether a glob over ids may match one of a type.
 
-    What stands between two slashes without a wildcard is a part of the id. All but `gen` and the type are numbers.
+    What stands between two slashes without a wildcard is a part of the id. All but `gen` and the type are numbers, so
+    letters beside wildcards are from one of these, or from what ids end in.
     """
-    parts = [part for part in pattern.split("/") if part and not set(part) & set("*?[")]
-    return "[" in pattern or all(part in ("gen", name) or part[0].isdigit() for part in parts)
+    parts = [part for part in pattern.split("/") if part]
+    exact = [part for part in parts if not set(part) & set("*?[")]
+    letters = _LETTERS.findall(" ".join(part for part in parts if part not in exact))
+    return "[" in pattern or (
+        all(part in ("gen", name) or part[0].isdigit() for part in exact)
+        and all(run in f"gen {name} :encode :skewed" for run in letters)
+    )
 
 
 def type_of(name: str) -> str:
@@ -119,6 +125,7 @@ def _share(name: str, count: int, catalog: Catalog) -> int:
     return -(-count // (_OF_MESSAGES * versions))
 
 
+_LETTERS = re.compile("[A-Za-z_<>,:]+")
 _NUMBER = "([0-9]{1,18})"
 _ID = re.compile(rf"gen/{_NUMBER}/([A-Z0-9_<>]+|MESSAGE<\w+,[0-9]+>)/{_NUMBER}/{_NUMBER}(:encode|:skewed)?\Z")
 

@@ -408,10 +408,14 @@ def test_only_types_that_a_selection_can_match_are_generated():
     assert types_for(["type:LOG"]) == ["LOG", "READ", "CONVERT", "SEQUENCE", "READ_RAISED"]
     assert types_for(["gen/*/VARINT/*", "gen/3/VARLONG/0/5"]) == ["VARINT", "VARLONG"]
     assert types_for(["gen/*/SURROGATE_STRING/0/*:encode"]) == ["SURROGATE_STRING"]
+    assert types_for(["gen/*/READ*/*"]) == ["READ", "READ_RAISED"]
+    assert types_for(["gen/*/VAR*/0/1*:enc*"]) == ["VARINT", "VARLONG", "UNSIGNED_VARINT"]
     assert types_for(["gen/*/NO_SUCH/0/1"]) == []
 
 
-@pytest.mark.parametrize("pattern", ["gen/*/VARINT/*", "gen/?/INT8[/]0/1", "*/VAR*/0/1", "*:encode", "gen/*T8/*"])
+@pytest.mark.parametrize(
+    "pattern", ["gen/*/VARINT/*", "gen/?/INT8[/]0/1", "*/VAR*/0/1", "*:encode", "gen/*T8/*", "*n/?/*_*:e*c*de"]
+)
 def test_a_pattern_whose_wildcards_may_stand_for_slashes_narrows_no_more_than_it_may(pattern, catalog):
     wanted = [case.id for case in generated_cases(TYPES, 3, 0, catalog) if fnmatchcase(case.id, pattern)]
     of_types = generated_cases(types_for([pattern]), 3, 0, catalog)
