@@ -68,7 +68,7 @@ def make_cases(vector: Vector, requirements: dict[str, Requirement], origin: str
     elif "reject" in row:
         yield maker.decode(Refuses(*_error_class(vector)), ())
     elif "either" not in row:
-        yield maker.long_value()
+        yield from maker.long_value()
     else:
         yield maker.decode(AnyOf(tuple(_readings(vector))), ())
     if vector.type in READABLE and vector.data is not None:
@@ -130,13 +130,18 @@ class _Maker:
             # A field of a message that is left out has its default: the encoder gets no more than the vector states.
             yield from self._encode_cases(stated if vector.type.startswith("MESSAGE<") else value, data)
 
-    def long_value(self) -> Case:
-        """The decode case of bytes whose value is too long to be written out: it is the reference's."""
+    def long_value(self) -> Iterator[Case]:
+        """The cases of bytes whose value is too long to be written out: it is the reference's.
+
+        Encode and size are asked where the vector says `canonical: true`.
+        """
         assert self.vector.data is not None
         read = codec.decode(self.vector.wire, self.vector.data)
         if read.consumed != self.vector.row["consumed"]:
             raise self.vector.error(f"consumed: the value takes {read.consumed} bytes")
-        return self.decode(Reads(read.value, read.consumed), ())
+        yield self.decode(Reads(read.value, read.consumed), ())
+        if self.vector.row.get("canonical", False):
+            yield from self._encode_cases(read.value, self.vector.data)
 
     def decode(self, expect: Expectation, about: tuple[str, ...]) -> Case:
         """The decode case."""
