@@ -15,6 +15,7 @@ from conformance.targets.defects.fetches import FETCHES
 from conformance.targets.defects.meetings import MEETINGS
 from conformance.targets.defects.meetings_in_logs import MEETINGS_IN_LOGS
 from conformance.targets.defects.message_sets import MESSAGE_SETS
+from conformance.targets.defects.messages import MESSAGES
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.defects.primitives import PRIMITIVES
 from conformance.targets.defects.tagged_fields import TAGGED_FIELDS
@@ -56,7 +57,7 @@ def _violations() -> Iterator[SeededDefect]:
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS),
+    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES),
 )
 
 DEFECTS: dict[str, SeededDefect] = {defect.id: defect for defect in _violations()} | {

@@ -22,7 +22,7 @@ _LONGEST_WAIT_MS = 50
 
 def _metadata(broker: Broker, request: Request) -> Values:
     asked = request.body["Topics"]
-    if asked is None:
+    if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list asks for all
         topics = [_described(name, topic) for name, topic in broker.topics.items()]
     else:
         topics = [_described_as_asked(broker, request, row) for row in asked]

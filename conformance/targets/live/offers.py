@@ -8,7 +8,7 @@ Offer = Mapping[str, tuple[int, int]]
 
 BARE: Offer = {
     "ApiVersions": (0, 0),
-    "Metadata": (1, 1),
+    "Metadata": (0, 1),  # older clients ask in version 0 before they ask for the versions
     "ListOffsets": (1, 1),
     "Fetch": (4, 4),
     "Produce": (3, 3),  # librdkafka takes a broker that does not list it for one without record batches
@@ -17,7 +17,7 @@ BARE: Offer = {
 
 LOW: Offer = {
     "ApiVersions": (0, 2),
-    "Metadata": (1, 8),
+    "Metadata": (0, 8),
     "ListOffsets": (1, 5),
     "Fetch": (4, 11),
     "Produce": (3, 8),
@@ -33,7 +33,7 @@ LOW: Offer = {
 
 FULL: Offer = {
     "ApiVersions": (0, 5),
-    "Metadata": (1, 13),
+    "Metadata": (0, 13),
     "ListOffsets": (1, 11),
     "Fetch": (4, 18),
     "Produce": (3, 13),

@@ -96,6 +96,13 @@ def test_metadata_tells_of_all_topics_or_of_those_that_are_named(broker):
     assert [(row["Name"], row["ErrorCode"]) for row in named["Topics"]] == [("other", 3)]
 
 
+def test_metadata_0_which_older_clients_begin_with_tells_of_all_topics_by_an_empty_list(broker):
+    everything, _ = asked(broker, "Metadata", 0, {"Topics": ()})
+    assert [(row["Name"], row["ErrorCode"]) for row in everything["Topics"]] == [("t", 0)]
+    none, _ = asked(broker, "Metadata", 1, {"Topics": ()})
+    assert none["Topics"] == ()
+
+
 def test_offsets_are_listed_from_the_begin_and_to_the_end(broker):
     broker.topics["t"].start = 1
     for timestamp, offset in ((-2, 1), (-1, 3)):

@@ -660,8 +660,8 @@ WRONG = {
     "request/size": ("s.sendall(b'\\xff\\xff\\xff\\xff')", "its size is -1"),
     "request/metadata": (f"s.sendall(b'\\0\\0\\0\\x13' + {METADATA}[4:] + b'\\0')", "1 bytes are left over inside"),
     "request/version-offered": (
-        "s.sendall(frame('Metadata', 0, {'Topics': ()}))",
-        "Metadata 0, where 1 to 1 is offered",
+        "s.sendall(frame('Metadata', 2, {'Topics': None}))",
+        "Metadata 2, where 0 to 1 is offered",
     ),
     "request/correlation-ids": (f"s.sendall({METADATA} * 2)", "that of a request which is not answered yet"),
     "request/isolation-read-committed": (
