@@ -24,6 +24,8 @@ LAST_OFFSET = (1 << 63) - 2
 """The last offset at which that record can stand."""
 _PATIENCE = 4
 _BATCHES = 2
+_TIME_MS = 1000
+"""The timestamp of the broker's own records: 0 is a case of its own, as some clients take it for none."""
 
 
 @dataclass(slots=True)
@@ -167,7 +169,8 @@ def last_offset(log: bytes, at: int) -> int:
 
 def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
     """A plain batch with one record, or a message of another magic."""
-    record = {"offset": offset, "timestamp": 0, "key": key, "value": b"v", "headers": ()}  # some show empty as null
+    value = b"v"  # some show empty as null
+    record = {"offset": offset, "timestamp": _TIME_MS, "key": key, "value": value, "headers": ()}
     if magic != _BATCHES:
         return encode_set((record,), magic, 0)
     kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}

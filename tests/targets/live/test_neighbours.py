@@ -86,6 +86,13 @@ def test_the_reference_sees_the_case_as_before_and_the_two_records():
     assert sides.parts["highWatermark"] == 9
 
 
+@pytest.mark.parametrize("log", [THREE, message(5)], ids=["batch", "message"])
+def test_a_client_that_takes_the_timestamp_0_for_none_leaves_the_records_beside_as_they_are(log):
+    sides = between(*asked(log))
+    rows = [{**row, "timestamp": row["timestamp"] or -1} for row in (sides.before, sides.after)]
+    assert sides.touched([SEEN.render(row) for row in rows]) == ""
+
+
 def given(sides, **changed):
     return [SEEN.render({**row, **changed}) for row in (sides.before, sides.after)]
 
