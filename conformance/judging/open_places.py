@@ -8,10 +8,17 @@ from conformance import codec
 from conformance.cases.model import Case
 from conformance.judging.differences import STEP
 
-_ABOUT_OFFSETS = ("batch.base-offset", "record.offset-delta")
-"""Open places that leave open what the offsets are, and nothing else."""
-
 _OFFSETS = ("baseOffset", "lastOffsetDelta", "offset", "offsetDelta")
+
+_REACH = {
+    "batch.base-offset": _OFFSETS,
+    "record.offset-delta": _OFFSETS,
+    "batch.last-offset-delta": _OFFSETS,
+    "control.key-layout": ("records", "key", "value", "headers"),
+    "control.single-record": ("records",),
+    "non-idempotent.producer-id": ("producerId", "producerEpoch", "baseSequence"),
+}
+"""Open places that leave open what these fields are, and nothing else; any other may change all that comes after it."""
 
 
 def open_places(case: Case) -> tuple[codec.Violation, ...]:
@@ -22,7 +29,7 @@ def open_places(case: Case) -> tuple[codec.Violation, ...]:
 def explaining(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:
     """The open place that explains another value at a path: one in that field, else the first that may reach it."""
     field = _last_name(path)
-    reaching = [place for place in places if field in _OFFSETS or place.requirement not in _ABOUT_OFFSETS]
+    reaching = [place for place in places if field in _REACH.get(place.requirement, (field,))]
     return next((place for place in reaching if place.path == path), next(iter(reaching), None))
 
 

@@ -23,6 +23,13 @@ EXCESS_BITS = (
 """A batch of one record whose offsetDelta is 8080808010: 0 if the excess bit is dropped, 2147483648 if it is kept."""
 
 
+BELOW_THE_RECORD = (
+    "000000000000000000000038ffffffff0270d53dc200000000000000000000000003e800000000000003e8"
+    "ffffffffffffffffffffffffffff000000010c000002010100"
+)
+"""A batch of one record with the timestamp 1000 and the offsetDelta 1; its lastOffsetDelta of 0 is open."""
+
+
 def decoded(name, digits, catalog):
     return ad_hoc_case("decode", codec.wire(name), {"hex": digits}, catalog)
 
@@ -54,6 +61,39 @@ def test_an_open_offset_explains_another_offset(catalog):
         return {**answer, "value": {**answer["value"], "baseOffset": "0"}}
 
     assert judged(case, other) == ("batch.base-offset", "another reading: batch.base-offset")
+
+
+OVERWRITTEN = "timestamp.log-append-overwritten"
+ELSEWHERE = {
+    "covering/marker/144": (None, "control.key-layout", OVERWRITTEN),
+    "covering/marker/168": (None, "non-idempotent.producer-id", OVERWRITTEN),
+    "covering/marker/172": (None, "control.single-record", OVERWRITTEN),
+    "below the record": (BELOW_THE_RECORD, "batch.last-offset-delta", "timestamp.record-formula"),
+}
+"""Cases, or bytes, with an open place that says nothing of timestamps; its requirement; the one about timestamps."""
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_is_open_about_keys_and_offsets_and_producers_explains_no_wrong_timestamp(name, catalog):
+    digits, open_rule, due_rule = ELSEWHERE[name]
+    case = catalog.cases[name] if digits is None else decoded("RECORD_BATCH", digits, catalog)
+    assert case.requirement == open_rule
+
+    def later(answer):
+        for record in answer["value"]["records"]:
+            record["timestamp"] = str(int(record["timestamp"]) + 1)
+        return answer
+
+    assert judged(case, later) == (due_rule, "off by 1: RECORD.timestamp")
+
+
+def test_an_open_key_of_a_control_record_explains_another_key(catalog):
+    case = catalog.cases["covering/marker/144"]
+
+    def without(answer):
+        return {**answer, "value": {**answer["value"], "records": [{**answer["value"]["records"][0], "key": None}]}}
+
+    assert judged(case, without) == ("control.key-layout", "another reading: control.key-layout")
 
 
 def test_of_two_open_places_the_one_in_the_wrong_field_explains_it(catalog):
