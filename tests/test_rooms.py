@@ -77,6 +77,7 @@ def one_vector(tmp_path, monkeypatch):
             (folder / path.name).write_text(json.dumps({**document, "vectors": vectors}), encoding="utf-8")
     shutil.copy(catalog.VECTORS / "requirements.yaml", folder)
     monkeypatch.setattr(catalog, "VECTORS", folder)
+    monkeypatch.setattr(catalog, "stored", lambda: None)  # a wheel comes with cases
     nowhere = tmp_path / "file"
     nowhere.touch()
     monkeypatch.setattr(compiled, "user_cache_path", lambda *_, **__: nowhere)
