@@ -40,6 +40,15 @@ def found_below(pid: int, known: list[psutil.Process]) -> list[psutil.Process]:
     return known
 
 
+def is_any_running(processes: Iterable[psutil.Process]) -> bool:
+    """Whether any of them runs: one that has ended, and of which its parent has not heard yet, does not."""
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            if process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                return True
+    return False
+
+
 def resident(process: psutil.Process) -> int:
     """The bytes of memory that a process uses; 0 where it is gone."""
     try:

@@ -24,7 +24,7 @@ from functools import partial
 import psutil
 
 from conformance.targets import keeper
-from conformance.targets.family import Footprint, found_below, freeze, give_way, resident
+from conformance.targets.family import Footprint, found_below, freeze, give_way, is_any_running, resident
 from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start, waited_for_a_core
 from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
@@ -56,8 +56,7 @@ class TargetProcess:
     def __init__(self, launch: Launch, memory: int | None, begin: Begin | None = None) -> None:
         """Start it; `memory` is the most resident memory of the whole family in bytes, if somebody is to look.
 
-        Raises OSError.
-        `begin` starts its keeper, given the token and the pipe to report on; without it, the command is started.
+        `begin` starts its keeper, given the token and the pipe to report on; else the command is. Raises OSError.
         """
         self._token = uuid.uuid4().hex
         self._over = ""
@@ -141,9 +140,8 @@ class TargetProcess:
 
     def _turn(self, wait: float) -> bool:
         """Move bytes both ways once; whether anything moved. Raises Gone or Flood."""
-        events = self._selector.select(wait)
         moved = False
-        for key, _ in events:
+        for key, _ in self._selector.select(wait):
             if key.fd == self._in:
                 moved |= self._write()
             elif key.fd == self._err:
@@ -201,7 +199,10 @@ class TargetProcess:
         try:
             self._popen.wait(FAREWELL)
         except subprocess.TimeoutExpired:
-            return Gone("closed its output and went on", lingers=True)
+            if is_any_running(found_below(self._popen.pid, [])):
+                return Gone("closed its output and went on", lingers=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # on a busy machine its keeper tells of its end late
+                self._popen.wait(10 * FAREWELL)
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
@@ -301,8 +302,7 @@ class TargetProcess:
         by_itself = not self.alive
         self._end_family()
         self._selector.close()
-        for pipe in (self._popen.stdout, self._popen.stderr):
-            assert pipe is not None
+        for pipe in filter(None, (self._popen.stdout, self._popen.stderr)):
             pipe.close()
         if self._watcher.ident is not None:
             self._watcher.join()

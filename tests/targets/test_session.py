@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -17,8 +18,8 @@ from conformance.cases.model import Accepted, Broke, Refused, Unsupported
 from conformance.targets import family, protocol
 from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.launch import Launch
-from conformance.targets.process import TargetProcess
-from conformance.targets.protocol import ProtocolError, Silent
+from conformance.targets.process import FAREWELL, TargetProcess
+from conformance.targets.protocol import Gone, ProtocolError, Silent
 from conformance.targets.session import Allowance, CannotStart, Session
 from conformance.targets.window import WINDOW
 
@@ -268,6 +269,18 @@ def test_processes_that_want_one_core_delay_each_other(python_target):
     assert idle.delay() < 60
     for target in (*targets, idle):
         target.close()
+
+
+def test_a_target_whose_end_its_keeper_tells_late_did_not_go_on(python_target):
+    target = TargetProcess(Launch("t", python_target("sys.stdin.readline()\nos._exit(3)\n")), 1 << 30)
+    keeper = target._popen.pid
+    os.kill(keeper, signal.SIGSTOP)
+    threading.Timer(1.5 * FAREWELL, os.kill, (keeper, signal.SIGCONT)).start()
+    target.send(b"\n")
+    with pytest.raises(Gone) as gone:
+        target.line(time.monotonic() + 60)
+    assert (gone.value.lingers, str(gone.value)) == (False, "exited with status 3")
+    target.close()
 
 
 def test_a_session_that_is_ended_while_it_waits_leaves_nothing(session):
