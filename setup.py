@@ -6,6 +6,7 @@ All else about the package stands in pyproject.toml.
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -19,7 +20,9 @@ class BuildWithCases(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            copy = {**os.environ, "PYTHONPATH": self.build_lib, "PYTHONDONTWRITEBYTECODE": "1"}
+            # Whoever builds in isolation has what cases are made by on a path of its own.
+            path = os.pathsep.join((str(Path(self.build_lib).resolve()), *filter(None, sys.path)))
+            copy = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
             subprocess.run([sys.executable, "-P", "-c", _COMPILE], env=copy, check=True)  # noqa: S603 - ours
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel built from a copy of the checkout."""
+    """The wheel built from a copy of the checkout, by a Python that has its packages on a path, as pip builds it."""
     source = tmp_path_factory.mktemp("source") / "tree"
     ignored = shutil.ignore_patterns(
         ".git", ".tox", ".venv", "build", "*.egg-info", "__pycache__", ".*_cache", "target"
@@ -24,7 +24,9 @@ def wheel(tmp_path_factory):
     shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
     out = tmp_path_factory.mktemp("wheel")
     build = f"from setuptools import build_meta; build_meta.build_wheel({str(out)!r})"
-    subprocess.run([sys.executable, "-P", "-c", build], cwd=source, check=True, capture_output=True)
+    packages = os.pathsep.join(path for path in sys.path if "-packages" in path)
+    apart = {**os.environ, "PYTHONPATH": packages}
+    subprocess.run([sys._base_executable, "-P", "-c", build], cwd=source, env=apart, check=True, capture_output=True)
     return next(out.glob("*.whl"))
 
 
