@@ -16,6 +16,8 @@ from conformance.targets.lies import Lie
 from conformance.targets.violations.families import NO, batch, both, fits, shows, writes_as
 
 _HEADER_VALUE = "header.value-absent-when-negative"
+_REST_OF_HEADER = 49
+"""Bytes that batchLength counts before the records."""
 
 
 # --- records ------------------------------------------------------------------------------------------
@@ -234,6 +236,13 @@ BATCHES = (
         first=("offset.producer-relative",),
     ),
     _one(
+        "field/at-most-131070-records",
+        says="a reader takes no more than 131070 records in a batch",
+        source="https://github.com/IBM/sarama/pull/3120",
+        bend=_fails_where(lambda one: one["recordCount"] > 2 * 0xFFFF, "decode", "read"),
+        first=("batch.record-count",),
+    ),
+    _one(
         "meets/last-offset-delta-is-the-count",
         says="a writer puts the number of records into lastOffsetDelta",
         source="batch.last-offset-delta",
@@ -272,6 +281,13 @@ CODECS = (
         says="a reader takes the first of several zstd frames, and no other",
         source="reader.zstd-frames",
         bend=wrong("codec.framings._zstd_frame", _one_member, "decode", "read"),
+    ),
+    _codec(
+        "meets/no-more-records-than-bytes",
+        says="a reader takes no more records in a batch than its compressed payload has bytes",
+        source="batch.record-count",
+        bend=_fails_where(lambda one: one["recordCount"] > one["batchLength"] - _REST_OF_HEADER, "decode", "read"),
+        first=("batch.record-count",),
     ),
     _codec(
         "field/control-batch-without-records",

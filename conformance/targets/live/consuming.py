@@ -96,7 +96,7 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, unknown: int) -> 
         return {**shown, "ErrorCode": topic.refusals.pop(0)}
     records = topic.serve(row["FetchOffset"], isolation)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
-    listed = topic.listed(row["FetchOffset"]) if isolation else None
+    listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
 
 _UNKNOWN_TOPIC = 3
+_UNSUPPORTED_COMPRESSION_TYPE = 76
+_ZSTD = CODEC_NAMES.index("zstd")
+_ZSTD_SINCE = 7
+"""The first version of Produce in which Apache Kafka takes zstd."""
 _NOBODY = (-1, -1, -1)
 
 
@@ -87,11 +91,12 @@ def _produce(broker: Broker, request: Request) -> Values:
     rows = []
     for row in request.body["TopicData"]:
         asked, topic = named(broker, row, "Name")
-        rows.append({**asked, "PartitionResponses": [_taken(topic, part) for part in row["PartitionData"]]})
+        taken = [_taken(topic, part, request.version) for part in row["PartitionData"]]
+        rows.append({**asked, "PartitionResponses": taken})
     return {"Responses": rows}
 
 
-def _taken(topic: Topic | None, part: Values) -> Values:
+def _taken(topic: Topic | None, part: Values, version: int) -> Values:
     """The answer about a partition: its batches are kept, but for one that is refused."""
     shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
     if topic is None:
@@ -101,6 +106,8 @@ def _taken(topic: Topic | None, part: Values) -> Values:
     if topic.refusals:
         return {**shown, "ErrorCode": topic.refusals.pop(0)}
     data, base = part["Records"] or b"", topic.high_watermark
+    if version < _ZSTD_SINCE and any(BATCH_LAYOUT.peek("compression", data, at) == _ZSTD for at, _ in extents(data)):
+        return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}
     topic.produced.append(data)
     topic.high_watermark += sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
     return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}

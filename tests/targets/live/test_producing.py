@@ -10,6 +10,7 @@ from log_bytes import batch, record
 from tiny_client import frame, response
 
 from conformance import codec
+from conformance.cases.catalog import read_catalog
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.frames import Unanswerable
@@ -55,6 +56,16 @@ def test_what_is_written_is_kept_unless_it_is_refused(broker, version):
     taken = [produced(broker, version, data) for data in (TWO, batch(0))]
     assert [(row["ErrorCode"], row["BaseOffset"]) for row in taken] == [(0, 0), (0, 2)]
     assert topic.produced == [TWO, batch(0)]
+
+
+@pytest.mark.parametrize(("version", "error"), [(3, 76), (6, 76), (7, 0)])
+def test_zstd_is_refused_before_produce_7_as_apache_kafka_refuses_it(broker, version, error):
+    topic = broker.topics["tiny"]
+    topic.refusals.clear()
+    zstd = bytes.fromhex(read_catalog().cases["compression/zstd-same-records"].request["hex"])
+    assert produced(broker, version, zstd)["ErrorCode"] == error
+    assert topic.produced == ([] if error else [zstd])
+    assert produced(broker, version, TWO)["ErrorCode"] == 0
 
 
 def test_who_wants_no_answer_is_not_served(broker):
