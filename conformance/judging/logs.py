@@ -147,6 +147,9 @@ def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) 
     at, _, field = path.removeprefix("records[").partition("].")
     if not field:
         return failed(f"{len(shown)} records are delivered instead of {len(due)}", path)
+    missing = due[int(at)]["offset"]
+    if field == "offset" and missing not in offsets and offsets[int(at)] in [record["offset"] for record in due]:
+        return failed(f"the record at offset {missing} is not delivered", f"records[{at}]")
     place = explaining(view.remarks, path)
     rule = place.requirement if place else _rule_of(field.partition("[")[0], due[int(at)], view)
     return failed(f"{path} differs", path, rule)

@@ -90,6 +90,8 @@ NEXT = "offset.next-formula"
         (shown([*RIGHT[:2], seen(4, key="00000000"), *RIGHT[2:]]), "consumer.handles-control-batches"),
         (shown(RIGHT[:3]), ""),
         (shown(RIGHT[:2], None), ""),
+        (shown(RIGHT[1:]), ""),
+        (shown([RIGHT[0], *RIGHT[2:]]), ""),
         (shown([]), ""),
         (shown([*RIGHT, seen(9)]), ""),
         (shown([*RIGHT, RIGHT[-1]]), ""),

@@ -150,12 +150,6 @@ TRANSACTIONS = (
         bend=wrong(_HIDES, _hides_any_producer, "read"),
     ),
     _one(
-        "field/filters-uncommitted",
-        says="a reader uses the list of aborted transactions under read_uncommitted too",
-        source="https://github.com/twmb/franz-go/pull/758",
-        bend=lies.asked(isolation="read_committed"),
-    ),
-    _one(
         "field/first-marker-is-the-abort",
         says="a reader takes any marker as the ABORT",
         source="https://github.com/kafka4beam/brod/pull/659",

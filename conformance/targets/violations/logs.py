@@ -76,6 +76,7 @@ LOGS: dict[str, Lie] = {
     "crc.consumer-validates": lies.asked(checkCrcs=False),
     "robustness.batch-length-unchecked": _dies_of_a_length,
     "consumer.filters-aborted": lies.asked(isolation="read_uncommitted"),
+    "consumer.shows-aborted-uncommitted": lies.asked(isolation="read_committed"),
     "consumer.handles-control-batches": lies.view(lies.show_markers),
     "control.not-passed-to-application": lies.view(lies.show_markers),
     "control.value-opaque": misses(_control),

@@ -126,12 +126,17 @@ def test_a_fetch_of_a_topic_that_is_gone_is_told_so(broker):
     assert fetched(broker, 0, topic="gone")[0]["ErrorCode"] == 3
 
 
-def test_aborted_transactions_are_listed_for_those_who_read_committed_only(broker):
+@pytest.mark.parametrize("isolation", [0, 1])
+def test_aborted_transactions_are_listed_at_any_level_and_an_empty_list_for_those_who_read_committed(broker, isolation):
+    assert fetched(broker, 0, isolation=isolation)[0]["AbortedTransactions"] == (() if isolation else None)
     broker.topics["t"].aborted = [{"ProducerId": 7, "FirstOffset": 1}]
-    assert fetched(broker, 0)[0]["AbortedTransactions"] is None
-    assert [dict(row) for row in fetched(broker, 0, isolation=1)[0]["AbortedTransactions"]] == [
+    assert [dict(row) for row in fetched(broker, 0, isolation=isolation)[0]["AbortedTransactions"]] == [
         {"ProducerId": 7, "FirstOffset": 1}
     ]
+
+
+def test_the_isolation_level_of_each_fetch_is_kept(broker):
+    fetched(broker, 0), fetched(broker, 0, isolation=1)
     assert broker.topics["t"].isolations == {0, 1}
 
 
