@@ -6,7 +6,6 @@ from functools import partial
 
 from conformance.cases.model import Value
 from conformance.codec.derivations import Values
-from conformance.targets import lies
 from conformance.targets.defects.bending import (
     Function,
     wrong,
