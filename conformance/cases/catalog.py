@@ -13,7 +13,7 @@ from conformance.cases.charging import basis_of
 from conformance.cases.compiled import PACKAGE, Bundled, Cases, store, stored
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import Case
-from conformance.cases.packing import chosen
+from conformance.cases.packing import PackedCase, chosen
 from conformance.cases.vector_files import Requirement, read_requirements, read_vectors
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types, types_with
@@ -146,8 +146,12 @@ def of_bases(cases: Sequence[Case], bases: Collection[str], requirements: Mappin
     """The cases that are judged on one of these bases; all cases where no basis is named."""
     if not bases:
         return cases
-    wanted = [at for at, case in enumerate(cases) if basis_of(requirements[case.requirement], case) in bases]
-    return chosen(cases, wanted)
+    return chosen(cases, [at for at, case in enumerate(cases) if is_based(case, bases, requirements)])
+
+
+def is_based(case: Case | PackedCase, bases: Collection[str], requirements: Mapping[str, Requirement]) -> bool:
+    """Whether a case is judged on one of these bases; so is every case where no basis is named."""
+    return not bases or basis_of(requirements[case.requirement], case) in bases
 
 
 def as_of(cases: Iterable[L], version: str) -> list[L]:

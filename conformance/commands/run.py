@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.cases.catalog import Catalog, of_bases, read_catalog
+from conformance.cases.catalog import Catalog, is_based, of_bases, read_catalog
 from conformance.cases.model import Case
 from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
@@ -26,6 +26,7 @@ from conformance.reports.progress import progress_bar
 from conformance.reports.screen import kin_in_full, texts
 from conformance.running.at_once import Work, do_at_once, seldom_collecting
 from conformance.running.executor import judge_and_shrink
+from conformance.running.generating import made_elsewhere
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
     Known,
@@ -294,8 +295,9 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Furth
     if options.own_case is not None:
         cases: Sequence[Case] = of_basis([own_case(options.own_case, catalog)])
     elif makes_many(chosen) and (cases := of_basis(first_cases(chosen, catalog))):
-        made = partial(further_cases, chosen, catalog, targets)
-        return cases, FurtherCases(lambda: (case for each in made() for case in of_basis([each])))
+        bases, rows = options.policy.bases, catalog.requirements
+        made = partial(further_cases, chosen, catalog, targets, made_elsewhere)
+        return cases, FurtherCases(lambda: (case for case in made() if is_based(case, bases, rows)))
     else:
         cases = of_basis(selected_cases(chosen, catalog, targets))
     if not cases:

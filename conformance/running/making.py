@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 
 from conformance.cases.model import Case
-from conformance.cases.packing import PackedCases
+from conformance.cases.packing import PackedCase, PackedCases
 from conformance.running.at_once import Stop
 from conformance.targets.session import CannotStart
 
 
 class FurtherCases:
-    """Cases that one thread makes, and that others wait for."""
+    """Cases that one thread makes or gathers, and that others wait for."""
 
-    def __init__(self, make: Callable[[], Iterable[Case]]) -> None:
+    def __init__(self, make: Callable[[], Iterable[Case | PackedCase]]) -> None:
         self._make = make
         self._made: Future[Sequence[Case]] = Future()
 
@@ -31,7 +31,7 @@ class FurtherCases:
             raise
 
 
-def _until(stop: Stop, cases: Iterable[Case]) -> Iterator[Case]:
+def _until(stop: Stop, cases: Iterable[Case | PackedCase]) -> Iterator[Case | PackedCase]:
     """The cases. Raises CannotStart where the word to stop comes before they are made."""
     for case in cases:
         if stop.is_told:

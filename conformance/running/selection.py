@@ -7,14 +7,15 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from conformance.cases.catalog import Catalog, as_of, select, selected
+from conformance.cases.catalog import Catalog, as_of, select
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, PackedCases
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError
+from conformance.running.generating import Order, made
 from conformance.running.patterns import check_patterns
-from conformance.strategies.seeded.cases import case_of, generated_cases, message_types, types_for
+from conformance.strategies.seeded.cases import case_of, message_types, types_for
 from conformance.strategies.seeded.log_questions import OF_BROKERS
 from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
@@ -63,8 +64,13 @@ def first_cases(selection: Selection, catalog: Catalog) -> PackedCases:
     return PackedCases(select(vectors, selection.patterns))
 
 
-def further_cases(selection: Selection, catalog: Catalog, targets: Sequence[TargetSpec]) -> Iterator[Case]:
-    """The generated cases of a selection, in order, those that it names by their ids last.
+def further_cases(
+    selection: Selection,
+    catalog: Catalog,
+    targets: Sequence[TargetSpec],
+    make: Callable[[Order, Catalog], Iterable[Case | PackedCase]] = made,
+) -> Iterator[Case | PackedCase]:
+    """The generated cases of a selection, in order, as `make` makes them; those that it names by their ids last.
 
     Cases are generated of the messages and versions that one of the targets, at least, says it has.
     """
@@ -73,7 +79,7 @@ def further_cases(selection: Selection, catalog: Catalog, targets: Sequence[Targ
     if count and not len(named) == len(selection.patterns) > 0:
         names = types_for(selection.patterns, OF_BROKERS if any(map(_is_broker, targets)) else ())
         names += claimed_messages(selection.patterns, selection.messages, partial(_descriptions, targets))
-        for case in selected(generated_cases(names, count, selection.seed, catalog), selection.patterns):
+        for case in make(Order(tuple(names), count, selection.seed, selection.patterns), catalog):
             ids.add(case.id)
             yield case
     yield from (case for case in named if case.id not in ids)

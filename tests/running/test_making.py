@@ -7,12 +7,16 @@ from contextlib import closing
 from dataclasses import replace
 from threading import Event
 
+import psutil
 import pytest
 
 from conformance.cases.model import Kind, Unsupported
 from conformance.cases.packing import PackedCases
+from conformance.definitions.parser import parse_definition
+from conformance.errors import Defect
 from conformance.running.at_once import Stop, do_at_once
 from conformance.running.executor import judge_target
+from conformance.running.generating import Order, made, made_elsewhere
 from conformance.running.making import FurtherCases
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
@@ -149,6 +153,40 @@ def describe():
 def decode(type, data, **parameters):
     return data[0], 1
 """
+
+
+OWN = {"name": "Own", "apiKey": 700, "type": "request", "validVersions": "0-1", "flexibleVersions": "none",
+       "fields": [{"name": "Id", "type": "int32", "versions": "0+"}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "patterns"),
+    [
+        (("VARINT", "RECORD_BATCH", "READ"), ()),
+        (("VARINT", "UUID"), ("type:UUID", "gen/*/VARINT/0/1:encode")),
+        (("MESSAGE<MetadataRequest,9>", "MESSAGE<Own,1>"), ()),
+    ],
+)
+def test_another_process_makes_the_same_cases(names, patterns, catalog):
+    known = replace(catalog, types=catalog.types.adding([parse_definition(OWN)[0]]))
+    order = Order(names, 40, 1, patterns)
+    here = [*made(order, known)]
+    assert [case.unpacked() for case in made_elsewhere(order, known)] == here
+    assert len(here) > 1
+
+
+def test_another_process_ends_when_nobody_wants_more(catalog):
+    cases = made_elsewhere(Order(("LOG",), 100_000, 0, ()), catalog)
+    assert next(cases).id == f"gen/{VERSION}/LOG/0/0"
+    (maker,) = (one for one in psutil.Process().children() if "generating" in " ".join(one.cmdline()))
+    cases.close()
+    assert not maker.is_running()
+
+
+def test_another_process_that_ends_too_early_is_a_defect_and_no_smaller_run(catalog):
+    cases = made_elsewhere(Order(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog)
+    with pytest.raises(Defect, match="ended before it had made all"):
+        list(cases)
 
 
 def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):

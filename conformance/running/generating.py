@@ -1,0 +1,103 @@
+"""Generated cases, made here or by a process of their own, which leaves a core to what judges targets meanwhile."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO
+
+from conformance.cases.catalog import Catalog, selected
+from conformance.cases.compiled import Cases
+from conformance.cases.model import Case
+from conformance.cases.packing import PackedCase, packed
+from conformance.codec import MessageWire
+from conformance.definitions.shipped import types_with
+from conformance.errors import Defect
+from conformance.running.at_once import seldom_collecting
+from conformance.strategies.seeded.cases import generated_cases
+
+_TOGETHER = 64
+"""Cases that are written at once."""
+_SERVE = "from conformance.running.generating import serve; serve()"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Which generated cases are wanted."""
+
+    names: tuple[str, ...]
+    """The types, as `generated_cases` takes them."""
+    count: int
+    seed: int
+    patterns: tuple[str, ...]
+    """Those of a selection; none: all."""
+
+
+def made(order: Order, catalog: Catalog) -> Iterator[Case]:
+    """The cases of an order."""
+    return selected(generated_cases(order.names, order.count, order.seed, catalog), order.patterns)
+
+
+def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
+    """The same, packed, while another process makes them; it ends when nobody wants more of them.
+
+    Raises Defect where it did not make them all: what went wrong stands on standard error.
+    """
+    messages = tuple(message for message in catalog.types.messages.values() if not message.is_shipped)
+    with _started() as maker:
+        assert maker.stdin is not None
+        assert maker.stdout is not None
+        try:
+            with suppress(BrokenPipeError), maker.stdin:
+                pickle.dump((order, catalog.requirements, messages), maker.stdin)
+            for case in _read(maker.stdout):
+                wire = catalog.types.wire(case.type)
+                is_own = isinstance(wire, MessageWire) and not wire.message.is_shipped
+                yield case._replace(wire=wire) if is_own else case
+        finally:
+            maker.kill()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """A process of this Python that finds the same modules; the Ctrl-C of a terminal does not reach it."""
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    return subprocess.Popen(  # noqa: S603 - it is ourselves
+        (sys.executable, "-P", "-c", _SERVE),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+        process_group=0,
+    )
+
+
+def _read(stream: IO[bytes]) -> Iterator[PackedCase]:
+    """The cases that the other process writes, up to the empty list behind the last. Raises Defect without that."""
+    while True:
+        try:
+            some: list[PackedCase] = pickle.load(stream)  # noqa: S301 - packed by us
+        except (EOFError, pickle.UnpicklingError):
+            raise Defect("the process that makes generated cases ended before it had made all") from None
+        if not some:
+            return
+        yield from some
+
+
+def serve() -> None:
+    """Make what is ordered on standard input, and write it to standard output: the other end of `made_elsewhere`."""
+    order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
+    cases = map(packed, made(order, Catalog(requirements, Cases(), types_with(messages))))
+    with seldom_collecting(), suppress(BrokenPipeError):  # nobody wants more
+        while some := [case._replace(wire=None) for case in islice(cases, _TOGETHER)]:
+            _write(some)
+        _write([])
+
+
+def _write(some: list[PackedCase]) -> None:
+    pickle.dump(some, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+    sys.stdout.flush()
