@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
 
 _GENERATION = 1
+_MEMBER_ID_REQUIRED = 79
+_NAMED_FIRST = 4
+"""From this version of JoinGroup on, a member without an id is given one, and joins again with it (KIP-394)."""
 _NOTHING = -1
 """The offset of a partition for which none is committed."""
 
@@ -32,6 +35,12 @@ def _join_group(_: Broker, request: Request) -> Values:
     if not body["Protocols"]:
         raise Unanswerable("JoinGroup without a protocol")
     chosen, member = body["Protocols"][0], body["MemberId"] or f"{body['GroupId']}-member"
+    if request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
+        # Apache Kafka does so, and @platformatic/kafka before 1.22 learns its id from this answer alone.
+        return {
+            **{"ErrorCode": _MEMBER_ID_REQUIRED, "GenerationId": -1, "ProtocolType": None},
+            **{"ProtocolName": "", "Leader": "", "MemberId": member, "Members": []},
+        }
     itself = {"MemberId": member, "GroupInstanceId": body.get("GroupInstanceId"), "Metadata": chosen["Metadata"]}
     return {
         **{"ErrorCode": 0, "GenerationId": _GENERATION, "ProtocolType": body["ProtocolType"]},

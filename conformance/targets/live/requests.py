@@ -47,6 +47,8 @@ class Witness:
         self.heard: deque[Value] = deque(maxlen=0)
         """What comes, as long as there is room."""
         self._flawed: dict[tuple[str, str], list[Value]] = {}
+        self.unread = ""
+        """Why the first request that nobody can read cannot be read; empty while all could be."""
 
     def note(self, frame: bytes, in_flight: Iterable[int], offered: Mapping[str, tuple[int, int]]) -> None:
         """A request came, with its size, while these correlation ids were not answered yet on its connection."""

@@ -67,8 +67,7 @@ class Server:
         in_flight: deque[int] = deque()
         reading = asyncio.create_task(self._read(reader, frames, in_flight))
         try:
-            # A client may go at any time, in a request too; who sends what is none is let go, as Kafka does.
-            with suppress(ConnectionError, Garbled):
+            with suppress(ConnectionError):  # a client may go at any time, in a request too
                 while (frame := await frames.get()) is not None:
                     response = self._broker.respond(frame)
                     if response.delay:
@@ -76,6 +75,8 @@ class Server:
                     in_flight.popleft()
                     writer.write(len(response.frame).to_bytes(_SIZE, "big") + response.frame)
                     await writer.drain()
+        except Garbled as problem:  # who sends what is none is let go, as Kafka does
+            self.witness.unread = self.witness.unread or str(problem)
         except Unanswerable as problem:
             self._notice(f"the broker has no answer to {problem}")
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's

@@ -135,7 +135,9 @@ class LiveClient:
             if "unsupported" not in answer and is_as_due(fetch_question(parts).expect, answer):
                 return
             failed = failed or str(answer)[:_SHOWN]
-        raise BaselineError(f"the client is not judged: no plain batch came through to it, but {failed}")
+        unread = self._server.witness.unread
+        sent = f", as it sent what is no request ({unread})" if unread else ""
+        raise BaselineError(f"the client is not judged: no plain batch came through to it{sent}, but {failed}")
 
     async def _confirmed(self, expected: Expectation, put: Put) -> Answer:
         """What comes of a case; what is not as due is asked once more, apart, before it counts."""

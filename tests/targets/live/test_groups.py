@@ -49,10 +49,18 @@ def test_the_only_node_coordinates_every_group(broker, version):
 
 
 @versions("JoinGroup")
-@pytest.mark.parametrize("member", ["", "m"])
-def test_who_joins_leads_at_once_with_its_own_subscription(broker, version, member):
+@pytest.mark.parametrize(("member", "instance"), [("", None), ("", "i"), ("m", None)])
+def test_who_joins_leads_at_once_with_its_own_subscription(broker, version, member, instance):
     protocols = ({"Name": "range", "Metadata": b"sub"}, {"Name": "other", "Metadata": b""})
     asks = {"GroupId": "g", "MemberId": member, "ProtocolType": "consumer", "Protocols": protocols}
+    if version >= 5:
+        asks["GroupInstanceId"] = instance
+    if version >= 4 and not (member or asks.get("GroupInstanceId")):
+        # As Apache Kafka does (KIP-394): it is told its id, by which it joins again.
+        first = asked(broker, "JoinGroup", version, asks)
+        assert (first["ErrorCode"], first["MemberId"], first["GenerationId"]) == (79, "g-member", -1)
+        assert not first["Members"]
+        asks["MemberId"] = first["MemberId"]
     value = asked(broker, "JoinGroup", version, asks)
     assert (value["ErrorCode"], value["GenerationId"], value["ProtocolName"]) == (0, 1, "range")
     assert value["MemberId"] == value["Leader"] == (member or "g-member")

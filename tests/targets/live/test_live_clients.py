@@ -147,10 +147,23 @@ for line in told():
     assert "the broker has no answer to Heartbeat 0" in next(iter(found.values()))["detail"]
 
 
-def test_a_client_that_no_plain_batch_comes_through_to_is_not_judged(tmp_path, traces):
-    body = """
+@pytest.mark.parametrize(
+    ("sends", "told"),
+    [
+        ("", "came through to it, but"),
+        (
+            "Connection(line['bootstrap']).socket.sendall(bytes.fromhex('0000000a0003000100000001ffff'))",
+            "as it sent what is no request (MetadataRequest 1: int.truncated-rejected at byte 0",
+        ),
+    ],
+)
+def test_a_client_that_no_plain_batch_comes_through_to_is_not_judged(sends, told, tmp_path, traces):
+    body = f"""
 say(version="1")
-for line in map(json.loads, sys.stdin): say(topic=line["topic"], error="other", message="no such setting")
+for line in map(json.loads, sys.stdin):
+    {sends}
+    time.sleep(0.5)
+    say(topic=line["topic"], error="other", message="no such setting")
 """
     (tmp_path / "driver.py").write_text(START + "import json\n" + body)
     (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
@@ -159,6 +172,7 @@ for line in map(json.loads, sys.stdin): say(topic=line["topic"], error="other", 
     assert done.returncode == 3
     assert "no plain batch came through to it" in done.stdout + done.stderr
     assert "no such setting" in done.stdout + done.stderr
+    assert told in " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_client_that_fails_when_entries_come_one_by_one_is_caught(run):
