@@ -55,8 +55,9 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
     own = [case for case in own if not case.wire.message.is_shipped]
     assert own
     compiled.store(compiled.Bundled(catalog.requirements, compiled.Cases(own), ()))
+    kept = compiled.stored().cases
     for case in own:
-        again = compiled.stored().cases[case.id]
+        again = kept[case.id]
         assert again.wire.message == case.wire.message
         assert again.wire.message.source == case.wire.message.source
 

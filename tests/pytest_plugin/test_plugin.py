@@ -169,6 +169,7 @@ def test_the_verdicts_are_those_of_run_and_each_process_of_pytest_starts_the_tar
         (foreign.folder / "starts").unlink()
 
 
+@pytest.mark.once
 def test_the_whole_catalogue_is_judged_as_by_run_and_every_type_has_a_property(foreign):
     (foreign.folder / "test_own.py").unlink()
     status, results = foreign.run("reference", "--generated=0")
