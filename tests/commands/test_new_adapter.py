@@ -11,6 +11,7 @@ import pytest
 from conformance.commands.new_adapter import _STARTERS, STARTERS
 
 LANGUAGES = sorted(STARTERS)
+FOREIGN = [one for one in LANGUAGES if one != "python"]
 
 
 def conformance(*arguments, cwd):
@@ -28,7 +29,7 @@ def lacking(tool):
     return ""
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["python", *(pytest.param(one, marks=pytest.mark.once) for one in FOREIGN)])
 def test_a_starter_passes_doctor_and_a_run_of_its_types_as_it_is(language, tmp_path):
     starter, folder = STARTERS[language], tmp_path / "adapter"
     done = conformance("new-adapter", "--language", language, folder, cwd=tmp_path)

@@ -382,10 +382,11 @@ def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrap
     }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
 def test_mutated_bytes_make_nothing_but_violations_and_take_bounded_memory(kind):
     tracemalloc.start()
-    for index in range(400):
+    for index in range(1500):
         choices = Choices(f"hostile/{index}")
         data, _ = mutate(kind, generate(kind, choices).data, choices)
         codec.decode(kind, data)
