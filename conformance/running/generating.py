@@ -18,7 +18,6 @@ from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed
 from conformance.codec import MessageWire
 from conformance.definitions.shipped import types_with
-from conformance.errors import Defect
 from conformance.running.at_once import seldom_collecting
 from conformance.strategies.seeded.cases import generated_cases
 
@@ -47,19 +46,31 @@ def made(order: Order, catalog: Catalog) -> Iterator[Case]:
 def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
     """The same, packed, while another process makes them; it ends when nobody wants more of them.
 
-    Raises Defect where it did not make them all: what went wrong stands on standard error.
+    What that process does not make, as the machine has no room for it or a target ends it, is made here.
     """
+    count = 0
+    try:
+        for case in _from_another(order, catalog):
+            count += 1
+            yield case
+    except (OSError, EOFError, pickle.UnpicklingError):
+        yield from islice(map(packed, made(order, catalog)), count, None)
+
+
+def _from_another(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
+    """What another process makes. Raises OSError, EOFError or UnpicklingError where it does not make all of it."""
     messages = tuple(message for message in catalog.types.messages.values() if not message.is_shipped)
     with _started() as maker:
         assert maker.stdin is not None
         assert maker.stdout is not None
         try:
-            with suppress(BrokenPipeError), maker.stdin:
+            with maker.stdin:
                 pickle.dump((order, catalog.requirements, messages), maker.stdin)
-            for case in _read(maker.stdout):
-                wire = catalog.types.wire(case.type)
-                is_own = isinstance(wire, MessageWire) and not wire.message.is_shipped
-                yield case._replace(wire=wire) if is_own else case
+            while some := _read(maker.stdout):
+                for case in some:
+                    wire = catalog.types.wire(case.type)
+                    is_own = isinstance(wire, MessageWire) and not wire.message.is_shipped
+                    yield case._replace(wire=wire) if is_own else case
         finally:
             maker.kill()
 
@@ -71,21 +82,16 @@ def _started() -> subprocess.Popen[bytes]:
         (sys.executable, "-P", "-c", _SERVE),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what goes wrong there goes wrong here, too
         env={**os.environ, "PYTHONPATH": path},
         process_group=0,
     )
 
 
-def _read(stream: IO[bytes]) -> Iterator[PackedCase]:
-    """The cases that the other process writes, up to the empty list behind the last. Raises Defect without that."""
-    while True:
-        try:
-            some: list[PackedCase] = pickle.load(stream)  # noqa: S301 - packed by us
-        except (EOFError, pickle.UnpicklingError):
-            raise Defect("the process that makes generated cases ended before it had made all") from None
-        if not some:
-            return
-        yield from some
+def _read(stream: IO[bytes]) -> list[PackedCase]:
+    """The next cases that the other process writes; behind the last there is an empty list."""
+    some: list[PackedCase] = pickle.load(stream)  # noqa: S301 - packed by us
+    return some
 
 
 def serve() -> None:

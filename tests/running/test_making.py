@@ -10,10 +10,11 @@ from threading import Event
 import psutil
 import pytest
 
+from conformance import codec
 from conformance.cases.model import Kind, Unsupported
 from conformance.cases.packing import PackedCases
 from conformance.definitions.parser import parse_definition
-from conformance.errors import Defect
+from conformance.running import generating
 from conformance.running.at_once import Stop, do_at_once
 from conformance.running.executor import judge_target
 from conformance.running.generating import Order, made, made_elsewhere
@@ -175,18 +176,34 @@ def test_another_process_makes_the_same_cases(names, patterns, catalog):
     assert len(here) > 1
 
 
+def maker():
+    (found,) = (one for one in psutil.Process().children() if "generating" in " ".join(one.cmdline()))
+    return found
+
+
 def test_another_process_ends_when_nobody_wants_more(catalog):
     cases = made_elsewhere(Order(("LOG",), 100_000, 0, ()), catalog)
     assert next(cases).id == f"gen/{VERSION}/LOG/0/0"
-    (maker,) = (one for one in psutil.Process().children() if "generating" in " ".join(one.cmdline()))
+    there = maker()
     cases.close()
-    assert not maker.is_running()
+    assert not there.is_running()
 
 
-def test_another_process_that_ends_too_early_is_a_defect_and_no_smaller_run(catalog):
-    cases = made_elsewhere(Order(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog)
-    with pytest.raises(Defect, match="ended before it had made all"):
-        list(cases)
+@pytest.mark.parametrize("after", [0, 1, 100])
+def test_what_another_process_does_not_make_is_made_here(after, catalog, monkeypatch):
+    order = Order(("LOG", "INT8"), 150, 0, ())
+    if not after:
+        monkeypatch.setattr(generating, "_started", lambda: (_ for _ in ()).throw(BlockingIOError(11, "no room")))
+    cases = made_elsewhere(order, catalog)
+    first = [next(cases) for _ in range(after)]
+    if after:
+        maker().kill()
+    assert [case.id for case in (*first, *cases)] == [case.id for case in made(order, catalog)]
+
+
+def test_what_cannot_be_made_anywhere_is_raised(catalog):
+    with pytest.raises(codec.UnknownType):
+        list(made_elsewhere(Order(("INT8", "NO_SUCH_TYPE"), 100, 0, ()), catalog))
 
 
 def test_processes_side_by_side_are_asked_part_after_part(catalog, tmp_path):
