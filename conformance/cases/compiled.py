@@ -54,8 +54,7 @@ class Cases(Mapping[str, Case]):
         """The same cases, each with no more of its type than the suite does not ship."""
         cases = Cases()
         for name, label in self.labels.items():
-            is_own = label.wire is not None and _is_defined_by_vectors(label.wire)
-            cases.labels[name] = label if is_own else label._replace(wire=None)
+            cases.labels[name] = label if is_own(label.wire) else label._replace(wire=None)
         return cases
 
     def __getitem__(self, name: str) -> Case:
@@ -71,7 +70,8 @@ class Cases(Mapping[str, Case]):
         return name in self.labels
 
 
-def _is_defined_by_vectors(wire: codec.Wire) -> bool:
+def is_own(wire: codec.Wire | None) -> bool:
+    """Whether the type is a message that the suite does not ship: another process has to be given it."""
     return isinstance(wire, codec.MessageWire) and not wire.message.is_shipped
 
 
@@ -143,7 +143,7 @@ class _Pickler(pickle.Pickler):
     """Writes a type as its name, but for the messages that vectors define: these come with their definition."""
 
     def persistent_id(self, given: object) -> str | None:
-        if not isinstance(given, codec.Wire) or _is_defined_by_vectors(given):
+        if not isinstance(given, codec.Wire) or is_own(given):
             return None
         return given.name
 

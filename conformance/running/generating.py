@@ -13,10 +13,9 @@ from itertools import islice
 from typing import IO
 
 from conformance.cases.catalog import Catalog, selected
-from conformance.cases.compiled import Cases
+from conformance.cases.compiled import Cases, is_own
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed
-from conformance.codec import MessageWire
 from conformance.definitions.shipped import types_with
 from conformance.running.at_once import seldom_collecting
 from conformance.strategies.seeded.cases import generated_cases
@@ -69,8 +68,7 @@ def _from_another(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
             while some := _read(maker.stdout):
                 for case in some:
                     wire = catalog.types.wire(case.type)
-                    is_own = isinstance(wire, MessageWire) and not wire.message.is_shipped
-                    yield case._replace(wire=wire) if is_own else case
+                    yield case._replace(wire=wire) if is_own(wire) else case
         finally:
             maker.kill()
 

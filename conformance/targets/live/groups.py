@@ -36,7 +36,7 @@ def _join_group(_: Broker, request: Request) -> Values:
         raise Unanswerable("JoinGroup without a protocol")
     chosen, member = body["Protocols"][0], body["MemberId"] or f"{body['GroupId']}-member"
     if request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
-        # Apache Kafka does so, and @platformatic/kafka before 1.22 learns its id from this answer alone.
+        # Apache Kafka 3.9.2 and 4.4.0 do so; @platformatic/kafka 1.20.0 learns its id from this answer alone.
         return {
             **{"ErrorCode": _MEMBER_ID_REQUIRED, "GenerationId": -1, "ProtocolType": None},
             **{"ProtocolName": "", "Leader": "", "MemberId": member, "Members": []},
