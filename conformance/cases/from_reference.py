@@ -38,8 +38,6 @@ GENERAL = "general.exact-encoding"
 """It holds for every type; the layout of the type is nearer, so generated cases are charged to that."""
 _SET = "definitions.map-key-makes-set"
 _NAN = "float64.canonical-nan-written"
-_LENGTH = "batch.length-wrong-rejected"
-_UNCHECKED_LENGTH = "robustness.batch-length-unchecked"
 
 # --- bytes --------------------------------------------------------------------------------------------
 
@@ -204,8 +202,6 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
         yield "convert.up-to-v2" if request["magic"] == 2 else "convert.down-for-old-consumers"
     if isinstance(expect, Delivers):
         violations = [*([expect.view.damage] if expect.view.damage else []), *expect.view.remarks]
-        if violations and violations[0].requirement == _LENGTH and not request.get("checkCrcs", True):
-            yield _UNCHECKED_LENGTH
         yield from filter(None, [_first_rule(violations, "")])
         yield from sorted(set(expect.view.hidden.values()))
     elif data is not None:
