@@ -2,8 +2,9 @@
 
     python benchmarks/harness.py
 
-Every bundled decode case goes to a subprocess that does as little as a target can: one accepts everything without a
-value, one refuses everything, one is the reference. Every case is judged. Beside each stands a bare echo: the same
+Every bundled decode case goes to a subprocess that does as little as a target can: one looks the right answer up, one
+accepts everything without a value, one refuses everything; one is the reference. Every case is judged, as in a run.
+Beside each stands a bare echo: the same
 requests to the same program, as many of them under way, every answer read as JSON and no more done with it. Rounds of
 both alternate. Compare the figures of one run with one another; machines differ.
 """
@@ -22,7 +23,9 @@ from pathlib import Path
 import msgspec
 
 from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.due import answer_due
 from conformance.cases.model import Case, Outcome
+from conformance.cases.packing import PackedCase, PackedCases
 from conformance.judging.judge import judge
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
@@ -41,6 +44,23 @@ while chunk := os.read(0, 1 << 16):
     out = [(describe if b'"describe"' in line[:40] else answer) % number.match(line)[1] for line in lines]
     os.write(1, b"".join(line + b"\\n" for line in out))
 """
+RIGHT = """
+import os, re, sys
+describe = b'{"id":%s,"ok":true,"protocol":1,"name":"right","supports":{"decode":[TYPES]}}'
+number, rest, right = re.compile(rb'{"id":(\\d+),'), b"", {}
+with open("ANSWERS", "rb") as answers:
+    for line in answers:
+        asked, answer = line.split(b"\\t")
+        right[asked] = answer
+while chunk := os.read(0, 1 << 16):
+    *lines, rest = (rest + chunk).split(b"\\n")
+    out = []
+    for line in lines:
+        id = number.match(line)
+        asked = line[id.end() :]
+        out.append(b'{"id":%s,%s' % (id[1], right[asked]) if asked in right else describe % id[1] + b"\\n")
+    os.write(1, b"".join(out))
+"""
 ROUNDS = 5
 CASES = 20_000
 
@@ -53,10 +73,25 @@ def trivial(folder: Path, name: str, answer: str, types: Sequence[str]) -> Launc
     return Launch(name, (sys.executable, str(program)))
 
 
+def right(folder: Path, cases: Sequence[PackedCase], types: Sequence[str]) -> Launch:
+    """A target that looks up the answer which is due."""
+    program, answers = folder / "right.py", folder / "answers"
+    due = {case.written[1:]: msgspec.json.encode(answer_of(case))[1:] for case in cases}
+    answers.write_bytes(b"".join(b"%b\t%b\n" % pair for pair in due.items()))
+    claimed = ",".join(f'"{kind}"' for kind in types)
+    program.write_text(RIGHT.replace("ANSWERS", str(answers)).replace("TYPES", claimed))
+    return Launch("right", (sys.executable, str(program)))
+
+
+def answer_of(case: PackedCase) -> object:
+    """The answer that is due, or a refusal."""
+    return answer_due(case.unpacked()) or {"ok": False, "error": case.refusal or "malformed"}
+
+
 Work = Callable[[], Iterator[object]]
 
 
-def rate(cases: Sequence[Case], work: Work) -> float:
+def rate(cases: Sequence[object], work: Work) -> float:
     """Cases a second, once."""
     start = time.perf_counter()
     count = sum(1 for _ in work())
@@ -72,12 +107,12 @@ def show(label: str, found: Sequence[float], beside: str = "") -> None:
     print(f"{label:<44} {middle:>10,.0f} cases/s  {spread}{beside}")
 
 
-def rates(label: str, cases: Sequence[Case], work: Work) -> None:
+def rates(label: str, cases: Sequence[object], work: Work) -> None:
     """Run `work` several times over all cases, and print its rate."""
     show(label, [rate(cases, work) for _ in range(ROUNDS)])
 
 
-def beside_echo(label: str, cases: Sequence[Case], work: Work, echoed: Work) -> None:
+def beside_echo(label: str, cases: Sequence[object], work: Work, echoed: Work) -> None:
     """Print the rate of `work`, and how it compares with that of a bare echo, measured in turns."""
     pairs = [(rate(cases, work), rate(cases, echoed)) for _ in range(ROUNDS)]
     mine, bare = (list(column) for column in zip(*pairs, strict=True))
@@ -85,9 +120,9 @@ def beside_echo(label: str, cases: Sequence[Case], work: Work, echoed: Work) -> 
     show(label, mine, f"  {ratio:.2f} of a bare echo, {statistics.median(bare):,.0f}/s")
 
 
-def echo(launch: Launch, cases: Sequence[Case]) -> Iterator[object]:
+def echo(launch: Launch, cases: Sequence[PackedCase]) -> Iterator[object]:
     """What a target answers, read as JSON: requests are written as others are answered, and nothing else is done."""
-    requests = (protocol.with_id(at, protocol.body(case.request)) for at, case in enumerate(cases))
+    requests = (protocol.with_id(at, protocol.body(case.written)) for at, case in enumerate(cases))
     decode, rest, missing = msgspec.json.Decoder().decode, b"", len(cases)
     with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
@@ -111,14 +146,15 @@ def judged(spec: TargetSpec, cases: Sequence[Case], catalog: Catalog) -> Iterato
 def main() -> None:
     """Print the table."""
     catalog = read_catalog()
-    decodes = [case for case in catalog.cases.values() if case.op == "decode" and len(case.data or b"") <= 256]
-    cases = (decodes * (CASES // len(decodes) + 1))[:CASES]
+    decodes = [case for case in catalog.cases.labels.values() if case.op == "decode" and case.size <= 256]
+    packed = PackedCases()
+    packed.packed += (decodes * (CASES // len(decodes) + 1))[:CASES]
+    cases = packed.packed
     types = sorted({case.type for case in decodes})
-    print(
-        f"{len(cases):,} decode cases, {sum(len(case.data or b'') for case in cases) // len(cases)} bytes on average\n"
-    )
+    print(f"{len(cases):,} decode cases, {sum(case.size for case in cases) // len(cases)} bytes on average\n")
     with tempfile.TemporaryDirectory() as folder:
         targets = {
+            "looks the right answer up": right(Path(folder), decodes, types),
             "accepts everything, shows nothing": trivial(Path(folder), "accepts", '"ok":true', types),
             "refuses everything": trivial(Path(folder), "refuses", '"ok":false,"error":"malformed"', types),
             "the reference, behind `serve`": Launch("ref", (sys.executable, "-m", "conformance", "serve", "reference")),
@@ -129,16 +165,17 @@ def main() -> None:
                 beside_echo(
                     f"{label}, {jobs} job(s)",
                     cases,
-                    lambda spec=spec: judged(spec, cases, catalog),
+                    lambda spec=spec: judged(spec, packed, catalog),
                     lambda launch=launch: echo(launch, cases),
                 )
     print()
     refused: Outcome = protocol.outcome({"ok": False, "error": "malformed"})
-    rates("of which: judging alone", cases, lambda: (judge(case, refused) for case in cases))
+    unpacked: Sequence[Case] = list(packed)
+    rates("of which: judging alone", cases, lambda: (judge(case, refused) for case in unpacked))
     rates(
         "of which: writing requests alone",
         cases,
-        lambda: (protocol.with_id(1, protocol.body(case.request)) for case in cases),
+        lambda: (protocol.with_id(1, protocol.body(case.written)) for case in cases),
     )
     line = b'{"id":1,"ok":false,"error":"malformed"}'
     rates("of which: reading answers alone", cases, lambda: (protocol.outcome(protocol.fields(line, 1)) for _ in cases))

@@ -19,7 +19,7 @@ from platformdirs import user_cache_path
 
 from conformance import __version__, codec
 from conformance.cases.model import Case
-from conformance.cases.packing import PackedCase, packed
+from conformance.cases.packing import PackedCase, packed, packed_with_due
 from conformance.cases.vector_files import Requirement
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types
@@ -51,9 +51,10 @@ class Cases(Mapping[str, Case]):
         self.labels[case.id] = packed(case)
 
     def stored(self) -> Cases:
-        """The same cases, each with no more of its type than the suite does not ship."""
+        """The same cases as they are kept: with the answers that are due, and without types that the suite ships."""
         cases = Cases()
-        for name, label in self.labels.items():
+        for name, case in self.items():
+            label = packed_with_due(case)
             cases.labels[name] = label if is_own(label.wire) else label._replace(wire=None)
         return cases
 

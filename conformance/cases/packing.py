@@ -5,7 +5,7 @@ A case takes 4 to 10 kB as objects and a kilobyte packed, and is unpacked in som
 
 from __future__ import annotations
 
-import io
+import json
 import pickle
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -13,19 +13,30 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 import lz4.block
+import msgspec
 
 from conformance.cases.model import SHRINKABLE, Case, CaseKind, Delivers, Expectation, Op, Refuses, Request
-from conformance.codec import MessageWire, Wire
+from conformance.codec import MessageWire, Violation, Wire
 from conformance.definitions.shipped import shipped_types
+from conformance.semantics.visibility import View
 
 _LARGE = 2048
 """Bytes from which on it pays to compress: whoever unpacks lets other threads run, and they do for milliseconds."""
 
 _Rest: TypeAlias = tuple[Expectation, tuple[str, ...], str, str, str, str]
 
+_NO_HEX = b'"hex":null'
+"""How the digits stand in a request that are those of the data."""
+
+PLAIN_OPS = ("decode", "encode", "size", "read")
+"""The operations of decoders and encoders; what brokers answer is looked at for its error codes, too."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
 
 class PackedCase(NamedTuple):
-    """A case as bytes, and beside them what it is chosen, counted and listed by."""
+    """A case as bytes, and beside them what it is chosen, counted, asked and listed by."""
 
     id: str
     op: Op
@@ -45,9 +56,19 @@ class PackedCase(NamedTuple):
     """Its type; None where the name says it all: a built-in type, or a shipped message."""
     refused_by: tuple[str, ...]
     """The requirements by which a refusal is due, if one is."""
+    due: bytes
+    """The digest of the answer that is due, of a case that is asked often; empty where it is not known."""
+    refusal: str | None
+    """The class of the refusal that is due, empty for any; None where that is not known beforehand to be right."""
     content: bytes
-    """The request and the data, then all else; from `_LARGE` bytes on compressed."""
+    """The request as it is sent, but for its id and for data that it holds; the data; all else."""
+    parts: tuple[int, int]
+    """Where the second and the third of them begin."""
+    has_data: bool
+    is_sent: bool
+    """Whether the request holds the data."""
     is_compressed: bool
+    """Whether the content is: from `_LARGE` bytes on."""
 
     @property
     def is_shrinkable(self) -> bool:
@@ -65,23 +86,32 @@ class PackedCase(NamedTuple):
         return self.wire or shipped_types().wire(self.type)
 
     @property
+    def written(self) -> bytes:
+        """The request as it is sent, but for its id."""
+        return self._written(self._whole())
+
+    def _whole(self) -> bytes:
+        return lz4.block.decompress(self.content) if self.is_compressed else self.content
+
+    def _written(self, whole: bytes) -> bytes:
+        data, rest = self.parts
+        asked = whole[:data]
+        return asked.replace(_NO_HEX, b'"hex":"%b"' % whole[data:rest].hex().encode(), 1) if self.is_sent else asked
+
+    @property
     def request(self) -> Request:
         """What is sent, but for the id: unpacked without the expectation, which may be large."""
-        return _asked(self._stream())[0]
+        return _read(self.written)
 
     @property
     def expect(self) -> Expectation:
         """What is expected, unpacked."""
         return self.unpacked().expect
 
-    def _stream(self) -> io.BytesIO:
-        return io.BytesIO(lz4.block.decompress(self.content) if self.is_compressed else self.content)
-
     def unpacked(self) -> Case:
         """The case again."""
-        stream = self._stream()
-        request, data = _asked(stream)
-        rest: _Rest = pickle.load(stream)  # noqa: S301 - packed by us
+        whole, (start, stop) = self._whole(), self.parts
+        rest: _Rest = pickle.loads(memoryview(whole)[stop:])  # noqa: S301 - packed by us
         expect, about, note, source, found_in, mutation = rest
         return Case(
             self.id,
@@ -89,9 +119,9 @@ class PackedCase(NamedTuple):
             self.whole_wire,
             self.requirement,
             self.level,
-            request,
+            _read(self._written(whole)),
             expect,
-            data,
+            whole[start:stop] if self.has_data else None,
             about,
             self.disputed,
             self.codecs,
@@ -117,13 +147,27 @@ def refused_by(case: Case) -> tuple[str, ...]:
     return ()
 
 
+def refusal_due(case: Case) -> str | None:
+    """The class of the refusal that passes, empty for any class; None where `judge` has to say."""
+    if case.op not in PLAIN_OPS:
+        return None
+    match case.expect:
+        case Refuses(error):
+            return error or ""
+        case Delivers(View(damage=Violation())):
+            return ""
+    return None
+
+
 def packed(case: Case) -> PackedCase:
     """A case as bytes."""
     request, data = case.request, case.data
-    if data is not None and request.get("hex") == data.hex():
-        request = {**request, "hex": None}  # it follows from the data
+    is_sent = data is not None and request.get("hex") == data.hex()
     rest: _Rest = (case.expect, case.about, case.note, case.source, case.found_in, case.mutation)
-    content = _dumps((request, data)) + _dumps(rest)
+    asked = written({**request, "hex": None} if is_sent else request)
+    others = pickle.dumps(rest, pickle.HIGHEST_PROTOCOL)
+    parts = len(asked), len(asked) + len(data or b"")
+    content = asked + (data or b"") + others
     is_large = len(content) > _LARGE
     return PackedCase(
         case.id,
@@ -142,22 +186,38 @@ def packed(case: Case) -> PackedCase:
         case.bulk,
         case.wire,
         refused_by(case),
+        b"",
+        refusal_due(case),
         lz4.block.compress(content) if is_large else content,
+        parts,
+        data is not None,
+        is_sent,
         is_large,
     )
 
 
-def _dumps(part: object) -> bytes:
-    return pickle.dumps(part, pickle.HIGHEST_PROTOCOL)
+def _read(asked: bytes) -> Request:
+    """A request from its JSON."""
+    try:
+        request: Request = _decode(asked)
+    except msgspec.DecodeError:  # it does not take halves of surrogate pairs
+        request = json.loads(asked)
+    return request
 
 
-def _asked(stream: io.BytesIO) -> tuple[Request, bytes | None]:
-    """The request and the data, with which the content begins."""
-    asked: tuple[Request, bytes | None] = pickle.load(stream)  # noqa: S301 - packed by us
-    request, data = asked
-    if data is not None and request.get("hex", "") is None:
-        request["hex"] = data.hex()
-    return request, data
+def packed_with_due(case: Case) -> PackedCase:
+    """A case as bytes, with the answer that is due: made once, it spares every target of every run the judging."""
+    from conformance.cases.due import due_digest
+
+    return packed(case)._replace(due=due_digest(case))
+
+
+def written(request: Request) -> bytes:
+    """A request as JSON; its strings may hold lone surrogates, as escapes."""
+    try:
+        return _encode(request)
+    except UnicodeEncodeError:
+        return json.dumps(request, separators=(",", ":")).encode()
 
 
 T = TypeVar("T")
@@ -184,16 +244,12 @@ class LazyCases(Sequence[Case]):
         """The case at an index from 0 on. Raises IndexError."""
 
     @abstractmethod
-    def request_at(self, index: int) -> Request:
-        """The request of that case."""
+    def label_at(self, index: int) -> PackedCase:
+        """That case, packed."""
 
     @abstractmethod
-    def kin_at(self, index: int) -> str:
-        """What that case has in common with others (`kin`)."""
-
-    @abstractmethod
-    def bulk_at(self, index: int) -> int:
-        """What the memory and time of that case are held against."""
+    def written_at(self, index: int) -> bytes:
+        """The request of that case as it is sent, but for its id."""
 
     @overload
     def __getitem__(self, index: int) -> Case: ...
@@ -220,14 +276,11 @@ class PackedCases(LazyCases):
     def at(self, index: int) -> Case:
         return self.packed[index].unpacked()
 
-    def request_at(self, index: int) -> Request:
-        return self.packed[index].request
+    def label_at(self, index: int) -> PackedCase:
+        return self.packed[index]
 
-    def kin_at(self, index: int) -> str:
-        return kin(self.packed[index])
-
-    def bulk_at(self, index: int) -> int:
-        return self.packed[index].bulk
+    def written_at(self, index: int) -> bytes:
+        return self.packed[index].written
 
     def __len__(self) -> int:
         return len(self.packed)

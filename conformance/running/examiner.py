@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
-from conformance.cases.model import Case, Outcome, Unsupported, Verdict
+from conformance.cases.due import AsDue
+from conformance.cases.model import PASSED, Case, Kind, Outcome, Refused, Unsupported, Verdict
+from conformance.cases.packing import PackedCase
 from conformance.cases.vector_files import Requirement
 from conformance.judging.judge import judge, weightier
 from conformance.running.at_once import Stop
@@ -69,7 +71,10 @@ class Examiner:
     def _judged(self, answer: Answer, name: str) -> Result:
         label, held = answer.label, answer.outcome
         if isinstance(held, Unsupported) and not held.is_asked:
-            return self._policy.skipped(self._name, label, held.reason, self._requirements, name)
+            verdict = Verdict(Kind.SKIP, held.reason)
+            return self._policy.plain(self._name, label, verdict, self._requirements, name=name)
+        if isinstance(label, PackedCase) and _passes(label, held):
+            return self._policy.plain(self._name, label, PASSED, self._requirements, name=name)
         case = label if isinstance(label, Case) else label.unpacked()
         held = weightier(case, held)
         with held.whole() if isinstance(held, HeldAnswer) else nullcontext(held) as outcome:
@@ -90,3 +95,13 @@ class Examiner:
         if isinstance(result.outcome, Packed):
             self._kept += len(result.outcome.json)
         return result
+
+
+def _passes(label: PackedCase, outcome: Outcome) -> bool:
+    """Whether it shows without the case that `judge` would pass the outcome in full."""
+    match outcome:
+        case AsDue():
+            return True
+        case Refused(error):
+            return label.refusal is not None and label.refusal in ("", error)
+    return False

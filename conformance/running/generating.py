@@ -15,7 +15,7 @@ from typing import IO
 from conformance.cases.catalog import Catalog, selected
 from conformance.cases.compiled import Cases, is_own
 from conformance.cases.model import Case
-from conformance.cases.packing import PackedCase, packed
+from conformance.cases.packing import PackedCase, packed_with_due
 from conformance.definitions.shipped import types_with
 from conformance.running.at_once import seldom_collecting
 from conformance.strategies.seeded.cases import generated_cases
@@ -53,7 +53,7 @@ def made_elsewhere(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
             count += 1
             yield case
     except (OSError, EOFError, pickle.UnpicklingError):
-        yield from islice(map(packed, made(order, catalog)), count, None)
+        yield from islice(map(packed_with_due, made(order, catalog)), count, None)
 
 
 def _from_another(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
@@ -95,7 +95,7 @@ def _read(stream: IO[bytes]) -> list[PackedCase]:
 def serve() -> None:
     """Make what is ordered on standard input, and write it to standard output: the other end of `made_elsewhere`."""
     order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
-    cases = map(packed, made(order, Catalog(requirements, Cases(), types_with(messages))))
+    cases = map(packed_with_due, made(order, Catalog(requirements, Cases(), types_with(messages))))
     with seldom_collecting(), suppress(BrokenPipeError):  # nobody wants more
         while some := [case._replace(wire=None) for case in islice(cases, _TOGETHER)]:
             _write(some)

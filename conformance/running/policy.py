@@ -36,14 +36,19 @@ class FailurePolicy:
             return False
         return level in _COUNTED_LEVELS[self.fail_on] and (self.strict or not disputed)
 
-    def skipped(
-        self, target: str, label: Case | PackedCase, reason: str, requirements: Mapping[str, Requirement], name: str
+    def plain(
+        self,
+        target: str,
+        label: Case | PackedCase,
+        verdict: Verdict,
+        requirements: Mapping[str, Requirement],
+        name: str,
     ) -> Result:
-        """The result of a case that is not put to a target; it is not unpacked for that."""
+        """The result of a case that was not put to the target, or passed in full; it is not unpacked for that."""
         row = requirements.get(label.requirement)
         basis = basis_of(row, label) if row is not None else ""
-        cause = plain_cause(Kind.SKIP, label.requirement)
-        return Result(target, label, NOTHING, Verdict(Kind.SKIP, reason), label.level, basis, cause=cause, name=name)
+        cause = plain_cause(verdict.kind, label.requirement)
+        return Result(target, label, NOTHING, verdict, label.level, basis, cause=cause, name=name)
 
     def result(
         self,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
 from conformance.running.keeping import Packed, cause_in
-from conformance.targets.protocol import Description
+
+if TYPE_CHECKING:
+    from conformance.targets.protocol import Description
 
 _UNTOLD = Cause("", "")
 _ALSO = (ROBUSTNESS,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -117,17 +117,27 @@ class Asked:
                 return None
 
 
-def in_order(outcomes: Iterable[Outcome | Asked]) -> Iterator[Outcome]:
-    """The outcomes themselves: one that is not there yet holds up those behind it."""
+def in_order(runs: Iterable[Sequence[Outcome | Asked]]) -> Iterator[Sequence[Outcome]]:
+    """The outcomes themselves, as many at once as are there: one that is not there yet holds up those behind it."""
     held: deque[Outcome | Asked] = deque()
-    for outcome in outcomes:
-        held.append(outcome)
-        while held and (there := outcome_of_asked(held[0])) is not None:
-            held.popleft()
-            yield there
+    for run in runs:
+        held.extend(run)
+        there = _there(held)
         if len(held) >= _HELD:
-            yield _awaited(held.popleft())
-    yield from map(_awaited, held)
+            there += [_awaited(held.popleft()), *_there(held)]
+        if there:
+            yield there
+    while held:
+        yield [_awaited(held.popleft()), *_there(held)]
+
+
+def _there(held: deque[Outcome | Asked]) -> list[Outcome]:
+    """The first of them, as far as they are there, taken away."""
+    there = []
+    while held and (outcome := outcome_of_asked(held[0])) is not None:
+        there.append(outcome)
+        held.popleft()
+    return there
 
 
 def _awaited(outcome: Outcome | Asked) -> Outcome:

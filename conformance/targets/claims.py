@@ -8,10 +8,14 @@ from typing import NamedTuple
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
-from conformance.cases.packing import LazyCases, PackedCase, PackedCases, kin
+from conformance.cases.packing import LazyCases, PackedCase, PackedCases, written
 from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
 from conformance.targets.protocol import Description
 from conformance.targets.target import Target
+
+_MESSAGE = "MESSAGE<"
+_DEFINITION = b'"definition":'
+"""The field of a request that holds the definition of its message; no field of a message has that name."""
 
 
 class Answer(NamedTuple):
@@ -41,6 +45,8 @@ class ClaimedTarget:
         self._probed: set[Claim] = set()
         self._lacking: dict[Claim, str] = {}
         self._via: dict[Claim, str] = {}
+        self._definitions: dict[str, bytes] = {}
+        """How a request ends that brings the definition of its message, by type."""
         self.has_answered = False
         """Whether it has accepted or refused anything."""
 
@@ -105,6 +111,17 @@ class ClaimedTarget:
             return request
         return {**request, "definition": wire.message.source}
 
+    def written_put(self, label: PackedCase) -> bytes:
+        """The same of a packed case, as JSON."""
+        asked = label.written
+        if not label.type.startswith(_MESSAGE) or _DEFINITION in asked or self.describe().messages is not None:
+            return asked
+        if label.type not in self._definitions:
+            wire = label.whole_wire
+            assert isinstance(wire, codec.MessageWire)
+            self._definitions[label.type] = b"," + _DEFINITION + written({**wire.message.source}) + b"}"
+        return asked[:-1] + self._definitions[label.type]
+
     def _why_not(self, case: Case | PackedCase) -> str:
         """Why a case is not put to the target; empty when it is."""
         if self.disproved and claim_of(case) in self.disproved:
@@ -131,15 +148,11 @@ class _AsPut(LazyCases):
     def at(self, index: int) -> Case:
         return self._target.as_put(self._cases[self._indexes[index]])
 
-    def request_at(self, index: int) -> Request:
-        case = self._cases.packed[self._indexes[index]]
-        return self._target.request_put(case.whole_wire, case.request)
+    def label_at(self, index: int) -> PackedCase:
+        return self._cases.packed[self._indexes[index]]
 
-    def kin_at(self, index: int) -> str:
-        return kin(self._cases.packed[self._indexes[index]])
-
-    def bulk_at(self, index: int) -> int:
-        return self._cases.bulk_at(self._indexes[index])
+    def written_at(self, index: int) -> bytes:
+        return self._target.written_put(self._cases.packed[self._indexes[index]])
 
     def __len__(self) -> int:
         return len(self._indexes)

@@ -78,7 +78,7 @@ class TargetProcess:
         self._unsent = bytearray()
         self._partial: list[bytes] = []
         self._partial_size = 0
-        self._lines: deque[bytes] = deque()
+        self.lines: deque[bytes] = deque()
         self._errors: deque[bytes] = deque(maxlen=_ERRORS_KEPT // 64)
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, args=(memory,), daemon=True)
@@ -125,18 +125,18 @@ class TargetProcess:
 
     def line(self, deadline: float) -> bytes:
         """The next line, by `time.monotonic()` deadline. Raises Gone, Silent or Flood."""
-        while not self._lines:
+        while not self.lines:
             left, alive = deadline - time.monotonic(), self.alive
             # We read before we look at the clock: what came while we were busy elsewhere is not late.
             moved = self._turn(min(max(left, 0), 0.5))
-            if self._lines:
+            if self.lines:
                 break
             if left <= 0:
                 raise Silent
             if not (alive or moved):
                 # Its output may stay open after its end: a child may hold it.
                 raise self._gone()
-        return self._lines.popleft()
+        return self.lines.popleft()
 
     def _turn(self, wait: float) -> bool:
         """Move bytes both ways once; whether anything moved. Raises Gone or Flood."""
@@ -174,8 +174,8 @@ class TargetProcess:
         head, newline, tail = chunk.rpartition(b"\n")
         if newline:
             first, *rest = head.split(b"\n")
-            self._lines.append(b"".join((*self._partial, first)))
-            self._lines.extend(rest)
+            self.lines.append(b"".join((*self._partial, first)))
+            self.lines.extend(rest)
             self._partial, self._partial_size = [], 0
         self._partial.append(tail)
         self._partial_size += len(tail)

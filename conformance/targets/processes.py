@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from conformance.cases.model import Accepted, Case, Outcome
-from conformance.cases.packing import LazyCases, kin
+from conformance.cases.packing import LazyCases, PackedCase, kin
 from conformance.safety.memory import share_one_heap
 from conformance.targets import protocol
 from conformance.targets.launch import Launch
@@ -24,7 +24,7 @@ _SHARE = 128
 _AHEAD = 2**20
 """Bytes of answers that are held before they are judged; beyond that only the share that is judged goes on."""
 
-_Answers = queue.SimpleQueue[Outcome | Exception]
+_Answers = queue.SimpleQueue[Sequence[Outcome] | Exception]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,13 @@ class _Share:
         cases = self.cases
         for at in range(self.start, self.stop):
             if isinstance(cases, LazyCases):
-                request, of_kin, bulk = cases.request_at(at), cases.kin_at(at), cases.bulk_at(at)
+                label = cases.label_at(at)
+                yield protocol.body(cases.written_at(at), kin(label), self._bulk(label), label.due)
             else:
-                request, of_kin, bulk = cases[at].request, kin(cases[at]), cases[at].bulk
-            yield protocol.body(request, of_kin, bulk if self.is_measured else 0)
+                yield protocol.body(cases[at].request, kin(cases[at]), self._bulk(cases[at]))
+
+    def _bulk(self, label: Case | PackedCase) -> int:
+        return label.bulk if self.is_measured else 0
 
 
 class ProcessTarget:
@@ -99,18 +102,20 @@ class ProcessTarget:
             thread.start()
         for number, (share, given) in enumerate(zip(shares, answers, strict=True)):
             self._take(0, number)
-            for _ in range(share.start, share.stop):
-                answer = self._awaited(given)
-                self._take(_size(answer), number)
-                if isinstance(answer, Exception):
-                    raise answer
-                yield answer
+            missing = share.stop - share.start
+            while missing:
+                some = self._awaited(given)
+                if isinstance(some, Exception):
+                    raise some
+                self._take(_size(some), number)
+                missing -= len(some)
+                yield from some
         while self._threads:  # their sessions are asked again
             self._threads[-1].join()
             self._threads.pop()
 
-    def _awaited(self, answers: _Answers) -> Outcome | Exception:
-        """The next answer; wakes up now and then, as a signal just before an endless wait would not be seen."""
+    def _awaited(self, answers: _Answers) -> Sequence[Outcome] | Exception:
+        """The next answers; wakes up now and then, as a signal just before an endless wait would not be seen."""
         while not self._stop.is_set():
             with suppress(queue.Empty):
                 return answers.get(timeout=0.5)
@@ -122,8 +127,8 @@ class ProcessTarget:
             self._held, self._due = self._held - size, number
             self._taken.notify_all()
 
-    def _give(self, outcome: Outcome, number: int, given: _Answers) -> None:
-        """Hand an outcome over, as soon as there is room for it; there always is for the one that is awaited."""
+    def _give(self, outcomes: Sequence[Outcome], number: int, given: _Answers) -> None:
+        """Hand outcomes over, as soon as there is room for them; there always is for those that are awaited."""
 
         def is_room() -> bool:
             awaited = number == self._due and given.empty()
@@ -131,8 +136,8 @@ class ProcessTarget:
 
         with self._taken:
             self._taken.wait_for(is_room)
-            self._held += _size(outcome)
-            given.put(outcome)
+            self._held += _size(outcomes)
+            given.put(outcomes)
 
     def _work(
         self,
@@ -145,8 +150,8 @@ class ProcessTarget:
             while not self._stop.is_set():
                 number = todo.get_nowait()
                 try:
-                    for outcome in session.ask(shares[number].requests()):
-                        self._give(outcome, number, answers[number])
+                    for outcomes in session.ask_in_runs(shares[number].requests()):
+                        self._give(outcomes, number, answers[number])
                 except Exception as error:  # noqa: BLE001 - handed to the thread that waits for this share
                     answers[number].put(error)
 
@@ -183,5 +188,5 @@ class ProcessTarget:
         self._first.__exit__()
 
 
-def _size(answer: Outcome | Exception) -> int:
-    return answer.size if isinstance(answer, Accepted) else 0
+def _size(outcomes: Sequence[Outcome]) -> int:
+    return sum(outcome.size for outcome in outcomes if isinstance(outcome, Accepted))

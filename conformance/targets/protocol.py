@@ -10,9 +10,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
-from conformance.cases.packing import PackedCase
+from conformance.cases.packing import PackedCase, written
 from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import CannotStart, TargetError
 from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, read_json
@@ -64,15 +65,20 @@ class Body(bytes):
     """What requests have in common that are likely to be silent together; empty where that is not known."""
     bulk: int = 0
     """Bytes that memory and time are held against; 0 where memory is not measured."""
+    due: bytes = b""
+    """The digest of the answer that is due; empty where that is not known."""
 
 
-def body(request: Request, kin: str = "", bulk: int = 0) -> Body:
+def body(request: Request | bytes, kin: str = "", bulk: int = 0, due: bytes = b"") -> Body:
     """A request without its id; its strings may hold lone surrogates, as escapes."""
-    try:
-        made = Body(_encode(request))
-    except UnicodeEncodeError:
-        made = Body(json.dumps(request, separators=(",", ":")).encode())
-    made.kin, made.bulk = kin, bulk
+    if isinstance(request, bytes):
+        made = Body(request)
+    else:
+        try:
+            made = Body(_encode(request))
+        except UnicodeEncodeError:
+            made = Body(written(request))
+    made.kin, made.bulk, made.due = kin, bulk, due
     return made
 
 
@@ -129,8 +135,11 @@ def cut(text: str) -> str:
     return f"{front}… ({len(text)} characters, sha256 {hashlib.sha256(whole).hexdigest()[:16]})"
 
 
-def outcome(answer: Answer, size: int = 0) -> Outcome:
-    """What an answer of so many bytes says, a `protocol` fault at worst. Raises CannotStart: what it asks is gone."""
+def outcome(answer: Answer, size: int = 0, due: bytes = b"") -> Outcome:
+    """What an answer of so many bytes says, a `protocol` fault at worst; `due` is the digest of the one that is due.
+
+    Raises CannotStart: what it asks is gone.
+    """
     if "gone" in answer:
         raise CannotStart(cut(str(answer["gone"])))
     if "unsupported" in answer:
@@ -140,6 +149,8 @@ def outcome(answer: Answer, size: int = 0) -> Outcome:
     if "timeout" in answer:
         return Broke("timeout", cut(str(answer["timeout"])))
     if answer.get("ok") is True:
+        if due and digest_of_answer({name: entry for name, entry in answer.items() if name != "id"}) == due:
+            return AsDue()
         return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")}, size)
     if answer.get("ok") is False:
         error = answer.get("error")

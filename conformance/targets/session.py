@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Self
 
 from conformance.cases.model import Broke, Outcome, Unsupported
@@ -24,14 +25,13 @@ from conformance.targets import protocol
 from conformance.targets.aside import GLANCE, MOST, Aside
 from conformance.targets.asked import Asked, Waiting, in_order, outcome_of_asked
 from conformance.targets.faults import Faults, kind_of, outcome_of
-from conformance.targets.held import held
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.proportion import DIGITS_FOR_A_SECOND, Cost, greedy
 from conformance.targets.proportion import Allowance as Allowance  # noqa: PLC0414 - its users find it here
 from conformance.targets.protocol import Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
 from conformance.targets.warm import CannotFork, WarmStart
-from conformance.targets.window import WINDOW, fitting
+from conformance.targets.window import Window, fitting, outcome_of_line
 
 _STARTS = 3
 _DESCRIBE = protocol.body({"op": "describe", "protocol": protocol.PROTOCOL})
@@ -79,9 +79,13 @@ class Session:
 
     def ask(self, requests: Iterable[Body]) -> Iterator[Outcome]:
         """The outcomes of requests (bodies without id), in their order. Raises CannotStart."""
+        return chain.from_iterable(self.ask_in_runs(requests))
+
+    def ask_in_runs(self, requests: Iterable[Body]) -> Iterator[Sequence[Outcome]]:
+        """The same, as many at once as have come."""
         return in_order(self.ask_ahead(requests))
 
-    def ask_ahead(self, requests: Iterable[Body]) -> Iterator[Outcome | Asked]:
+    def ask_ahead(self, requests: Iterable[Body]) -> Iterator[Sequence[Outcome | Asked]]:
         """The same, without waiting for what keeps silent alone: it is looked after while more is asked."""
         queue = Waiting(requests)
         self._aside.look(0)
@@ -90,14 +94,14 @@ class Session:
             while (waiting := len(self._aside.waited_for)) and waiting >= self.faults.left("timeout"):
                 self._aside.look()
             if self.faults.gave_up:
-                yield Unsupported(self.faults.gave_up)
+                yield [Unsupported(self.faults.gave_up)]
                 queue.popleft()
                 continue
-            window: list[Body] = []
+            window = Window()
             try:
                 yield from self._pipeline(queue, window)
             except Breakdown as fault:
-                yield from (outcome_of_asked(outcome) or outcome for outcome in self._settle(window, fault))
+                yield from ([outcome_of_asked(outcome) or outcome] for outcome in self._settle(window.requests, fault))
 
     def forget_faults(self) -> None:
         """Start counting faults anew, and ask on where the target was given up."""
@@ -187,29 +191,26 @@ class Session:
 
     # --- asking -------------------------------------------------------------------------------------
 
-    def _pipeline(self, queue: deque[Body], window: list[Body], *, fair: bool = False) -> Iterator[Outcome]:
+    def _pipeline(self, queue: deque[Body], window: Window, *, fair: bool = False) -> Iterator[Sequence[Outcome]]:
         """Ask until the queue is empty; `window` always holds what is unanswered.
 
         `fair`: the time that other processes take of an answer does not count, which costs more to find out.
         """
-        numbers: deque[int] = deque()
         before: int | None = None
-        while window or queue:
-            process = self._ensure(alive=not window)
-            if len(window) <= WINDOW // 2 and queue:  # many at once: a write costs as much as judging an answer
-                joining = list(fitting(queue, window))
-                window += joining
-                joined = range(self._number + 1, self._number + 1 + len(joining))
-                numbers.extend(joined)
+        while window.requests or queue:
+            process = self._ensure(alive=not window.requests)
+            if window.has_room and queue and (joining := list(fitting(queue, window.requests))):
+                before = process.mark() if joining[0].bulk else None
+                process.send(window.admit(joining, self._number + 1))
                 self._number += len(joining)
-                if joining:
-                    before = process.mark() if joining[0].bulk else None
-                    process.send(b"".join(map(protocol.with_id, joined, joining)))
-                    self._aside.look(0)
-            line, took = self._line(process, window[0], fair=fair)
+                self._aside.look(0)
+            request = window.requests[0]
+            line, took = self._line(process, request, fair=fair)
             cost = Cost(took, process.grown(before)) if took else None
-            outcome, request = self._answered(line, numbers.popleft()), window.pop(0)
-            yield self._at_cost(request, outcome, cost) if cost else outcome
+            outcome = window.answered(line)
+            self.faults.mute = False
+            yield [self._at_cost(request, outcome, cost) if cost else outcome]
+            yield from window.further(process.lines)
 
     def _line(self, process: TargetProcess, request: Body, *, fair: bool) -> tuple[bytes, float]:
         """The next line, and the seconds that it took the target.
@@ -230,12 +231,6 @@ class Session:
             return asked.line(haste if hastens else timeout) or b"", asked.took()
         except Silent:
             raise Late if hastens else Silent from None
-
-    def _answered(self, line: bytes, number: int) -> Outcome:
-        """What the line says that is due for a request. Raises ProtocolError or CannotStart."""
-        outcome = held(len(line), lambda: protocol.outcome(protocol.fields(line, number), len(line)))
-        self.faults.mute = False
-        return outcome
 
     def _at_cost(self, request: Body, outcome: Outcome, cost: Cost) -> Outcome:
         """The outcome; a fault where it cost far too much, and again does in another process, warm and idle."""
@@ -320,7 +315,8 @@ class Session:
             if line is None:
                 return False
             cost = asked.cost()
-            outcome = self._answered(line, asked.number)
+            outcome = outcome_of_line(line, asked.number, asked.request)
+            self.faults.mute = False
         except Breakdown as fault:
             asked.is_blamed, asked.outcome = True, self._blame(fault, asked.request)
             if isinstance(fault, Silent):
@@ -333,7 +329,7 @@ class Session:
         """What brings a fresh process down again over the window, if anything."""
         self._end()
         try:
-            for _ in self._pipeline(deque(window), [], fair=True):
+            for _ in self._pipeline(deque(window), Window(), fair=True):
                 pass
         except Breakdown as fault:
             self._end()

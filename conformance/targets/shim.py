@@ -52,9 +52,30 @@ def load(name):
     return module
 
 
+LEAVES = {int, str, bool, type(None)}
+ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)  # `plain` has gone through all of it
+
+
 def plain(value):
     """A value as JSON can hold it; raises TypeError for what has no notation."""
-    if value is None or isinstance(value, (bool, int, str)):
+    kind = type(value)  # answers hold 100,000 values and more: the common classes are told apart without isinstance
+    if kind in LEAVES:
+        return value
+    if kind is bytes:
+        return value.hex()
+    if kind is dict:
+        return {
+            key if type(key) is str else str(key): entry if type(entry) in LEAVES else plain(entry)
+            for key, entry in value.items()
+        }
+    if kind is list:
+        return [entry if type(entry) in LEAVES else plain(entry) for entry in value]
+    return plain_of_other(value)
+
+
+def plain_of_other(value):
+    """The same of a value of a class that is seldom met, or derived."""
+    if isinstance(value, (int, str)):
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value).hex()
@@ -196,7 +217,7 @@ def serve(module, out):
     """Answer until the input ends."""
     for line in lines(0):
         result = answer(module, parsed(line))
-        write_all(out, json.dumps(result, separators=(",", ":")).encode() + b"\n")
+        write_all(out, ENCODER.encode(result).encode() + b"\n")
 
 
 def main(name, control=None):

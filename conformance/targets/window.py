@@ -1,16 +1,69 @@
-"""Which requests are in flight at once."""
+"""Which requests are in flight at once, and what the answers to them say."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from conformance.targets.protocol import Body
+from conformance.cases.model import Outcome
+from conformance.errors import CannotStart
+from conformance.targets import protocol
+from conformance.targets.held import held
+from conformance.targets.protocol import Body, Breakdown
 
 WINDOW = 64
 """Requests in flight at most."""
 WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
+_TOGETHER = 1 << 16
+"""Bytes of answers that are read together."""
+
+
+@dataclass(slots=True)
+class Window:
+    """The requests in flight, the first of which is answered next."""
+
+    requests: list[Body] = field(default_factory=list)
+    _numbers: deque[int] = field(default_factory=deque)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it is worth while to send more: a write costs as much as judging an answer."""
+        return len(self.requests) <= WINDOW // 2
+
+    def admit(self, joining: Sequence[Body], number: int) -> bytes:
+        """Take further requests, numbered from `number` on: the lines to be sent."""
+        numbers = range(number, number + len(joining))
+        self.requests += joining
+        self._numbers.extend(numbers)
+        return b"".join(map(protocol.with_id, numbers, joining))
+
+    def answered(self, line: bytes) -> Outcome:
+        """What a line says of the first request, which is answered with it. Raises ProtocolError or CannotStart."""
+        outcome = outcome_of_line(line, self._numbers[0], self.requests[0])
+        self.requests.pop(0)
+        self._numbers.popleft()
+        return outcome
+
+    def further(self, lines: deque[bytes]) -> Iterator[list[Outcome]]:
+        """What those lines say that came with another one, and were not waited for. Raises Breakdown or CannotStart."""
+        run: list[Outcome] = []
+        room = _TOGETHER
+        try:
+            while self.requests and lines and room > 0 and not self.requests[0].bulk:
+                room -= len(lines[0])
+                run.append(self.answered(lines.popleft()))
+        except (Breakdown, CannotStart):
+            yield run  # it is not lost
+            raise
+        if run:
+            yield run
+
+
+def outcome_of_line(line: bytes, number: int, request: Body) -> Outcome:
+    """What a line says that is due for a request of this number. Raises ProtocolError or CannotStart."""
+    return held(len(line), lambda: protocol.outcome(protocol.fields(line, number), len(line), request.due))
 
 
 def fitting(queue: deque[Body], window: Sequence[Body]) -> Iterator[Body]:

@@ -1,6 +1,5 @@
 """Cases as bytes: the same cases again, and little memory."""
 
-import io
 import pickle
 import random
 import tracemalloc
@@ -95,9 +94,8 @@ def test_a_case_of_much_data_holds_it_once():
 def with_damaged_expectation(case):
     """The packed case, with nothing that can be read behind the request."""
     label = packed(case)
-    content = io.BytesIO(lz4.block.decompress(label.content) if label.is_compressed else label.content)
-    pickle.load(content)
-    return label._replace(content=content.getvalue()[: content.tell()] + b"damaged", is_compressed=False)
+    content = lz4.block.decompress(label.content) if label.is_compressed else label.content
+    return label._replace(content=content[: label.parts[1]] + b"damaged", is_compressed=False)
 
 
 def test_the_request_of_a_packed_case_is_unpacked_without_its_expectation(catalog):
@@ -105,7 +103,7 @@ def test_the_request_of_a_packed_case_is_unpacked_without_its_expectation(catalo
     several = PackedCases(map(with_damaged_expectation, every))
     assert len(every) > 100
     assert {packed(case).is_compressed for case in every} == {False, True}
-    assert [several.request_at(at) for at in range(len(every))] == [case.request for case in every]
+    assert [several.label_at(at).request for at in range(len(every))] == [case.request for case in every]
     with pytest.raises(pickle.UnpicklingError):
         several[0]
 

@@ -6,10 +6,10 @@ import threading
 
 from conformance.cases.model import Accepted
 from conformance.targets.launch import Launch
-from conformance.targets.processes import _AHEAD, ProcessTarget
+from conformance.targets.processes import _AHEAD, ProcessTarget, _size
 from conformance.targets.session import Allowance
 
-LARGE = Accepted({}, _AHEAD)
+LARGE = [Accepted({}, _AHEAD)]
 
 
 def give(target, number, answers, count):
@@ -31,7 +31,7 @@ def test_large_answers_wait_until_those_before_them_are_judged():
     due = queue.SimpleQueue()
     assert not give(target, 0, due, 1).is_alive(), "there is room for the one that is awaited"
     for held in (due, answers, answers, answers, answers, answers):
-        target._take(held.get(timeout=5).size, 0 if held is due else 1)
+        target._take(_size(held.get(timeout=5)), 0 if held is due else 1)
     thread.join(5)
     assert not thread.is_alive()
 
@@ -39,7 +39,7 @@ def test_large_answers_wait_until_those_before_them_are_judged():
 def test_small_answers_do_not_wait():
     target, answers = ProcessTarget(Launch("t", ("true",)), Allowance(), 2), queue.SimpleQueue()
     for _ in range(1000):
-        target._give(Accepted({}, 100), 7, answers)
+        target._give([Accepted({}, 100)], 7, answers)
     assert answers.qsize() == 1000
 
 

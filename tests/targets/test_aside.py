@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from itertools import chain
 
 import psutil
 import pytest
@@ -59,12 +60,16 @@ def question(number, kin=""):
     return protocol.body({"op": "decode", "type": "INT8", "hex": f"{number:02x}"}, kin)
 
 
+def flat(runs):
+    return [*chain.from_iterable(runs)]
+
+
 def accepted(number):
     return Accepted({"value": number, "consumed": 1})
 
 
 def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(session):
-    ahead = list(session("time.sleep(3600)").ask_ahead([question(number) for number in (0, 1, 2, 4)]))
+    ahead = flat(session("time.sleep(3600)").ask_ahead([question(number) for number in (0, 1, 2, 4)]))
     assert [ahead[0], ahead[2], ahead[3]] == [accepted(0), accepted(2), accepted(4)]
     assert isinstance(ahead[1], Asked)
     assert ahead[1].outcome is None
@@ -73,11 +78,11 @@ def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(se
 
 def test_of_those_that_are_alike_one_has_its_time_and_the_others_leave_the_cores_to_it(session):
     running = session(SPINS)
-    ahead = list(running.ask_ahead([question(number, "read a.b") for number in (1, 2, 3, 5)]))
+    ahead = flat(running.ask_ahead([question(number, "read a.b") for number in (1, 2, 3, 5)]))
     leader, *followers = (asked.process for asked in running._aside.waited_for)
     assert {priority for process in followers for priority in priorities(process)} == {19}
     assert 19 not in priorities(leader)
-    assert [*in_order(ahead)] == [
+    assert flat(in_order([ahead])) == [
         Broke("timeout", TIMEOUT),
         accepted(2),
         *[Broke("timeout", TIMEOUT + BESIDE)] * 2,
@@ -92,7 +97,7 @@ def priorities(process):
 
 def test_what_follows_stands_still_after_its_second_until_the_first_one_is_given_up(session):
     running = session("time.sleep(3600)")
-    ahead = list(running.ask_ahead([question(number, "read a.b") for number in (1, 3)]))
+    ahead = flat(running.ask_ahead([question(number, "read a.b") for number in (1, 3)]))
     leader, follower = running._aside.waited_for
     states = {asked: set() for asked in (leader, follower)}
     while follower.outcome is None:
@@ -101,13 +106,13 @@ def test_what_follows_stands_still_after_its_second_until_the_first_one_is_given
         running._aside.look()
     assert psutil.STATUS_STOPPED in states[follower]
     assert psutil.STATUS_STOPPED not in states[leader]
-    assert [*in_order(ahead)] == [Broke("timeout", TIMEOUT), Broke("timeout", TIMEOUT + BESIDE)]
+    assert flat(in_order([ahead])) == [Broke("timeout", TIMEOUT), Broke("timeout", TIMEOUT + BESIDE)]
 
 
 def test_what_follows_stands_still_after_its_second_however_much_else_is_asked(session):
     running = session("time.sleep(3600)\n    if data[0] >= 100: time.sleep(0.005)")
     numbers = [1, 3, *[2] * 70, *[100] * 400]
-    _, follower, *_ = list(running.ask_ahead([question(number, "read a.b" * (number % 2)) for number in numbers]))
+    _, follower, *_ = flat(running.ask_ahead([question(number, "read a.b" * (number % 2)) for number in numbers]))
     assert follower.outcome is not None or follower._frozen is not None
 
 
@@ -140,15 +145,13 @@ def test_an_outcome_that_is_waited_for_holds_up_those_behind_it_and_no_other():
     asked = Asked(question(1), 1, type("Process", (), {"delay": lambda _: 0.0})())
 
     def outcomes():
-        yield accepted(0)
-        yield asked
-        yield accepted(2)
+        yield [accepted(0), asked, accepted(2)]
         asked.outcome = accepted(1)
-        yield accepted(3)
+        yield [accepted(3)]
 
     taken = in_order(outcomes())
-    assert next(taken) == accepted(0)
-    assert [*taken] == [accepted(1), accepted(2), accepted(3)]
+    assert next(taken) == [accepted(0)]
+    assert [*taken] == [[accepted(1), accepted(2), accepted(3)]]
 
 
 def test_a_process_that_goes_between_two_reads_has_not_waited(monkeypatch):
