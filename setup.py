@@ -1,4 +1,4 @@
-"""The wheel holds the bundled catalogue as cases: whoever installs it does not wait until they are made of the vectors.
+"""The wheel holds the cases of a run without options: whoever installs it does not wait until they are made.
 
 All else about the package stands in pyproject.toml.
 """
@@ -11,11 +11,16 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-_COMPILE = "from conformance.cases import catalog, compiled; compiled.ship(catalog.made())"
+_COMPILE = """
+from conformance.cases import catalog, compiled
+compiled.ship(catalog.made())
+from conformance.running import prepared
+prepared.ship()
+"""
 
 
 class BuildWithCases(build_py):
-    """Copies the package and compiles the copy's catalogue; an editable install does that at the first command."""
+    """Copies the package and makes the copy's cases; an editable install does that at the first command."""
 
     def run(self) -> None:
         super().run()

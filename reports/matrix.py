@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from conformance.cases.model import LEVELS, Kind
+from conformance.cases.model import LEVELS, PASSED, Kind
 from conformance.cases.vector_files import Requirement
 from conformance.running.results import Result, TargetRun
 
@@ -142,6 +142,8 @@ def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tu
     """By level: how many requirements a target meets in all its cases, of how many that were judged."""
     all_met: dict[str, bool] = {}
     for result in run.results:
+        if result.verdict is PASSED and result.requirement in all_met:
+            continue  # most results
         state = state_of(result)
         if state not in (State.SKIPPED, State.UNOBSERVED):
             for name in (result.requirement, *result.also):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from conformance.cases.catalog import read_catalog
+from conformance.definitions.shipped import shipped_types
+from conformance.strategies.seeded.cases import TYPES, message_types
 
 ROOT = Path(__file__).parent.parent
 
@@ -59,6 +61,9 @@ def test_what_is_installed_needs_not_make_the_cases(wheel, tmp_path):
     told = "from conformance.cases.compiled import stored; print(*stored().cases)"
     done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
     assert done.stdout.split() == list(read_catalog().cases)
+    told = "from conformance.running.prepared import _read; print(*_read())"
+    done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [*TYPES, *message_types(shipped_types().messages.values())]
     assert not cache.exists()
 
 

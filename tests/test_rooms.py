@@ -19,7 +19,7 @@ import pytest
 
 import conformance
 from conformance import cli
-from conformance.cases import catalog, compiled
+from conformance.cases import catalog, kept
 from conformance.cases.yaml_files import load
 from conformance.targets.resolve import adapters
 
@@ -80,7 +80,7 @@ def one_vector(tmp_path, monkeypatch):
     monkeypatch.setattr(catalog, "stored", lambda: None)  # a wheel comes with cases
     nowhere = tmp_path / "file"
     nowhere.touch()
-    monkeypatch.setattr(compiled, "user_cache_path", lambda *_, **__: nowhere)
+    monkeypatch.setattr(kept, "user_cache_path", lambda *_, **__: nowhere)
 
 
 @pytest.mark.usefixtures("one_vector")

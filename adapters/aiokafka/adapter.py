@@ -150,4 +150,4 @@ def _shown(type: str, value: Any) -> Any:
     """Turn what the library returns into the notation of an answer."""
     if type == "TAGGED_FIELDS":
         return [{"tag": tag, "data": content} for tag, content in value.items()]
-    return value
+    return str(value) if type == "INT64" else value

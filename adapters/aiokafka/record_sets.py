@@ -156,7 +156,7 @@ def read(data: bytes, **asked: Any) -> dict[str, Any]:
                 answer["records"].append(_consumed(record))
     except Reject as refused:
         answer["error"] = refused.error
-    return {**answer, "nextOffset": partition.next_fetch_offset}
+    return {**answer, "nextOffset": str(partition.next_fetch_offset)}
 
 
 def _consumed(record: Any) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _consumed(record: Any) -> dict[str, Any]:
 
     A type of None says nothing: the C extension gives it for magic 0, and for magic 1 with timestamp -1.
     """
-    value = {**shown_record(record), "timestamp": -1 if record.timestamp is None else record.timestamp}
+    value = {**shown_record(record), "timestamp": "-1" if record.timestamp is None else str(record.timestamp)}
     if record.timestamp_type is not None:
         value["timestampType"] = named(TIMESTAMP_TYPES, record.timestamp_type)
     return value

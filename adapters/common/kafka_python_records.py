@@ -33,19 +33,19 @@ def shown_header(batch: Any) -> dict[str, Any]:
 def shown_record(record: Any) -> dict[str, Any]:
     """Show a record of a batch, or one that a consumer hands out."""
     headers = [{"key": key, "value": value} for key, value in record.headers]
-    return {**_content(record), "timestamp": record.timestamp, "headers": headers}
+    return {**_content(record), "timestamp": str(record.timestamp), "headers": headers}
 
 
 def shown_message(record: Any) -> dict[str, Any]:
     """Show a message of magic 0 or 1; magic 0 has no timestamp type."""
     value = _content(record)
     if record.timestamp_type is not None:
-        value |= {"timestamp": record.timestamp, "timestampType": named(TIMESTAMP_TYPES, record.timestamp_type)}
+        value |= {"timestamp": str(record.timestamp), "timestampType": named(TIMESTAMP_TYPES, record.timestamp_type)}
     return value
 
 
 def _content(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in ("offset", "key", "value")}
+    return {"offset": str(record.offset), "key": record.key, "value": record.value}
 
 
 def write_batch(builder_class: Any, value: dict[str, Any]) -> bytes:

@@ -199,4 +199,4 @@ def _shown(type: str, value: Any) -> Any:
     """Turn what the library returns into the notation of an answer."""
     if type == "UUID":
         return str(UUID.ZERO_UUID if value is None else value)  # None is the library's word for zero
-    return value
+    return str(value) if type == "INT64" else value

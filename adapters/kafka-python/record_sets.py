@@ -196,7 +196,7 @@ def read(data: bytes, **asked: Any) -> dict[str, Any]:
                 answer["records"] += [_consumed(record) for record in polled[PARTITION]]
     except Reject as refused:
         answer["error"] = refused.error
-    return {**answer, "nextOffset": subscriptions.position(PARTITION).offset}
+    return {**answer, "nextOffset": str(subscriptions.position(PARTITION).offset)}
 
 
 def _response(data: bytes, asked: dict[str, Any]) -> Any:
@@ -230,6 +230,6 @@ def _consumed(record: Any) -> dict[str, Any]:
     timestamp_type = record.timestamp_type
     return {
         **shown_record(record),
-        "timestamp": -1 if record.timestamp is None else record.timestamp,
+        "timestamp": "-1" if record.timestamp is None else str(record.timestamp),
         "timestampType": "NoTimestampType" if timestamp_type is None else named(TIMESTAMP_TYPES, timestamp_type),
     }

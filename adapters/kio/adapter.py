@@ -249,7 +249,7 @@ def _shown(type: str, value: Any) -> Any:
         return {"attributes": value.attributes, "offsetDelta": value.offset, **_shown_content(value)}
     if type == "FLOAT64":
         return float_bits(value)
-    return str(value) if type == "UUID" else value
+    return str(value) if type in ("UUID", "INT64", "VARLONG") else value
 
 
 def _shown_batch(batch: Any) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Protocol, TypeVar
 
 from conformance import codec
 from conformance.cases.charging import basis_of
-from conformance.cases.compiled import PACKAGE, Bundled, Cases, store, stored
+from conformance.cases.compiled import Bundled, Cases, store, stored
 from conformance.cases.from_vectors import make_cases
+from conformance.cases.kept import PACKAGE
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, chosen
 from conformance.cases.vector_files import Requirement, read_requirements, read_vectors

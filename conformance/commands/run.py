@@ -24,9 +24,8 @@ from conformance.reports.formats import Report, write_files
 from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.progress import progress_bar
 from conformance.reports.screen import kin_in_full, texts
-from conformance.running.at_once import Work, do_at_once, seldom_collecting
+from conformance.running.at_once import Work, collect_seldom, do_at_once
 from conformance.running.executor import judge_and_shrink
-from conformance.running.generating import made_elsewhere
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
     Known,
@@ -40,6 +39,7 @@ from conformance.running.known_failures import (
 )
 from conformance.running.making import FurtherCases
 from conformance.running.policy import FailurePolicy
+from conformance.running.prepared import prepared
 from conformance.running.results import TargetRun
 from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
 from conformance.running.shrinking import Kin, failures_by_kin, kin
@@ -199,7 +199,7 @@ def run_targets(options: RunOptions) -> ExitStatus:
         options = replace(options, targets=targets)
         runs: list[TargetRun] = []
         try:
-            status = _judge_and_report(options, catalog, runs, _row_files(options, stack))
+            status = _judge_and_report(options, catalog, runs, _row_files(options, stack), stack)
         finally:
             is_clean = not options.clean or _clean(options.targets, runs)
     return status if is_clean else overall([status, ExitStatus.NOT_JUDGED])
@@ -216,10 +216,10 @@ def _clean(targets: Sequence[TargetSpec], runs: Sequence[TargetRun]) -> bool:
 
 
 def _judge_and_report(
-    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile]
+    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile], stack: ExitStack
 ) -> ExitStatus:
     try:
-        interrupted = _judge(options, catalog, runs, rows)
+        interrupted = _judge(options, catalog, runs, rows, stack)
     except Exception:
         if runs:
             with suppress(Exception):  # the defect is told of, whatever else goes wrong
@@ -296,7 +296,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Furth
         cases: Sequence[Case] = of_basis([own_case(options.own_case, catalog)])
     elif makes_many(chosen) and (cases := of_basis(first_cases(chosen, catalog))):
         bases, rows = options.policy.bases, catalog.requirements
-        made = partial(further_cases, chosen, catalog, targets, made_elsewhere)
+        made = partial(further_cases, chosen, catalog, targets, prepared)
         return cases, FurtherCases(lambda: (case for case in made() if is_based(case, bases, rows)))
     else:
         cases = of_basis(selected_cases(chosen, catalog, targets))
@@ -305,13 +305,13 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Furth
     return cases, None
 
 
-def _judge(options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile]) -> bool:
-    """Judge all targets at once into `runs`; whether it was interrupted.
-
-    Raises UsageError or UnknownType before anything runs.
-    """
+def _judge(
+    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile], stack: ExitStack
+) -> bool:
+    """Judge all targets at once into `runs`; whether it was interrupted. Raises UsageError or UnknownType before."""
     cases, further = _cases(options, catalog)
-    with progress_bar(open_console(err=True)) as progress, seldom_collecting():
+    with progress_bar(open_console(err=True)) as progress:
+        collect_seldom(stack)
         works: list[Work] = [further.make] if further else []
         for target in options.targets:
             shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))

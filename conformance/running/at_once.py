@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import Protocol, TypeAlias
 
 from conformance.safety.memory import share_one_heap
@@ -65,14 +65,10 @@ def do_at_once(works: Sequence[Work]) -> None:
         future.result()
 
 
-@contextmanager
-def seldom_collecting() -> Iterator[None]:
-    """Look for cycles seldom: a run keeps nearly all it makes, and a large answer is a million objects."""
+def collect_seldom(stack: ExitStack) -> None:
+    """Look for cycles seldom until the stack is left: a run keeps nearly all it makes, and answers are many objects."""
     before = gc.get_threshold()
     gc.freeze()  # what lives as long as the run is not looked through again
+    stack.callback(gc.unfreeze)
     gc.set_threshold(_OBJECTS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
+    stack.callback(gc.set_threshold, *before)

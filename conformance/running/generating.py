@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO
@@ -17,7 +17,7 @@ from conformance.cases.compiled import Cases, is_own
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed_with_due
 from conformance.definitions.shipped import types_with
-from conformance.running.at_once import seldom_collecting
+from conformance.running.at_once import collect_seldom
 from conformance.strategies.seeded.cases import generated_cases
 
 _TOGETHER = 64
@@ -96,7 +96,8 @@ def serve() -> None:
     """Make what is ordered on standard input, and write it to standard output: the other end of `made_elsewhere`."""
     order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
     cases = map(packed_with_due, made(order, Catalog(requirements, Cases(), types_with(messages))))
-    with seldom_collecting(), suppress(BrokenPipeError):  # nobody wants more
+    with ExitStack() as stack, suppress(BrokenPipeError):  # nobody wants more
+        collect_seldom(stack)
         while some := [case._replace(wire=None) for case in islice(cases, _TOGETHER)]:
             _write(some)
         _write([])

@@ -46,8 +46,11 @@ def read(ask):
         asked = {"isolation": isolation, "fetchOffset": fetched, "highWatermark": "9", "aborted": told, **more}
         value = ask(op="read", hex=log, **asked).answer["value"]
         assert all((record["key"], record["headers"]) == ("6b", []) for record in value["records"])
-        seen = [(record["offset"], record["timestamp"], record.get("timestampType")) for record in value["records"]]
-        return seen, value["nextOffset"], value.get("error")
+        seen = [
+            (int(record["offset"]), int(record["timestamp"]), record.get("timestampType"))
+            for record in value["records"]
+        ]
+        return seen, int(value["nextOffset"]), value.get("error")
 
     return call
 

@@ -1,0 +1,111 @@
+"""The generated cases of a run without options: kept, the same as those that are made, and never others' cases."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.cases import kept
+from conformance.definitions.parser import parse_definition
+from conformance.running import prepared as prepared_cases
+from conformance.running.generating import Order, made
+from conformance.running.prepared import COUNT, KEPT, SEED, prepared
+from conformance.running.selection import Selection
+from conformance.strategies.seeded.cases import generated_cases
+
+NAMES = ("VARINT", "UUID", "MESSAGE<MetadataRequest,9>")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache of its own, and a package that comes without cases."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(kept, "PACKAGE", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def only_kept(monkeypatch):
+    monkeypatch.setattr(prepared_cases, "made_elsewhere", lambda *_: pytest.fail("cases were made"))
+
+
+def order(*names, count=COUNT, seed=SEED, patterns=()):
+    return Order(names, count, seed, patterns)
+
+
+def unpacked(cases):
+    return [case.unpacked() for case in cases]
+
+
+def test_a_run_without_options_asks_what_is_kept():
+    assert (Selection().generated, Selection().seed) == (COUNT, SEED)
+
+
+def test_what_was_made_once_is_taken_from_what_is_kept(catalog, request):
+    first = unpacked(prepared(order(*NAMES), catalog))
+    assert first == [*generated_cases(NAMES, COUNT, SEED, catalog)]
+    request.getfixturevalue("only_kept")
+    assert unpacked(prepared(order(*NAMES), catalog)) == first
+    assert unpacked(prepared(order("UUID"), catalog)) == [*generated_cases(["UUID"], COUNT, SEED, catalog)]
+
+
+def test_a_selection_is_taken_of_what_is_kept(catalog, request):
+    list(prepared(order(*NAMES), catalog))
+    request.getfixturevalue("only_kept")
+    some = order("VARINT", patterns=("gen/*/VARINT/*:encode",))
+    assert unpacked(prepared(some, catalog)) == [*made(some, catalog)] != []
+
+
+def test_what_is_kept_is_not_taken_for_another_type_number_or_seed(catalog):
+    list(prepared(order(*NAMES), catalog))
+    for other in (order("VARINT", "INT8"), order("VARINT", count=20), order("VARINT", seed=1)):
+        assert unpacked(prepared(other, catalog)) == [*made(other, catalog)]
+
+
+def test_a_part_of_the_cases_is_not_kept(catalog, cache):
+    list(prepared(order("VARINT", patterns=("gen/*/VARINT/*:encode",)), catalog))
+    some = prepared(order("VARINT"), catalog)
+    next(some)
+    some.close()
+    assert list(cache.rglob("generated-*")) == []
+
+
+def test_a_definition_of_the_users_is_not_answered_with_cases_of_the_shipped_one(catalog):
+    list(prepared(order(*NAMES), catalog))
+    own = {"name": "MetadataRequest", "apiKey": 3, "type": "request", "validVersions": "9", "flexibleVersions": "none",
+           "fields": [{"name": "Id", "type": "int32", "versions": "9+"}]}  # fmt: skip
+    known = replace(catalog, types=catalog.types.adding([parse_definition(own)[0]]))
+    cases = unpacked(prepared(order("MESSAGE<MetadataRequest,9>"), known))
+    assert len(cases) > COUNT / 8
+    assert {case.wire for case in cases} == {known.types.wire("MESSAGE<MetadataRequest,9>")}
+
+
+def test_a_damaged_file_is_made_anew(catalog, cache):
+    first = unpacked(prepared(order("VARINT"), catalog))
+    (path,) = cache.rglob("generated-*")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert unpacked(prepared(order("VARINT"), catalog)) == first
+
+
+def test_every_module_that_cases_are_generated_by_is_part_of_the_key(monkeypatch):
+    monkeypatch.undo()
+    files = "(module.__file__ for name, module in sys.modules.items() if name.startswith('conformance'))"
+    told = f"import sys, conformance.strategies.seeded.cases; print(*{files})"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    sources = {path.resolve() for pattern in KEPT.sources for path in kept.PACKAGE.glob(pattern)}
+    used = {Path(name).resolve() for name in done.stdout.split()} - {
+        Path(kept.PACKAGE / "strategies/__init__.py").resolve()
+    }
+    assert len(used) > 50
+    assert used <= sources
+
+
+def test_the_cases_of_the_wheel_are_those_that_this_python_makes(catalog, monkeypatch):
+    monkeypatch.undo()
+    if not list(kept.PACKAGE.glob("generated-*")):
+        pytest.skip("a checkout comes without cases; a wheel is installed by tox")
+    shipped = prepared_cases._read()
+    for name in list(shipped)[::7]:
+        assert unpacked(shipped[name]) == [*generated_cases([name], COUNT, SEED, catalog)], name
