@@ -58,9 +58,10 @@ A file is run by one worker (pyproject.toml: --dist loadfile): what its tests sh
 ONCE = (
     *("test_live_clients.py", "test_findings.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
     *("test_described.py", "test_adapters.py", "test_liars.py", "test_violations.py", "test_lying_brokers.py"),
-    *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py"),
+    *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py", "test_docs.py", "test_adapter_guide.py"),
+    *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_rooms.py"),
 )
-"""Files about what other programs do, about how much the vectors catch, or about the files of the checkout.
+"""Files about what other programs do, about what the vectors hold and catch, or about the files of the checkout.
 
 No Python changes any of that: they run on one (tox.ini). Elsewhere single tests are marked for that.
 """
