@@ -49,8 +49,9 @@ LONGEST = (
     *("test_live_clients.py", "test_scan.py", "test_spark.py", "test_brokers_judged.py", "test_plugin.py"),
     *("test_mutants.py", "test_isolation.py", "test_hypothesis.py", "test_session.py", "test_liars.py"),
     *("test_confirmed.py", "test_adapters.py", "test_seeded_cases.py", "test_contributing.py", "test_campaign.py"),
+    *("test_findings.py", "test_bundled.py", "test_commands.py", "test_docs.py", "test_new_adapter.py"),
 )
-"""Files that take minutes of a core come first, so that no worker waits at the end for one of them.
+"""Files that take most of a minute of a core, or more, come first, so that no worker waits at the end for one of them.
 
 A file is run by one worker (pyproject.toml: --dist loadfile): what its tests share is made once.
 """
