@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import click
+import command_line
 import pytest
 import yaml
 
@@ -26,9 +27,7 @@ ADAPTERS = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
 
 
 def conformance(*arguments, cwd):
-    command = [sys.executable, "-m", "conformance", *arguments]
-    env = {**os.environ, "COLUMNS": "100"}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    return command_line.conformance(*arguments, cwd=cwd, env={**os.environ, "COLUMNS": "100"})
 
 
 def example(text, name):

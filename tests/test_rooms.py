@@ -31,14 +31,6 @@ SOURCES = [
     for path in sorted((ROOT / folder).rglob("*.py"))
     if not any(part.is_symlink() for part in (path, *path.parents))
 ]
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
-FUNCTIONS = {
-    f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
-    for path, tree in TREES.items()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-}
-"""The number of lines of each function, its docstring included, its decorators not."""
 
 
 # --- the way of one case ------------------------------------------------------------------------------
@@ -119,12 +111,23 @@ def test_the_package_has_at_most_20_rooms():
     assert len(rooms) <= 20, sorted(rooms)
 
 
+def lines_of_functions():
+    """The number of lines of each function, its docstring included, its decorators not."""
+    return {
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
 def test_functions_are_short():
-    lengths = sorted(FUNCTIONS.values())
+    functions = lines_of_functions()
+    lengths = sorted(functions.values())
     assert len(lengths) > 1000
     assert statistics.median(lengths) <= 8
     assert lengths[int(len(lengths) * 0.95)] <= 30
-    assert [name for name, lines in FUNCTIONS.items() if lines > 60] == []
+    assert [name for name, lines in functions.items() if lines > 60] == []
 
 
 def test_modules_have_at_most_350_lines():

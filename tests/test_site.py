@@ -27,6 +27,8 @@ def build(folder, source=ROOT):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    if built := os.environ.get("BUILT_SITE"):  # by `tox -e docs`, a moment ago
+        return Path(built)
     folder = tmp_path_factory.mktemp("site")
     done = build(folder)
     assert done.returncode == 0, done.stderr

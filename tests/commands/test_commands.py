@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -391,15 +392,28 @@ def test_serve_speaks_the_protocol_for_a_module(wrong):
     assert json.loads(done.stdout) == {"id": 7, "ok": True, "value": 63, "consumed": 1}
 
 
-def test_the_reference_conforms_in_process_and_behind_serve(tmp_path):
-    serve = f"command:{sys.executable} -m conformance serve reference"
-    for name, target in (("a", "reference"), ("b", serve)):
-        done = conformance("run", target, "--generated", 20, "--json", f"{name}.json", cwd=tmp_path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Runs a target over the whole catalogue: each case with its verdict."""
+
+    @cache
+    def judged(target):
+        folder = tmp_path_factory.mktemp("whole")
+        done = conformance("run", target, "--generated", 20, "--json", "r.json", cwd=folder)
         assert done.returncode == 0
         assert "conforms: meets requirements must" in done.stdout
-    reports = [json.loads((tmp_path / f"{name}.json").read_text())["results"] for name in "ab"]
-    assert [r["id"] for r in reports[0] if r["verdict"] in ("fail", "crash", "timeout", "protocol")] == []
-    assert [(r["id"], r["verdict"]) for r in reports[0]] == [(r["id"], r["verdict"]) for r in reports[1]]
+        return [(row["id"], row["verdict"]) for row in json.loads((folder / "r.json").read_text())["results"]]
+
+    return judged
+
+
+def test_the_reference_conforms_in_process(whole):
+    assert [case for case, verdict in whole("reference") if verdict in ("fail", "crash", "timeout", "protocol")] == []
+
+
+@pytest.mark.once
+def test_the_reference_is_judged_alike_in_process_and_behind_serve(whole):
+    assert whole("reference") == whole(f"command:{sys.executable} -m conformance serve reference")
 
 
 def test_hypothesis_is_imported_only_where_it_is_used(tmp_path):

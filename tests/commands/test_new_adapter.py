@@ -4,19 +4,14 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 
 import pytest
+from command_line import conformance
 
 from conformance.commands.new_adapter import _STARTERS, STARTERS
 
 LANGUAGES = sorted(STARTERS)
 FOREIGN = [one for one in LANGUAGES if one != "python"]
-
-
-def conformance(*arguments, cwd):
-    command = [sys.executable, "-m", "conformance", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=200)
 
 
 def lacking(tool):

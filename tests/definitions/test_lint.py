@@ -516,6 +516,7 @@ def stem(finding):
     return finding.file.replace("!", "/").rpartition("/")[2].removesuffix(".json")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("source", SOURCES)
 def test_real_definitions_break_nothing_that_is_not_explained(source, real):
     found = levels(lint(real(source)))
@@ -544,6 +545,7 @@ ZOOKEEPER = {"ControlledShutdown", "LeaderAndIsr", "StopReplica", "UpdateMetadat
 RENAMED = {"ListConfigResourcesResponse": 2, "TxnOffsetCommitRequest": 1, "VoteRequest": 3}
 
 
+@pytest.mark.once
 def test_what_became_of_3_9_in_4_4_is_dropped_versions_and_new_names_only(real):
     found = levels(lint(real("kafka-clients"), real("kafka-clients-3")))
     dropped = [stem(finding) for finding, level in found if level == "must"]
@@ -691,6 +693,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("source", ["kafka-python", "kafka-clients"])
 @pytest.mark.parametrize("rule", DAMAGE)
 def test_real_definitions_that_are_damaged_are_reported(rule, source, real, tmp_path):

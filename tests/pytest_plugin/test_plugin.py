@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
+from command_line import conformance
 
 from conformance.strategies.seeded.cases import generated_cases
 
@@ -87,13 +88,7 @@ class Foreign:
 
     def run(self, *arguments):
         """What `conformance run` makes of it: status, and the results of its JSON report."""
-        done = subprocess.run(
-            [sys.executable, "-m", "conformance", "run", *arguments, "--json", "run.json"],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            check=False,
-        )
+        done = conformance("run", *arguments, "--json", "run.json", cwd=self.folder, env=self.env)
         return done.returncode, json.loads((self.folder / "run.json").read_text())["results"]
 
     def judged(self, *arguments):

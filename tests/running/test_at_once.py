@@ -12,6 +12,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from command_line import conformance
 
 from conformance.running.at_once import Stop, do_at_once
 from conformance.running.examiner import Examiner
@@ -126,6 +127,7 @@ def test_an_interrupt_reports_what_all_targets_gathered(number, python_target, t
         assert 1 <= len(verdicts) <= 10
 
 
+@pytest.mark.once
 def test_targets_at_once_get_the_results_that_each_gets_alone_in_the_order_of_the_command(tmp_path, traces):
     liars = [
         f"command:{shlex.quote(sys.executable)} -m conformance.targets.liars {name}"
@@ -135,7 +137,7 @@ def test_targets_at_once_get_the_results_that_each_gets_alone_in_the_order_of_th
     def rows(*targets):
         report = tmp_path / "report.json"
         options = ("--select", "type:*VAR*", "--generated", "5", "--json", str(report))
-        subprocess.run([*SUITE, *targets, *options], env=traces.env, capture_output=True, check=False, timeout=300)
+        conformance("run", *targets, *options, cwd=tmp_path, env=traces.env)
         found = json.loads(report.read_text())
         return [target["target"] for target in found["targets"]], found["results"], found["shrunk"]
 

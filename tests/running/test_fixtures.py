@@ -39,6 +39,7 @@ def manifest(written):
 # --- what stands in the folder ------------------------------------------------------------------------
 
 
+@pytest.mark.once
 def test_another_process_with_another_hash_seed_writes_the_same_bytes(written, tmp_path):
     code = "import pathlib, sys, conformance.running.fixtures as f; f.write_fixtures(pathlib.Path(sys.argv[1]))"
     env = {**os.environ, "PYTHONHASHSEED": "77"}

@@ -82,6 +82,7 @@ def judged(name, catalog, kind=""):
     return record
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_defect_shrinks_to_within_twice_the_smallest_bytes_that_show_it(name, catalog, tmp_path):
     record = judged(name, catalog)

@@ -42,6 +42,7 @@ def test_the_first_damage_of_a_few_types_is_not_the_same_everywhere():
     assert len({in_order(codec.wire(kind), 0)[0][1] for kind in KINDS}) > 2
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_due_is_what_is_done_with_few_exceptions(kind):
     order = in_order(codec.wire(kind), 0)

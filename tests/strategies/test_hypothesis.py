@@ -191,6 +191,7 @@ def test_a_log_has_entries_of_the_magics_that_are_asked_for(magics):
     always(logs(magics=magics), hold)
 
 
+@pytest.mark.once
 def test_wrappers_come_up_in_logs():
     found = smallest(logs(), lambda log: any("messages" in one and one["compression"] for one in log["batches"]))
     assert [entry["magic"] for entry in found["batches"]] == [0]
@@ -236,6 +237,7 @@ def test_the_edges_of_a_number_come_up(name):
     assert not missing
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize(
     ("strategy", "sizes"),
@@ -258,6 +260,7 @@ def test_the_sizes_at_which_a_length_changes_form_come_up(strategy, sizes):
         assert size(find(strategy, lambda value, wanted=wanted: size(value) == wanted, settings=UNSHRUNK)) == wanted
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_characters_of_every_width_come_up(width):
     assert smallest(strings(), lambda text: any(len(one.encode()) == width for one in text))
@@ -335,6 +338,7 @@ def test_a_message_of_a_version_is_read_back_with_every_field_that_it_has(versio
     always(encoded(type_, values=from_message(MESSAGE, version, unknown_tags=unknown)), hold)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "condition",
     [
@@ -385,6 +389,7 @@ def test_damage_to_messages_ends_in_a_value_or_a_violation_and_often_in_one():
     assert 40 < sum(refused) < 200
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("version", "value", "read"),
     [
@@ -477,6 +482,7 @@ def test_the_smallest_value_of_each_type(name):
     assert smallest(from_type(name)) == SMALLEST[name]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("strategy", "condition", "found"),
     [
@@ -514,6 +520,7 @@ def test_what_it_shrinks_to(strategy, condition, found):
     assert smallest(strategy, condition) == found
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_a_string_of_the_largest_size_shrinks_to_zeros():
     assert smallest(strings(), lambda text: len(text.encode()) == 32767) == "0" * 32767
@@ -525,6 +532,7 @@ def stripped(batch):
     return {name: value for name, value in batch.items() if name not in left_out and value != BATCH[name]}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("strategy", "condition", "unlike", "offsets"),
     [
@@ -584,11 +592,13 @@ def test_a_batch_without_a_base_timestamp_never_has_a_delete_horizon_in_it(monke
     assert seen == {(-1, False)}
 
 
+@pytest.mark.once
 def test_two_batches_in_a_log_shrink_to_empty_neighbours():
     batches = smallest(logs(magics=(2,)), lambda log: len(log["batches"]) == 2)["batches"]
     assert [stripped(batch) for batch in batches] == [{"recordCount": 0}, {"baseOffset": 1, "recordCount": 0}]
 
 
+@pytest.mark.once
 def test_a_producers_record_in_a_log_shrinks_to_the_smallest_batch():
     def holds_one(log):
         return any(batch["records"] and not batch["isControlBatch"] for batch in log["batches"])
@@ -596,6 +606,7 @@ def test_a_producers_record_in_a_log_shrinks_to_the_smallest_batch():
     assert smallest(logs(magics=(2,)), holds_one)["batches"] == (BATCH,)
 
 
+@pytest.mark.once
 def test_a_wrapper_shrinks_to_one_message_without_content():
     plain = {"offset": 0, "magic": 0, "key": None, "value": None}
     assert smallest(wrappers()) == {"magic": 0, "offset": 0, "compression": 1, "messages": (plain,)}
@@ -604,12 +615,14 @@ def test_a_wrapper_shrinks_to_one_message_without_content():
     assert found["messages"] == (timed, {**timed, "offset": 1})
 
 
+@pytest.mark.once
 def test_messages_in_a_log_shrink_to_one_without_content():
     log = smallest(logs(magics=(0, 1)), lambda log: log["batches"])
     plain = {"offset": 0, "magic": 0, "key": None, "value": None}
     assert log["batches"] == ({"magic": 0, "offset": 0, "compression": 0, "messages": (plain,)},)
 
 
+@pytest.mark.once
 def test_transactions_shrink_to_none_and_an_aborted_one_to_a_batch_and_its_marker():
     assert smallest(transactions()) == {"log": {"batches": (), "partial": 0}, "aborted": ()}
     found = smallest(transactions(), lambda found: found["aborted"])
@@ -620,6 +633,7 @@ def test_transactions_shrink_to_none_and_an_aborted_one_to_a_batch_and_its_marke
     ]
 
 
+@pytest.mark.once
 def test_a_fetch_shrinks_to_one_record_without_a_producer():
     found = smallest(fetches())
     assert found["log"]["batches"] == (BATCH,)
@@ -627,6 +641,7 @@ def test_a_fetch_shrinks_to_one_record_without_a_producer():
     assert (found["isolation"], found["fetchOffset"], found["nextOffset"]) == ("read_uncommitted", 0, 1)
 
 
+@pytest.mark.once
 def test_fetches_come_up_that_hide_what_was_aborted_beside_records_that_they_show():
     found = find(fetches(), lambda fetch: fetch["aborted"] and fetch["records"], settings=UNSHRUNK)
     assert found["isolation"] == "read_committed"
@@ -672,11 +687,13 @@ def test_what_hostile_bytes_shrink_to(name, requirement, found):
     assert smallest(hostile(name), breaking(name, requirement)).hex() == found
 
 
+@pytest.mark.once
 def test_one_tag_twice_shrinks_to_little_more_than_the_two_fields():
     # Two tags have to become smaller at once for the least, 02000000: whether that is tried depends on what is drawn.
     assert len(smallest(hostile("TAGGED_FIELDS"), breaking("TAGGED_FIELDS", "tagged.duplicate-rejected"))) <= 8
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "requirement", ["crc.mismatch-corrupt", "batch.record-count-mismatch", "record.length-mismatch-rejected"]
 )
@@ -684,6 +701,7 @@ def test_hostile_batches_break_what_they_are_meant_to(requirement):
     assert smallest(hostile("RECORD_BATCH"), breaking("RECORD_BATCH", requirement))
 
 
+@pytest.mark.once
 def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
     def inside(data):
         read = codec.decode("RECORD_BATCH", data)

@@ -60,6 +60,7 @@ def test_the_same_seed_sends_brokers_the_same_batches(catalog):
     assert hashlib.sha256(repr(cases).encode("utf-8", "surrogatepass")).hexdigest()[:16] == DIGEST_OF_BROKERS
 
 
+@pytest.mark.once
 def test_brokers_are_sent_batches_that_they_have_to_take_and_to_refuse(catalog):
     cases = list(generated_cases(OF_BROKERS, 300, 0, catalog))
     assert {case.op for case in cases} == {"append"}
@@ -138,6 +139,7 @@ def test_another_seed_makes_other_cases(catalog):
 # --- rare values --------------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", LARGE)
 def test_large_values_reach_over_the_limits_that_implementers_set_and_stay_within_a_bound(name):
     sizes = [len(LARGE[name](Choices(f"{name}/{index}")).data) for index in range(150)]
@@ -146,12 +148,14 @@ def test_large_values_reach_over_the_limits_that_implementers_set_and_stay_withi
     assert sum(sizes) / len(sizes) < 100_000
 
 
+@pytest.mark.once
 def test_large_counts_and_lengths_lie_on_both_sides_of_each_limit():
     near = {len(LARGE["LARGE_BYTES"](Choices(f"near/{index}")).value) for index in range(3000)}
     assert {limit + side for limit in (1 << 15, 1 << 16, 1 << 17) for side in (-1, 0, 1)} <= near
     assert max(near) in ((1 << 20) - 1, 1 << 20, (1 << 20) + 1)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", LARGE)
 def test_the_reference_reads_large_values_and_passes_their_cases(name, catalog):
     for case in generated_cases([name], 100, 0, catalog):
@@ -266,6 +270,7 @@ def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_con
     assert (Kind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
 
 
+@pytest.mark.once
 def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):
     cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]
     assert cases
@@ -290,6 +295,7 @@ def test_an_unsupported_version_is_answered_in_version_0_alone(version, error, c
     assert drawn["ErrorCode"] == error
 
 
+@pytest.mark.once
 def test_values_without_an_encoding_are_asked_for_of_every_kind_of_type(catalog):
     cases = [case for case in generated_cases(TYPES, 100, 0, catalog) if case.op == "encode"]
     asked = {case.type for case in cases if isinstance(case.expect, Refuses)}
@@ -307,6 +313,7 @@ def test_every_form_of_a_payload_holds_its_data_without_a_remark(number):
             assert found.remarks == []
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("kind", "row"),
     [
@@ -327,6 +334,7 @@ def test_every_mutation_finds_something_to_damage_and_changes_it(kind, row, monk
     assert changed >= 5
 
 
+@pytest.mark.once
 def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_that_is_judged():
     rules = set()
     for index in range(600):
@@ -338,6 +346,7 @@ def test_damage_inside_compressed_payloads_is_sealed_so_that_it_is_the_damage_th
     assert len(rules & {"record.length-mismatch-rejected", "varint.max-five-bytes", "record.headers-count"}) >= 2
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "rule",
     [
@@ -366,6 +375,7 @@ def broken_inside():
     return rules
 
 
+@pytest.mark.once
 def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrappers():
     wrong = set()
     for index in range(3000):
@@ -436,6 +446,7 @@ def test_a_snappy_length_that_cannot_be_is_one_requirement_wherever_it_stands():
         assert expectation(codec.wire("RECORD_BATCH"), data)[1] == "robustness.snappy-block-length"
 
 
+@pytest.mark.once
 def test_message_sets_are_asked_for_of_encoders_plain_and_in_every_codec(catalog):
     cases = [case for case in generated_cases(("MESSAGE_SET",), 2000, 0, catalog) if case.op == "encode"]
     assert {(case.request["magic"], case.request["compression"]) for case in cases} == {
@@ -444,6 +455,7 @@ def test_message_sets_are_asked_for_of_encoders_plain_and_in_every_codec(catalog
     }
 
 
+@pytest.mark.once
 def test_fetches_meet_aborted_and_open_transactions_gaps_tails_damage_and_both_isolations(catalog):
     cases = list(generated_cases(("READ",), 400, 0, catalog))
     views = [case.expect.view for case in cases if isinstance(case.expect, Delivers)]

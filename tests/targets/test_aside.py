@@ -76,6 +76,7 @@ def test_what_is_asked_after_a_silence_is_answered_before_the_silence_is_over(se
     assert ahead[1].awaited() == Broke("timeout", TIMEOUT)
 
 
+@pytest.mark.once
 def test_of_those_that_are_alike_one_has_its_time_and_the_others_leave_the_cores_to_it(session):
     running = session(SPINS)
     ahead = flat(running.ask_ahead([question(number, "read a.b") for number in (1, 2, 3, 5)]))
@@ -131,6 +132,7 @@ def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypat
     assert done == [False, True]
 
 
+@pytest.mark.once
 def test_those_that_are_not_alike_have_their_time_each(session):
     ahead = session(SPINS).ask([question(1, "read a.b"), question(3, "read a.c"), question(5)])
     assert [*ahead] == [Broke("timeout", TIMEOUT)] * 3

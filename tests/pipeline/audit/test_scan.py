@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ pytest.importorskip("pyspark", reason="audits need the extra spark")
 
 import pyarrow.parquet as pq
 from click.testing import CliRunner
+from command_line import conformance
 from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
 
 from conformance import codec
@@ -167,12 +168,13 @@ def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tm
         assert spark.read.parquet(str(tmp_path / "here" / name)).count() == ours.num_rows
 
 
-def test_where_spark_cannot_write_one_line_says_so(damaged):
+def test_where_spark_cannot_write_one_line_says_so(spark, damaged, monkeypatch, tmp_path):
     logs, _ = damaged
-    done = scan(logs, "--out", "nosuch://place/x")
+    monkeypatch.setattr(job, "session", lambda *_: nullcontext(spark))
+    done = conformance("scan", logs, "--out", "nosuch://place/x", "--master", "local[2]", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stdout.splitlines()[-1].startswith("conformance: nosuch://place/x: ")
-    assert "Traceback" not in done.stdout
+    assert done.stderr.splitlines()[-1].startswith("conformance: nosuch://place/x: ")
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def started(pid):

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from command_line import conformance
 from model_broker import OFFERED, Log, ModelBroker, Ways
 
 from conformance.targets.brokers.connection import Connection
@@ -19,13 +20,13 @@ OTHERS = "orders", "conformance-", "conformance-elsewhere-0"
 """Topics of the broker's users, one of which looks like ours."""
 
 
-def command(address, *options):
+def asked(address, *options):
     select = [part for pattern in SELECT for part in ("--select", pattern)]
-    return [sys.executable, "-m", "conformance", "run", f"broker:{address}", *select, "--generated", "0", *options]
+    return ["run", f"broker:{address}", *select, "--generated", "0", *options]
 
 
 def run(address, *options):
-    return subprocess.run(command(address, *options), capture_output=True, text=True, check=False, timeout=200)
+    return conformance(*asked(address, *options), cwd=".")
 
 
 def holding(ways=None, sends=lambda _, frame: frame):
@@ -66,7 +67,10 @@ def test_an_interrupted_run_is_cleaned_too():
     """The process that asks the broker has been killed by then."""
     with holding(sends=lambda request, frame: b"" if request.name == "Fetch" else frame) as broker:
         process = subprocess.Popen(
-            command(broker.address, "--clean"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [sys.executable, "-m", "conformance", *asked(broker.address, "--clean")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         until = time.monotonic() + 60
         while not broker.asked["Fetch"] and time.monotonic() < until:
@@ -118,10 +122,7 @@ def test_a_broker_that_is_not_there_is_told_once():
 
 
 def test_clean_without_a_broker_is_wrong_usage():
-    done = subprocess.run(
-        [sys.executable, "-m", "conformance", "run", "reference", "--clean"],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    done = conformance("run", "reference", "--clean", cwd=".")
     assert done.returncode == 2
     assert "--clean: only brokers are left with something" in done.stderr
 

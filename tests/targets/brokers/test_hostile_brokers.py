@@ -2,12 +2,12 @@
 
 import io
 import struct
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked
 
 from conformance.cases.model import Kind
@@ -256,8 +256,7 @@ def test_a_broker_that_refuses_to_tell_its_versions_is_one_clear_error(tmp_path)
     with ModelBroker(sends=lambda _, frame: SIZE.pack(10) + frame[4:8] + struct.pack(">hi", 35, 0)) as broker:
         with pytest.raises(Garbled, match="ApiVersions 0 is answered with error 35"):
             BrokerTarget(Address("127.0.0.1", broker.port, "model"))
-        command = [sys.executable, "-m", "conformance", "run", f"broker:{broker.address}", "--select", CASE]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+        done = conformance("run", f"broker:{broker.address}", "--select", CASE, cwd=tmp_path)
     assert done.returncode == 3
     assert "the broker does not answer: ApiVersions 0 is answered with error 35" in " ".join(done.stdout.split())
     assert "Traceback" not in done.stdout + done.stderr
@@ -284,16 +283,7 @@ for line in sys.stdin:
 
 def test_a_target_that_says_that_what_it_asks_is_gone_ends_the_run_and_no_case_is_blamed(tmp_path):
     (tmp_path / "adapter.py").write_text(GONE)
-    command = [
-        sys.executable,
-        "-m",
-        "conformance",
-        "run",
-        f"command:{sys.executable} adapter.py",
-        "--select",
-        "append/*",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    done = conformance("run", f"command:{sys.executable} adapter.py", "--select", "append/*", cwd=tmp_path)
     assert done.returncode == 3
     assert "the server does not answer" in " ".join(done.stdout.split())
     assert "crash" not in done.stdout

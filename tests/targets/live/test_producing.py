@@ -1,11 +1,10 @@
 """Producers: what the scripted broker tells them, what a driver is told to write, and what comes of it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import conformance
 from log_bytes import batch, record
 from tiny_client import frame, response
 
@@ -191,16 +190,8 @@ def wrote(tmp_path, traces):
         (tmp_path / "driver.py").write_text(PRODUCER + SERVE.format(change=change))
         (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, produces=produces))
         patterns = [part for pattern in select for part in ("--select", pattern)]
-        command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", *patterns, "--generated", "0"]
-        done = subprocess.run(
-            [*command, "--json", "r.json", "--quiet"],
-            cwd=tmp_path,
-            env=traces.env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        asked = ("run", "live:./driver.yaml", *patterns, "--generated", "0", "--json", "r.json", "--quiet")
+        done = conformance(*asked, cwd=tmp_path, env=traces.env)
         assert done.returncode == status, done.stdout + done.stderr
         return {row["id"]: row for row in json.loads((tmp_path / "r.json").read_text())["results"]}
 
