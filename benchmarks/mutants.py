@@ -43,10 +43,12 @@ What is left alone, because it is not part of the wire format, or an answer of a
 - our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
-  the content size in lz4, the leader's epoch in a batch that is converted;
+  the content size in lz4, the leader's epoch in a batch that is converted; and what a broker is free in: which ids and
+  times it gives, the text of a refusal, the value of a marker;
 - the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …), of logs (`hidden`,
-  `legacy`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`), and the edges of types: the codec
-  that judges is not the damaged one, and a target runs none of it;
+  `legacy`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`, `has_written` …), and the edges of
+  types: the codec that judges is not the damaged one, and a target runs none of it. So is what the suite's own broker
+  serves clients by (`abort_markers`);
 - what the linter asks of definitions (ranges of versions that meet, or lie in one another), and the version of the
   header before a message, as no target is asked for headers;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
@@ -190,7 +192,7 @@ _ASIDE = _names(
     "__all__ __slots__ describes known edges steps empty further",
     "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
     "open negative_open is_inner magics others shape expression writing",
-    "mtime store_size hash compare origin digest entity source",
+    "mtime store_size hash compare origin digest entity source refused",
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = _names(
@@ -216,7 +218,9 @@ _UNSEEN = _names(
     "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial semantics/visibility.py:_BATCHES is_wrapper",
     "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
     "_Transactions.passes_over _need_not_be_met _header _is_passed_over",
-    "outcomes _outcome _label parsed_told FILLER",
+    "outcomes _outcome _label parsed_told FILLER Producer.in_transaction Producer.has_written self.has_written",
+    # what serves clients at work
+    "abort_markers",
     # complaints about a scenario, and names of types
     "semantics/scenarios.py:_problem Step Told Number _Index _State",
     # the generator's, the linter's, and what no target is asked for
@@ -226,7 +230,7 @@ _UNSEEN = _names(
     # bounds, and free choices
     "Limits Cursor.count cursor.count inner.count Cursor.count_in cursor.count_in RECORD_COST AT_LEISURE",
     "Stream.make_room self.room self.findings.plain _STEP _DENSEST_STREAM codec/streams.py:step _FOLLOWED",
-    "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH",
+    "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH _MARKER_VALUE _FIRST_IDENTITY _NOW _FENCED EARLIER",
 )
 """Classes, functions, tables, constants and calls that are left alone."""
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
