@@ -26,8 +26,9 @@ What is damaged, and how (a mutant each):
 
 What is left alone, because it is not part of the wire format, or an answer of a target cannot show it:
 
-- what makes quick readers and writers of the tables (`quick*.py`, `source.py`, `shape`): a damage in one of the two
-  ways would be mended by the other. tests/codec/test_quick.py holds them against each other on damaged inputs;
+- what makes quick readers and writers of the tables (`quick*.py`, `source.py`, `shape`, the letters of `struct`): a
+  damage in one of the two ways would be mended by the other. tests/codec/test_quick.py holds them against each other
+  on damaged inputs;
 - `dump.py`, trails (spans, paths, what runs only while tracing), and the places, hints and requirement ids of findings;
 - remarks (`cursor.remark`, `remarks`, `rests_on`), whether a refusal is open (`open=`, `negative_open=`), and a refusal
   that always is, with the conditions, functions and constants that do nothing but make or choose them: the protocol has
@@ -36,18 +37,23 @@ What is left alone, because it is not part of the wire format, or an answer of a
   of both magics: no target is asked for those;
 - complaints about a request rather than a value: JSON that is not in the notation (`NotationError`), a value of
   another kind (`isinstance`), a batch of which a field is missing or without records, an unknown type, magic, codec
-  or version, a definition unlike one before. Requests are whole and in the notation
+  or version, a definition unlike one before, steps of a scenario that do not fit together. Requests are whole and in
+  the notation
   (docs/adapters.md#the-protocol-version-1), so no case asks;
 - our own bounds on memory and time (`Limits` and what counts for it, the steps in which bytes are fed): beyond them any
   outcome but a crash will do, and no case is of that size;
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
-  the content size in lz4, the leader's epoch in a batch that is converted;
-- the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …) and of logs (`hidden`,
-  `legacy`, `partial`, `is_wrapper`), and the edges of types: the codec that judges is not the damaged one;
+  the content size in lz4, the leader's epoch in a batch that is converted; and what a broker is free in: which ids and
+  times it gives, the text of a refusal, the value of a marker;
+- the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …), of logs (`hidden`,
+  `legacy`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`, `has_written` …), and the edges of
+  types: the codec that judges is not the damaged one, and a target runs none of it. So is what the suite's own broker
+  serves clients by (`abort_markers`);
 - what the linter asks of definitions (ranges of versions that meet, or lie in one another), and the version of the
   header before a message, as no target is asked for headers;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
-- f-strings (messages and names, all of them), docstrings, annotations, decorators, imports, `__all__`, `__slots__`.
+- f-strings (messages and names, all of them), docstrings, annotations and the names given to types, decorators,
+  imports, `__all__`, `__slots__`.
 
 `mutants.yaml` beside this file says of each survivor of the whole sweep why no case kills it. All of them count.
 """
@@ -186,7 +192,7 @@ _ASIDE = _names(
     "__all__ __slots__ describes known edges steps empty further",
     "stem upper rule null_rule negative_rule long_rule least_rule path layer kind trail",
     "open negative_open is_inner magics others shape expression writing",
-    "mtime store_size hash compare origin digest entity source",
+    "mtime store_size hash compare origin digest entity source refused",
 )
 """What is set aside for others than the target: names, ids, descriptions, edges for strategies, free choices."""
 _UNSEEN = _names(
@@ -196,6 +202,7 @@ _UNSEEN = _names(
     "CODEC_AT count_at after_key _high_bits codec/record_batch.py:_at",
     "codec/structure.py:_traced_fields codec/structure.py:_checked codec/structure.py:_split_bits",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts _doubt_sizes matters",
+    "rescued _doubt_part _beyond _MUCH _traced_numbers _LETTERS",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     "Usual Number.code _may_overflow self.explaining self.hurried inner.hurried",
     # whether a refusal is open
@@ -211,6 +218,11 @@ _UNSEEN = _names(
     "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial semantics/visibility.py:_BATCHES is_wrapper",
     "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
     "_Transactions.passes_over _need_not_be_met _header _is_passed_over",
+    "outcomes _outcome _label parsed_told FILLER Producer.in_transaction Producer.has_written self.has_written",
+    # what serves clients at work
+    "abort_markers",
+    # complaints about a scenario, and names of types
+    "semantics/scenarios.py:_problem Step Told Number _Index _State",
     # the generator's, the linter's, and what no target is asked for
     "sealed sealed_message Layout.put Layout.sealed Bits.mask PACKED_BATCH _whole encode_entry",
     "codec/log.py:_encode codec/message_set.py:_encode",
@@ -218,7 +230,7 @@ _UNSEEN = _names(
     # bounds, and free choices
     "Limits Cursor.count cursor.count inner.count Cursor.count_in cursor.count_in RECORD_COST AT_LEISURE",
     "Stream.make_room self.room self.findings.plain _STEP _DENSEST_STREAM codec/streams.py:step _FOLLOWED",
-    "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH",
+    "_XERIAL_BLOCK _XERIAL_VERSIONS _NO_EPOCH _MARKER_VALUE _FIRST_IDENTITY _NOW _FENCED EARLIER",
 )
 """Classes, functions, tables, constants and calls that are left alone."""
 _COMPLAINTS = ("NotationError", "_refuse", "UnknownType", "ValueError")
