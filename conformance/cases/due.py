@@ -49,8 +49,8 @@ def due_digest(case: Case) -> bytes:
 
 
 def digest_of_answer(answer: Answer) -> bytes:
-    """The digest of an answer without its id, whatever the order of its fields; empty where it has no form in UTF-8."""
+    """The digest of an answer without its id, whatever the order of its fields; empty where it has none."""
     try:
         return blake2b(_canonical(answer), digest_size=_DIGEST).digest()
-    except (UnicodeEncodeError, OverflowError, TypeError):
+    except (UnicodeEncodeError, OverflowError, TypeError, RecursionError):
         return b""

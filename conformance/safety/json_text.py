@@ -25,17 +25,21 @@ SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 def read_json(text: bytes) -> object:
     """What a text of JSON holds. Raises ValueError with what is wrong with it."""
-    # No value stands without a comma before it, a bracket around it or a colon between; those in strings count too.
-    brackets = text.count(b"[") + text.count(b"{")
-    if brackets + text.count(b",") > MOST_VALUES:
-        raise ValueError(f"more than {MOST_VALUES:,} values")
-    try:
-        given = _value(text)
-    except RecursionError:
-        raise too_deep() from None
-    if brackets > DEEPEST and is_deep(given):
+    given = read_bounded(text)
+    if text.count(b"[") + text.count(b"{") > DEEPEST and is_deep(given):
         raise too_deep()
     return given
+
+
+def read_bounded(text: bytes) -> object:
+    """The same, however deep it is: nothing may go through it before `is_deep`. Raises ValueError."""
+    # No value stands without a comma before it, a bracket around it or a colon between; those in strings count too.
+    if len(text) > MOST_VALUES and text.count(b"[") + text.count(b"{") + text.count(b",") > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    try:
+        return _value(text)
+    except RecursionError:
+        raise too_deep() from None
 
 
 def _value(text: bytes) -> object:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
 
-from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
 from conformance.cases.packing import PackedCase, written
 from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import CannotStart, TargetError
-from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, read_json
+from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
@@ -96,10 +96,18 @@ def shown(line: bytes) -> str:
 
 def fields(line: bytes, number: int) -> Answer:
     """The fields of an answer to request `number`. Raises ProtocolError."""
+    answer = fields_of_any_depth(line, number)
+    check(line, answer)
+    return answer
+
+
+def fields_of_any_depth(line: bytes, number: int) -> Answer:
+    """The same; nothing may go through it before `check`. Raises ProtocolError."""
     try:
         answer = _json(line)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"not a line of JSON ({error}): {shown(line)}") from None
+        why = too_deep() if isinstance(error, RecursionError) else error
+        raise ProtocolError(f"not a line of JSON ({why}): {shown(line)}") from None
     if not isinstance(answer, dict):
         raise ProtocolError(f"not a JSON object: {shown(line)}")
     if answer.get("id") != number or isinstance(answer.get("id"), bool):
@@ -107,18 +115,21 @@ def fields(line: bytes, number: int) -> Answer:
     return answer
 
 
+def check(line: bytes, answer: Answer) -> None:
+    """Raise ProtocolError where the answer in a line is nested too deeply."""
+    if line.count(b"[") + line.count(b"{") > DEEPEST and is_deep(answer):
+        raise ProtocolError(f"not a line of JSON ({too_deep()}): {shown(line)}")
+
+
 def _json(line: bytes) -> object:
     """What a line of JSON holds, lone surrogates in it as U+FFFD. Raises ValueError or RecursionError."""
-    if len(line) <= MOST_VALUES and line.count(b"[") + line.count(b"{") <= DEEPEST:
-        try:
-            return _decode(line)  # too small to be out of bounds
-        except msgspec.DecodeError:
-            pass
-    answer = read_json(line)
+    if len(line) <= MOST_VALUES:
+        with suppress(msgspec.DecodeError):
+            return _decode(line)  # too small to hold too many values
     if not SURROGATE.search(line):
-        return answer
+        return read_bounded(line)
     # Half a surrogate pair may be escaped, as json.dumps and JSON.stringify do.
-    text = json.dumps(answer, ensure_ascii=False)
+    text = json.dumps(read_json(line), ensure_ascii=False)
     return _decode(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
@@ -135,11 +146,8 @@ def cut(text: str) -> str:
     return f"{front}… ({len(text)} characters, sha256 {hashlib.sha256(whole).hexdigest()[:16]})"
 
 
-def outcome(answer: Answer, size: int = 0, due: bytes = b"") -> Outcome:
-    """What an answer of so many bytes says, a `protocol` fault at worst; `due` is the digest of the one that is due.
-
-    Raises CannotStart: what it asks is gone.
-    """
+def outcome(answer: Answer, size: int = 0) -> Outcome:
+    """What an answer of so many bytes says, a `protocol` fault at worst. Raises CannotStart: what it asks is gone."""
     if "gone" in answer:
         raise CannotStart(cut(str(answer["gone"])))
     if "unsupported" in answer:
@@ -149,8 +157,6 @@ def outcome(answer: Answer, size: int = 0, due: bytes = b"") -> Outcome:
     if "timeout" in answer:
         return Broke("timeout", cut(str(answer["timeout"])))
     if answer.get("ok") is True:
-        if due and digest_of_answer({name: entry for name, entry in answer.items() if name != "id"}) == due:
-            return AsDue()
         return Accepted({name: entry for name, entry in answer.items() if name not in ("id", "ok")}, size)
     if answer.get("ok") is False:
         error = answer.get("error")

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import Outcome
 from conformance.errors import CannotStart
 from conformance.targets import protocol
@@ -63,7 +64,15 @@ class Window:
 
 def outcome_of_line(line: bytes, number: int, request: Body) -> Outcome:
     """What a line says that is due for a request of this number. Raises ProtocolError or CannotStart."""
-    return held(len(line), lambda: protocol.outcome(protocol.fields(line, number), len(line), request.due))
+    return held(len(line), lambda: _outcome(line, number, request.due))
+
+
+def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
+    answer = protocol.fields_of_any_depth(line, number)
+    if due and digest_of_answer({name: entry for name, entry in answer.items() if name != "id"}) == due:
+        return AsDue()
+    protocol.check(line, answer)
+    return protocol.outcome(answer, len(line))
 
 
 def fitting(queue: deque[Body], window: Sequence[Body]) -> Iterator[Body]:

@@ -11,6 +11,7 @@ from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 from conformance.targets import protocol
 from conformance.targets.reference import answer as reference_answer
+from conformance.targets.window import outcome_of_line
 
 
 @pytest.fixture(scope="module")
@@ -70,5 +71,7 @@ def test_what_the_reference_answers_is_due_where_it_accepts(cases):
 
 def test_an_answer_with_a_lone_surrogate_is_never_taken_for_the_one_that_is_due():
     line = json.dumps({"id": 1, "ok": True, "value": "\ud800", "consumed": 1}).encode()
-    assert isinstance(protocol.outcome(protocol.fields(line, 1), len(line), b"x" * 16), Accepted)
+    outcome = outcome_of_line(line, 1, protocol.body({"op": "decode"}, due=b"x" * 16))
+    assert type(outcome) is Accepted
+    assert set(outcome.answer["value"]) == {"\ufffd"}
     assert digest_of_answer({"ok": True, "value": "\ud800"}) == b""

@@ -12,6 +12,9 @@ from unittest.mock import patch
 
 from conformance.cli import main
 
+LONGEST = 600
+"""Seconds that a command may take: one that hangs fails its test."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -31,6 +34,7 @@ def conformance(*arguments, cwd, env=None, stdin=b""):
             stack.enter_context(each)
         stack.enter_context(patch.dict(os.environ, {} if env is None else env, clear=env is not None))
         stack.enter_context(_signals())
+        stack.enter_context(_at_most(LONGEST))
         try:
             main(list(map(str, arguments)), prog_name="conformance")
         except SystemExit as ended:
@@ -57,3 +61,19 @@ def _signals():
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _at_most(seconds):
+    """Raise TimeoutError after so many seconds."""
+
+    def ring(*_):
+        raise TimeoutError(f"the command takes more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
