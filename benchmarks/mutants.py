@@ -136,6 +136,8 @@ class Mutant:
     span: tuple[int, int]
     """Bytes of the file that are replaced."""
     replacement: str
+    above: str = ""
+    """The source line before it, stripped: it tells equal lines apart."""
 
     @property
     def id(self) -> str:
@@ -283,8 +285,9 @@ class _Sites(ast.NodeVisitor):
         breaks = "\n" * (node.end_lineno - node.lineno)
         text = f"({replacement}{breaks})" if isinstance(node, ast.expr) else replacement + breaks
         line = self._lines[node.lineno - 1].decode().strip()
+        above = self._lines[node.lineno - 2].decode().strip() if node.lineno > 1 else ""
         number = sum(1 for mutant in self.found if mutant.line == node.lineno) + 1
-        self.found.append(Mutant(self._file, node.lineno, number, damage, line, (start, stop), text))
+        self.found.append(Mutant(self._file, node.lineno, number, damage, line, (start, stop), text, above))
 
     def _swap(self, node: ast.expr | ast.stmt, change: Callable[[ast.AST], None], damage: str) -> None:
         """Put a changed copy in the place of a node."""
@@ -742,16 +745,18 @@ def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Mutants of a source line that survive for a reason; without damages, all of the line."""
+    """Mutants of a line, below `above` if that is given, that survive for a reason; without damages, all of the line."""
 
     file: str
     text: str
     damages: tuple[str, ...]
     reason: str
+    above: str = ""
 
     def covers(self, mutant: Mutant) -> bool:
         """Whether it speaks of a mutant."""
         here = (mutant.file, mutant.text) == (self.file, self.text)
+        here &= self.above in ("", mutant.above)
         return here and (not self.damages or mutant.damage in self.damages)
 
 
@@ -759,7 +764,7 @@ def known_survivors(path: Path = KNOWN_SURVIVORS) -> list[Known]:
     """The list beside this file: reasons, each with the places that it holds for."""
     groups = yaml.safe_load(path.read_text()) if path.exists() else []
     return [
-        Known(place["file"], place["line"], tuple(place.get("damages", ())), group["reason"])
+        Known(place["file"], place["line"], tuple(place.get("damages", ())), group["reason"], place.get("above", ""))
         for group in groups
         for place in group["places"]
     ]
