@@ -745,7 +745,7 @@ def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Mutants of a line, below `above` if that is given, that survive for a reason; without damages, all of the line."""
+    """Mutants of a line, below `above` where given, that survive for a reason; without damages, all of the line."""
 
     file: str
     text: str
