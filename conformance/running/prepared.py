@@ -6,6 +6,7 @@ shipped message; in a checkout those of the last run are kept in the user's cach
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Iterator
 from functools import partial
@@ -60,8 +61,15 @@ def _is_own(name: str, catalog: Catalog) -> bool:
 
 def _read() -> _Cases:
     content = KEPT.read()
-    return {} if content is None else pickle.loads(zstandard.decompress(content))  # noqa: S301 - packed by us
+    if content is None:
+        return {}
+    with zstandard.ZstdDecompressor().stream_reader(content) as stream:
+        cases: _Cases = pickle.load(io.BufferedReader(stream))  # noqa: S301 - packed by us
+    return cases
 
 
 def _dumped(cases: _Cases) -> bytes:
-    return zstandard.compress(pickle.dumps(cases, pickle.HIGHEST_PROTOCOL))
+    out = io.BytesIO()
+    with zstandard.ZstdCompressor().stream_writer(out, closefd=False) as stream:
+        pickle.dump(cases, stream, pickle.HIGHEST_PROTOCOL)
+    return out.getvalue()
