@@ -38,7 +38,7 @@ def prepared(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
         return
     fresh: _Cases = {name: [] for name in order.names}
     for case in made_elsewhere(order, catalog):
-        fresh[case.id.split("/")[2]].append(case)
+        fresh[_under(case)].append(case)
         yield case
     if is_plain and not order.patterns:
         KEPT.store(partial(_dumped, fresh))
@@ -48,11 +48,15 @@ def ship() -> None:
     """Put the cases of every type and shipped message into the package, which is built into a wheel. Raises OSError."""
     catalog = read_catalog()
     names = (*TYPES, *message_types(shipped_types().messages.values()))
-    made_here = generated_cases(names, COUNT, SEED, catalog)
     cases: _Cases = {name: [] for name in names}
-    for case in map(packed_with_due, made_here):
-        cases[case.id.split("/")[2]].append(case._replace(wire=None))
+    for case in map(packed_with_due, generated_cases(names, COUNT, SEED, catalog)):
+        cases[_under(case)].append(case._replace(wire=None))
     KEPT.ship(_dumped(cases))
+
+
+def _under(case: PackedCase) -> str:
+    """What a generated case is made under."""
+    return case.id.split("/")[2]
 
 
 def _is_own(name: str, catalog: Catalog) -> bool:

@@ -257,6 +257,16 @@ def test_the_rates_count_what_is_told_apart_as_alive(sweeping, mutants):
     assert [reason for _, reason in tally.survivors] == ["why", ""]
 
 
+def test_a_reason_for_a_line_below_another_holds_for_no_equal_line(sweeping, mutants):
+    (first, *rest) = [one for one in mutants if (one.file, one.text) == ("semantics/visibility.py", "return False")]
+    reason = sweeping.Known(first.file, first.text, (), "why", first.above)
+    assert reason.covers(first)
+    assert [one.above for one in rest if reason.covers(one)] == [first.above] * sum(
+        o.above == first.above for o in rest
+    )
+    assert not all(map(reason.covers, rest))
+
+
 def test_the_vectors_kill_a_sample_but_for_those_whose_survival_is_explained(workshop, sweeping, mutants):
     """The explained ones cost most, as every case is put to a survivor: they are taken to live, and are not judged."""
     known = sweeping.known_survivors()

@@ -1,0 +1,59 @@
+"""What a target is put: the same requests, whether cases are packed or not."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from conformance.cases.model import Unsupported
+from conformance.cases.packing import LazyCases, PackedCases
+from conformance.targets import protocol, reference
+from conformance.targets.claims import ClaimedTarget
+
+CASES = ("metadata/v9-unknown-tags-in-elements", "varint/six-bytes", "int8/zero:encode", "batch/three-records")
+
+
+class Asked:
+    """A target that remembers the requests it was put; `messages` as it describes them."""
+
+    starts = 0
+
+    def __init__(self, messages):
+        self.messages, self.requests = messages, []
+
+    def describe(self):
+        return replace(protocol.description(reference.describe()), messages=self.messages)
+
+    def ask(self, cases):
+        for at, case in enumerate(cases):
+            written = cases.written_at(at) if isinstance(cases, LazyCases) else protocol.body(case.request)
+            assert written.count(b'"definition":') <= 1
+            self.requests.append(json.loads(written))
+            yield Unsupported("never mind")
+
+
+def put(cases, messages):
+    target = Asked(messages)
+    assert len(list(ClaimedTarget(target).ask(cases))) == len(cases)
+    return target.requests
+
+
+@pytest.fixture(scope="module")
+def cases(catalog):
+    """Some cases, the last of which brings the definition of its message as it is."""
+    some = [catalog.cases[name] for name in CASES]
+    brings = {**some[0].request, "definition": some[0].wire.message.source}
+    return [*some, replace(some[0], request=brings)]
+
+
+def test_a_target_without_messages_of_its_own_gets_their_definitions_once(cases):
+    packed = put(PackedCases(cases), None)
+    assert packed == put(cases, None)
+    assert ["definition" in request for request in packed] == [True, False, False, False, True]
+    assert packed[0]["definition"] == cases[0].wire.message.source
+    assert packed[-1] == cases[-1].request
+
+
+def test_a_target_with_messages_of_its_own_gets_the_request_as_it_is(cases):
+    has_it = {"MetadataRequest": protocol.Versions(0, 13), "MetadataResponse": protocol.Versions(0, 13)}
+    assert put(PackedCases(cases[:4]), has_it) == put(cases[:4], has_it) == [case.request for case in cases[:4]]
