@@ -12,7 +12,7 @@ from itertools import islice
 from conformance.cases.model import Outcome
 from conformance.targets.process import TargetProcess
 from conformance.targets.proportion import Cost
-from conformance.targets.protocol import Body, Silent
+from conformance.targets.protocol import Body, Breakdown, Late, Silent
 
 _OWN = 1 / 4
 """Of the time that passes, so much counts at least: a wait comes to an end on a machine that is never free."""
@@ -31,6 +31,8 @@ class Asked:
     process: TargetProcess
     look: Callable[[], None] = lambda: None
     """Waits a moment for all that the same session waits for."""
+    is_first: bool = True
+    """Whether its process was asked nothing before."""
     outcome: Outcome | None = None
     """None while it is waited for."""
     is_blamed: bool = False
@@ -147,6 +149,11 @@ def _awaited(outcome: Outcome | Asked) -> Outcome:
 def outcome_of_asked(outcome: Outcome | Asked) -> Outcome | None:
     """The outcome itself; None while it is waited for."""
     return outcome.outcome if isinstance(outcome, Asked) else outcome
+
+
+def explains(outcome: Outcome | Asked, fault: Breakdown) -> bool:
+    """Whether a request that was asked alone did what its window did."""
+    return isinstance(outcome, Asked) and (outcome.is_blamed or (outcome.was_aside and isinstance(fault, Late)))
 
 
 class Waiting(deque[Body]):

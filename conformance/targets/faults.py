@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from conformance.cases.model import Broke
 from conformance.targets.protocol import Gone, Silent
@@ -69,3 +70,10 @@ def outcome_of(fault: Exception, request: bytes, timeout: float, memory: int) ->
             return Broke("timeout", f"no answer within {timeout:g} s")
         case _:
             return Broke("protocol", str(fault))
+
+
+def unexplained(broke: Broke, *, again: bool) -> Broke:
+    """A fault that no request causes alone, with a remark that says so; flaky unless it happened `again`."""
+    remark = "and again when all were replayed" if again else "it did not happen again"
+    detail = f"{broke.detail} (no question does this alone: blamed on the first one without an answer; {remark})"
+    return replace(broke, detail=detail, flaky=not again)

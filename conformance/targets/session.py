@@ -2,10 +2,11 @@
 
 Requests are pipelined: several are in flight at once, which is the window. When the target dies or falls silent, it is
 started again and gets the unanswered requests one at a time; the request that brings it down again is to blame. A
-process that does not answer its one request soon is waited for while others are asked the next ones. If no request
-brings the target down alone, the whole window is replayed once, and the last request sent is blamed, with a remark that
-says so. A silence that the replay does not repeat blames no request: a busy machine makes any target late. No request
-is sent again after that.
+process that does not answer its one request soon is waited for while others are asked the next ones. A death counts
+only in a process that was asked nothing else: an earlier request may have spoilt the memory. If no request brings the
+target down alone, the whole window is replayed once, and the first request without an answer is blamed, with a remark
+that says so. A silence that the replay does not repeat blames no request: a busy machine makes any target late. No
+request is sent again after that.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
 from conformance.targets import protocol
 from conformance.targets.aside import GLANCE, MOST, Aside
-from conformance.targets.asked import Asked, Waiting, in_order, outcome_of_asked
-from conformance.targets.faults import Faults, kind_of, outcome_of
+from conformance.targets.asked import Asked, Waiting, explains, in_order, outcome_of_asked
+from conformance.targets.faults import Faults, kind_of, outcome_of, unexplained
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.proportion import DIGITS_FOR_A_SECOND, Cost, greedy
@@ -252,40 +253,39 @@ class Session:
             return asked.cost()
 
     def _settle(self, window: list[Body], fault: Breakdown) -> Iterator[Outcome | Asked]:
-        """The outcomes of a window in which the target broke down."""
+        """The outcomes of a window in which the target broke down, as soon as it is known which request did it."""
         self._end()
-        if not window:
-            return
         each: list[Outcome | Asked] = []
+        is_explained = False
         try:
             for outcome in map(self._alone, window):
-                yield from each[-1:]
                 each.append(outcome)
+                is_explained = is_explained or explains(outcome, fault)
+                if is_explained:
+                    yield from each
+                    each.clear()
         except CannotStart:
             # It does not start again: only the requests in flight when it broke down can be blamed.
-            yield each[-1] if each else self._blame(fault, window[0])
+            yield from each if each or is_explained else [self._blame(fault, window[0])]
             raise
-        yield each[-1] if self._is_explained(each, fault) else self._replayed(window, fault) or each[-1]
+        for asked in each:
+            if isinstance(asked, Asked):
+                asked.awaited()
+        if each and not any(explains(outcome, fault) for outcome in each):
+            self._charge(fault, window, each)
+        yield from each
 
-    def _is_explained(self, each: Sequence[Outcome | Asked], fault: Breakdown) -> bool:
-        """Whether a request that was asked alone did what the window did."""
-        alone = [outcome for outcome in each if isinstance(outcome, Asked)]
-        if isinstance(fault, Late) and any(asked.was_aside for asked in alone):
-            return True
-        for asked in alone:
-            asked.awaited()
-        return any(asked.is_blamed for asked in alone)
-
-    def _replayed(self, window: list[Body], fault: Breakdown) -> Broke | None:
-        """What the last request of a window is blamed for, of which none brought the target down alone."""
-        seen = self._replay(window) if isinstance(fault, Late) else fault
+    def _charge(self, fault: Breakdown, window: list[Body], each: list[Outcome | Asked]) -> None:
+        """Blame the first request that was not answered when none of a window brought the target down alone."""
+        seen = self._replay(window) if isinstance(fault, Late) else (0, fault)
         if seen is None:
-            return None
-        again = self._replay(window) is not None
-        if again or not isinstance(seen, Silent):
-            return self._blame(seen, window[-1], last=True, again=again)
-        self.faults.count("silence")
-        return None
+            return
+        again = self._replay(window)
+        place, shown = again or seen
+        if again or not isinstance(shown, Silent):
+            each[place] = self._blame(shown, window[place], alone=False, again=again is not None)
+        else:
+            self.faults.count("silence")
 
     def _alone(self, request: Body) -> Outcome | Asked:
         """Put a request to a process that has nothing else to do; it has no outcome yet where none comes soon.
@@ -296,12 +296,14 @@ class Session:
             self._aside.look()
         if self.faults.gave_up:
             return Unsupported(self.faults.gave_up)
-        process = self._ensure(alive=True)
+        before, process = self._process, self._ensure(alive=True)
         self._number += 1
-        asked = Asked(request, self._number, process, self._aside.look)
+        asked = Asked(request, self._number, process, self._aside.look, is_first=process is not before)
         process.send(protocol.with_id(self._number, request))
         if self._broke_down(asked, self.allowance.timeout, _SOON if self._is_cheap else _PROMPT):
             self._end()
+            if asked.outcome is None:
+                return self._alone(request)
         elif asked.outcome is None:
             self._aside.add(asked)
             self._process = None
@@ -309,7 +311,10 @@ class Session:
         return asked
 
     def _broke_down(self, asked: Asked, timeout: float, seconds: float) -> bool:
-        """Wait for the outcome of a request for so many seconds; whether its process broke down."""
+        """Wait for the outcome of a request for so many seconds; whether its process broke down.
+
+        There is no outcome when it died of what may have been done by another request.
+        """
         try:
             line = asked.line(timeout, seconds)
             if line is None:
@@ -318,6 +323,8 @@ class Session:
             outcome = outcome_of_line(line, asked.number, asked.request)
             self.faults.mute = False
         except Breakdown as fault:
+            if isinstance(fault, Gone) and not (asked.is_first or asked.was_aside):
+                return True
             asked.is_blamed, asked.outcome = True, self._blame(fault, asked.request)
             if isinstance(fault, Silent):
                 self._aside.count_silence(asked)
@@ -325,22 +332,19 @@ class Session:
         asked.outcome = self._at_cost(asked.request, outcome, cost)
         return False
 
-    def _replay(self, window: list[Body]) -> Breakdown | None:
-        """What brings a fresh process down again over the window, if anything."""
+    def _replay(self, window: list[Body]) -> tuple[int, Breakdown] | None:
+        """What brings a fresh process down again over the window, if anything, and the place it had come to."""
         self._end()
+        answered = 0
         try:
-            for _ in self._pipeline(deque(window), Window(), fair=True):
-                pass
+            for outcomes in self._pipeline(deque(window), Window(), fair=True):
+                answered += len(outcomes)
         except Breakdown as fault:
             self._end()
-            return fault
+            return answered, fault
         return None
 
-    def _blame(self, fault: Exception, request: Body, *, last: bool = False, again: bool = True) -> Broke:
+    def _blame(self, fault: Exception, request: Body, *, alone: bool = True, again: bool = True) -> Broke:
         broke = outcome_of(fault, request, self.allowance.timeout, self.allowance.memory)
         self.faults.count(kind_of(fault, broke))
-        if not last:
-            return broke
-        remark = " (no question does this alone: blamed on the last one sent"
-        remark += ", and again when all were replayed)" if again else "; it did not happen again)"
-        return replace(broke, detail=broke.detail + remark, flaky=not again)
+        return broke if alone else unexplained(broke, again=again)

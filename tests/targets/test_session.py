@@ -143,23 +143,41 @@ start = os.path.getsize(os.path.join(HERE, "starts"))
 """The number of the process: the first is asked in a row, the second one by one, the third in a row again."""
 
 
-def test_a_death_that_no_question_causes_alone_is_blamed_on_the_last_one_sent(session, tmp_path):
+OTHERS = [number for number in range(20) if number != 7]
+
+
+def test_a_death_that_no_question_causes_alone_is_blamed_on_the_first_one_without_an_answer(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start != 2: os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
-    assert list(broken(outcomes)) == [19]
-    assert outcomes[19].detail.startswith("exited with status 5 (no question does this alone: blamed on the last one")
-    assert "again when all were replayed" in outcomes[19].detail
-    assert not outcomes[19].flaky
-    assert honest(outcomes) == list(range(19))
+    assert list(broken(outcomes)) == [7]
+    assert outcomes[7].detail.startswith("exited with status 5 (no question does this alone: blamed on the first one")
+    assert "again when all were replayed" in outcomes[7].detail
+    assert not outcomes[7].flaky
+    assert honest(outcomes) == OTHERS
     assert max(asked(tmp_path).values()) == 3
+
+
+def test_a_death_that_comes_later_when_all_are_replayed_is_blamed_on_the_first_one_without_an_answer_then(session):
+    body = STARTS + LOGS + "    if number == {1: 7, 2: -1}.get(start, 9): os._exit(5)\n" + ANSWERS
+    outcomes = list(session(body).ask(questions(20)))
+    assert list(broken(outcomes)) == [9]
+    assert not outcomes[9].flaky
+
+
+def test_a_death_over_what_an_earlier_question_spoilt_does_not_blame_the_one_that_was_asked(session):
+    body = "spoilt = False\n" + LOGS + "    if number == 13: spoilt = True\n"
+    body += "    if number == 7 or (number == 15 and spoilt): os._exit(5)\n" + ANSWERS
+    outcomes = list(session(body).ask(questions(20)))
+    assert list(broken(outcomes)) == [7]
+    assert honest(outcomes) == OTHERS
 
 
 def test_a_death_that_does_not_happen_again_is_flaky(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start == 1: os._exit(5)\n" + ANSWERS
     outcomes = list(session(body).ask(questions(20)))
-    assert list(broken(outcomes)) == [19]
-    assert "it did not happen again" in outcomes[19].detail
-    assert outcomes[19].flaky
+    assert list(broken(outcomes)) == [7]
+    assert "it did not happen again" in outcomes[7].detail
+    assert outcomes[7].flaky
     assert asked(tmp_path)[6] == 1
     assert asked(tmp_path)[19] <= 3
 
@@ -171,13 +189,13 @@ def test_a_silence_that_does_not_happen_again_blames_nobody_as_any_target_is_lat
     assert asked(tmp_path)[7] == asked(tmp_path)[19] + 1 == 3
 
 
-def test_a_silence_that_happens_again_when_all_are_replayed_is_blamed_on_the_last_one_sent(session):
+def test_a_silence_that_happens_again_when_all_are_replayed_is_blamed_on_the_first_one_without_an_answer(session):
     body = STARTS + LOGS + "    if number == 7 and start != 2: time.sleep(3600)\n" + ANSWERS
     outcomes = list(session(body, timeout=1).ask(questions(20)))
-    assert list(broken(outcomes)) == [19]
-    assert (outcomes[19].how, outcomes[19].flaky) == ("timeout", False)
-    assert "again when all were replayed" in outcomes[19].detail
-    assert honest(outcomes) == list(range(19))
+    assert list(broken(outcomes)) == [7]
+    assert (outcomes[7].how, outcomes[7].flaky) == ("timeout", False)
+    assert "again when all were replayed" in outcomes[7].detail
+    assert honest(outcomes) == OTHERS
 
 
 def test_a_silence_that_does_not_happen_again_does_not_wear_out_the_patience(session, monkeypatch):
