@@ -87,4 +87,4 @@ class SelectedCases:
 
 def ops_of(name: str) -> tuple[str, ...]:
     """What the property of a type, or of a question about whole logs, asks of a target."""
-    return (QUESTIONS[name][0],) if name in QUESTIONS else ("decode", "encode")
+    return (QUESTIONS[name].op,) if name in QUESTIONS else ("decode", "encode")

@@ -20,9 +20,9 @@ from conformance.codec.message_definition import Message, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded import rare
 from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import damaged
+from conformance.strategies.seeded.coverage import DueDamage
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
-from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS
+from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS, Question
 from conformance.strategies.seeded.rare import LARGE, SURROGATES
 
 _ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
@@ -147,7 +147,7 @@ def case_of(identity: str, catalog: Catalog) -> list[Case]:
 def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Case]:
     """The cases of one seed and index: bytes to decode, and for undamaged ones a value to encode, right or wrong.
 
-    Those at odd indexes are damaged.
+    Those at odd indexes are damaged; of questions about whole logs, as many as their table says.
 
     A message also gives a value of another of its versions. The name of a question about whole logs gives that question
     alone, or nothing if the one that was drawn is not asked of any target. A rare value stands at every tenth index.
@@ -155,7 +155,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     choices = choices_of(name, seed, index)
     identity = f"gen/{VERSION}/{name}/{seed}/{index}"
     if name in _QUESTIONS:
-        yield from _questions(identity, *_QUESTIONS[name], choices, catalog)
+        yield from _question(identity, _QUESTIONS[name], choices, seed, index, catalog)
         return
     if name in LARGE or name in SURROGATES:
         if index % _OF_RARE == 0:
@@ -165,7 +165,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     generated = generate(wire, choices)
     number, is_damaged = divmod(index, 2)
     if is_damaged:
-        data, mutation = damaged(wire, generated.data, number, seed, choices)
+        data, mutation = DueDamage(wire, number, seed).done(generated.data, choices)
         yield decode_case(identity, wire, data, catalog, mutation=mutation)
         return
     yield decode_case(identity, wire, generated.data, catalog)
@@ -194,12 +194,12 @@ def _rare_cases(identity: str, name: str, choices: Choices, catalog: Catalog) ->
     yield from _encode_cases(f"{identity}:encode", wire, large.value, catalog)
 
 
-def _questions(
-    identity: str, op: str, draw: Callable[[Choices], tuple[Values, str]], choices: Choices, catalog: Catalog
+def _question(
+    identity: str, question: Question, choices: Choices, seed: int, index: int, catalog: Catalog
 ) -> Iterator[Case]:
-    request, mutation = draw(choices)
+    request, mutation = question.at(choices, seed, index)
     with suppress(NotAsked):
-        yield log_case(identity, cast("Op", op), request, catalog, mutation=mutation)
+        yield log_case(identity, cast("Op", question.op), request, catalog, mutation=mutation)
 
 
 def _set_cases(identity: str, messages: tuple[Values, ...], data: bytes, catalog: Catalog) -> Iterator[Case]:

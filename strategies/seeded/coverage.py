@@ -1,4 +1,4 @@
-"""Damage in an order that leaves nothing out: mutations take turns, and each goes through all fields of a type.
+"""DueDamage in an order that leaves nothing out: mutations take turns, and each goes through all fields of a type.
 
 None comes to a field again before it came to all that can have it. When the last is through, each second turn has two
 together, the second in the damaged bytes of the first, and each two before any two come again. What comes is a matter
@@ -7,13 +7,13 @@ of the number alone, so that any case can be made without those before it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
 from conformance import codec
 from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.generator import VERSION, generate
+from conformance.strategies.seeded.generator import SEEDED_AS, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, Place, damaged_at, mutate, place_of, spans_of
 from conformance.strategies.seeded.repair import Subject, lay_out
 
@@ -39,13 +39,13 @@ def places(wire: codec.Wire) -> dict[tuple[Place, str], bytes]:
 @lru_cache(maxsize=64)
 def _laid_out(wire: codec.Wire, index: int) -> Subject:
     """One of the values whose fields are looked at."""
-    return lay_out(wire, generate(wire, Choices(f"places/{VERSION}/{wire.name}/{index}")).data)
+    return lay_out(wire, generate(wire, Choices(f"places/{SEEDED_AS}/{wire.name}/{index}")).data)
 
 
 @lru_cache(maxsize=1 << 12)
 def in_order(wire: codec.Wire, seed: int) -> tuple[tuple[Place, str], ...]:
     """The fields and mutations of a type in the order in which they come with a seed, until each field had each."""
-    choices = Choices(f"order/{VERSION}/{wire.name}/{seed}")
+    choices = Choices(f"order/{SEEDED_AS}/{wire.name}/{seed}")
     rows: dict[str, list[tuple[Place, str]]] = {}
     for row in MUTATIONS:
         rows = dict(_inserted([*rows.items()], (row, []), choices))
@@ -70,21 +70,40 @@ def due_at(wire: codec.Wire, number: int, seed: int) -> tuple[tuple[Place, str],
     return (order[at],) if turn % 2 == 0 else (order[at], order[(at + turn // 2 + 1) % len(order)])
 
 
-def damaged(wire: codec.Wire, data: bytes, number: int, seed: int, choices: Choices) -> tuple[bytes, str]:
-    """The bytes of a value with the damage of a number, and the name of the mutation.
+@dataclass(frozen=True, slots=True)
+class DueDamage:
+    """The damage that is due at a number."""
 
-    Where the value lacks the field, another that has it is damaged.
-    """
-    dues = due_at(wire, number, seed)
-    if not dues:
-        return mutate(wire, data, choices)
-    first, row = _damaged(wire, data, dues[0], choices)
-    if len(dues) == 1:
-        return first, row
-    place, row = dues[1]
-    subject = lay_out(wire, first)
-    second = damaged_at(subject, row, spans_of(subject, place, row), choices)
-    return (mutate(wire, first, choices)[0] if second is None else second), STACKED
+    wire: codec.Wire
+    number: int
+    seed: int
+
+    def base(self, data: bytes) -> bytes:
+        """The bytes of a value that has the field which is to be damaged: these, or those of another value."""
+        dues = due_at(self.wire, self.number, self.seed)
+        return data if not dues or _has(self.wire, data, dues[0]) else places(self.wire)[dues[0]]
+
+    def done(self, data: bytes, choices: Choices) -> tuple[bytes, str]:
+        """The bytes of a value with the damage, and the name of the mutation.
+
+        Where the value lacks the field, another that has it is damaged.
+        """
+        wire, dues = self.wire, due_at(self.wire, self.number, self.seed)
+        if not dues:
+            return mutate(wire, data, choices)
+        first, row = _damaged(wire, data, dues[0], choices)
+        if len(dues) == 1:
+            return first, row
+        place, row = dues[1]
+        subject = lay_out(wire, first)
+        second = damaged_at(subject, row, spans_of(subject, place, row), choices)
+        return (mutate(wire, first, choices)[0] if second is None else second), STACKED
+
+
+def _has(wire: codec.Wire, data: bytes, due: tuple[Place, str]) -> bool:
+    """Whether the bytes of a value have a field that can have a mutation."""
+    place, row = due
+    return bool(spans_of(lay_out(wire, data), place, row))
 
 
 def _damaged(wire: codec.Wire, data: bytes, due: tuple[Place, str], choices: Choices) -> tuple[bytes, str]:

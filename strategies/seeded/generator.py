@@ -30,16 +30,18 @@ from conformance.strategies.seeded.messages import (
     with_unknown_tags,
 )
 
-VERSION = 3
+VERSION = 4
 """The version of the generator. It goes up when an id begins to mean other bytes."""
+SEEDED_AS = 3
+"""The version whose choices are drawn: version 4 changed the order of damage in questions about logs, and no more."""
 
 _LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)
 _COUNTS = (0, 1, 1, 2, 2, 3, 5)
 
 
 def choices_of(name: str, seed: int, index: int) -> Choices:
-    """The choices behind the case `gen/VERSION/name/seed/index`."""
-    return Choices(f"gen/{VERSION}/{name}/{seed}/{index}")
+    """The choices behind the generated case of a name, a seed and an index."""
+    return Choices(f"gen/{SEEDED_AS}/{name}/{seed}/{index}")
 
 
 def value(type_: codec.Wire | str, choices: Choices) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from conformance import codec
 from conformance.codec.batch_building import build
@@ -20,17 +20,15 @@ from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.coverage import DueDamage
 from conformance.strategies.seeded.generator import batch_bytes, entry_bytes, value
-from conformance.strategies.seeded.mutations import mutate
 
 Request = Values
 
 _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
-_MUTATED = 30
-"""How many fetches in a hundred are of damaged logs."""
-_DAMAGED, _SET = 50, 10
-"""How many appends in a hundred are of damaged batches, and to topics with a setting: each of these is made alone."""
+_SET = 10
+"""How many appends in a hundred are to topics with a setting: each of these is made alone."""
 
 # --- fetches ------------------------------------------------------------------------------------------
 
@@ -138,8 +136,11 @@ def _grown(choices: Choices, *, raises_epochs: bool) -> _Partition:
     return log
 
 
-def fetch(choices: Choices, *, raises_epochs: bool = False) -> tuple[Request, str]:
-    """A `read` request, and the mutation that its log went through, if any."""
+def fetch(choices: Choices, damage: DueDamage | None, *, raises_epochs: bool = False) -> tuple[Request, str]:
+    """A `read` request, and the mutation that its log went through, if any.
+
+    A log that lacks the field which is to be damaged is none of interest: another that has it is read from its start.
+    """
     log = _grown(choices, raises_epochs=raises_epochs)
     entries, isolation = log.entries, choices.pick((*ISOLATIONS, READ_COMMITTED))
     if isolation == READ_COMMITTED and log.open:
@@ -163,15 +164,19 @@ def fetch(choices: Choices, *, raises_epochs: bool = False) -> tuple[Request, st
         "aborted": _listed(log.aborted, start, end, choices) if isolation == READ_COMMITTED else [],
         **({"checkCrcs": False} if choices.chance(10) else {}),
     }
-    mutation = ""
-    if choices.chance(_MUTATED):
-        data, mutation = mutate("LOG", data, choices)
+    if damage is None:
+        return {"hex": data.hex(), **request}, ""
+    base = damage.base(data)
+    if base is not data:
+        end = last_offset(codec.decode("LOG", base).value["batches"][-1]) + 1
+        request |= {"isolation": ISOLATIONS[0], "fetchOffset": "0", "highWatermark": str(end), "aborted": []}
+    data, mutation = damage.done(base, choices)
     return {"hex": data.hex(), **request}, mutation
 
 
-def fetch_of_raised_epochs(choices: Choices) -> tuple[Request, str]:
+def fetch_of_raised_epochs(choices: Choices, damage: DueDamage | None) -> tuple[Request, str]:
     """A `read` request for a log in which each marker carries a newer epoch than the batches that it ends."""
-    return fetch(choices, raises_epochs=True)
+    return fetch(choices, damage, raises_epochs=True)
 
 
 def _start(entries: list[Values], choices: Choices) -> int:
@@ -202,7 +207,7 @@ def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: 
 # --- conversions --------------------------------------------------------------------------------------
 
 
-def conversion(choices: Choices) -> tuple[Request, str]:
+def conversion(choices: Choices, _damage: DueDamage | None) -> tuple[Request, str]:
     """A `convert` request: down, up, or up into one batch as on append."""
     kind = choices.below(10)
     if kind < 3:
@@ -236,7 +241,7 @@ def _sendable(entry: Values, choices: Choices) -> Values:
 # --- sequences ----------------------------------------------------------------------------------------
 
 
-def sequences(choices: Choices) -> tuple[Request, str]:
+def sequences(choices: Choices, _damage: DueDamage | None) -> tuple[Request, str]:
     """A `sequence` request: batches of a few producers, in order or repeated, skipped, fenced."""
     sent: dict[int, list[tuple[int, int, int]]] = {}
     batches = []
@@ -277,7 +282,7 @@ def _next_batch(sent: list[tuple[int, int, int]], choices: Choices) -> tuple[int
 # --- appends ------------------------------------------------------------------------------------------
 
 
-def append(choices: Choices) -> tuple[Request, str]:
+def append(choices: Choices, damage: DueDamage | None) -> tuple[Request, str]:
     """An `append` request, and the mutation that its batch went through, if any.
 
     Most batches are such as producers send; some have what only a broker writes, or gaps.
@@ -285,8 +290,8 @@ def append(choices: Choices) -> tuple[Request, str]:
     batch = value("RECORD_BATCH", choices)
     is_produced = bool(batch["records"]) and choices.chance(75)
     data, mutation = batch_bytes(_produced(batch, choices) if is_produced else batch), ""
-    if choices.chance(_DAMAGED):
-        data, mutation = mutate("RECORD_BATCH", data, choices)
+    if damage is not None:
+        data, mutation = damage.done(data, choices)
     settings = {"compressionType": choices.pick(CODEC_NAMES)} if choices.chance(_SET) else {}
     settings |= {"timestampType": "LogAppendTime"} if choices.chance(_SET) else {}
     return {"hex": data.hex(), **settings}, mutation
@@ -308,13 +313,30 @@ def _produced(batch: Values, choices: Choices) -> Values:
     return {**build({**place, **kind, **known, "records": records}), "form": batch.get("form", 0)}
 
 
-QUESTIONS: dict[str, tuple[str, Callable[[Choices], tuple[Request, str]]]] = {
-    "READ": ("read", fetch),
-    "CONVERT": ("convert", conversion),
-    "SEQUENCE": ("sequence", sequences),
-    "READ_RAISED": ("read", fetch_of_raised_epochs),
-}
-"""What is asked about whole logs, by the name in an id: the operation, and what draws a request."""
+class Question(NamedTuple):
+    """What is asked about whole logs."""
 
-OF_BROKERS: dict[str, tuple[str, Callable[[Choices], tuple[Request, str]]]] = {"APPEND": ("append", append)}
+    op: str
+    draw: Callable[[Choices, DueDamage | None], tuple[Request, str]]
+    """Draws a request, and the mutation that what it is about went through."""
+    damages: str = "LOG"
+    """The type of what is damaged."""
+    often: int = 0
+    """Of ten requests so many are about something damaged."""
+
+    def at(self, choices: Choices, seed: int, index: int) -> tuple[Request, str]:
+        """The request of an index. DueDamage is dealt out evenly, and numbered without a gap."""
+        number, rest = divmod(index * self.often, 10)
+        return self.draw(choices, DueDamage(codec.wire(self.damages), number, seed) if rest < self.often else None)
+
+
+QUESTIONS = {
+    "READ": Question("read", fetch, often=3),
+    "CONVERT": Question("convert", conversion),
+    "SEQUENCE": Question("sequence", sequences),
+    "READ_RAISED": Question("read", fetch_of_raised_epochs, often=3),
+}
+"""What is asked about whole logs, by the name in an id."""
+
+OF_BROKERS = {"APPEND": Question("append", append, damages="RECORD_BATCH", often=5)}
 """The same for what no target but a broker is asked."""

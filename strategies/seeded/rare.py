@@ -1,6 +1,6 @@
 """Values that are drawn rarely: long and many, on both sides of the limits that implementers set, and lone surrogates.
 
-They have names of their own beside the types (`gen/3/LARGE_BYTES/0/10`), so that the bytes behind other ids stay.
+They have names of their own beside the types (`gen/4/LARGE_BYTES/0/10`), so that the bytes behind other ids stay.
 
 A length or count is 2^k - 1, 2^k or 2^k + 1, where k is 7 or more and at most 20 for bytes (1 MiB), 17 for headers
 and elements, and 15 for records. Of ten that come to a k, seven go on to the next, so that a value of bytes has some

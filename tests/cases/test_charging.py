@@ -81,9 +81,9 @@ def test_a_vector_that_only_asks_a_writer_names_the_row_that_it_is_charged_to(ca
         ("message/old-version-read:encode", "definitions.field-added-open-range"),
         ("tagged-fields/size-decides", "tagged.size-bounds-data"),
         ("tagged-fields/size-decides:encode", "tagged.field-layout"),
-        ("gen/3/STRING/0/12:encode", "string.null-not-encoded"),
-        ("gen/3/ARRAY<STRING>/0/6:encode", "string.null-not-encoded"),
-        ("gen/3/COMPACT_STRING/0/26:encode", "compact-string.null-not-encoded"),
+        ("gen/4/STRING/0/12:encode", "string.null-not-encoded"),
+        ("gen/4/ARRAY<STRING>/0/6:encode", "string.null-not-encoded"),
+        ("gen/4/COMPACT_STRING/0/26:encode", "compact-string.null-not-encoded"),
     ],
 )
 def test_a_case_stands_under_the_nearest_row(catalog, generated, identity, requirement):

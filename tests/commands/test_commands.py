@@ -331,10 +331,10 @@ def test_show_explains_a_case_field_by_field(tmp_path):
 
 
 def test_show_explains_a_generated_case_too(tmp_path):
-    shown = conformance("show", "gen/3/UNSIGNED_VARINT/0/1", cwd=tmp_path).stdout
-    for part in ("gen/3/UNSIGNED_VARINT/0/1", "varint.truncated-rejected", "refused (malformed)"):
+    shown = conformance("show", "gen/4/UNSIGNED_VARINT/0/1", cwd=tmp_path).stdout
+    for part in ("gen/4/UNSIGNED_VARINT/0/1", "varint.truncated-rejected", "refused (malformed)"):
         assert part in shown
-    unknown = conformance("show", "gen/3/UNSIGNED_VARIN/0/1", cwd=tmp_path)
+    unknown = conformance("show", "gen/4/UNSIGNED_VARIN/0/1", cwd=tmp_path)
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert "UNSIGNED_VARIN" in unknown.stderr
 

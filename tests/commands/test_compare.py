@@ -83,9 +83,9 @@ def test_a_vector_that_the_newer_report_lacks_is_not_judged_any_more(compared):
 
 
 def test_generated_cases_of_another_seed_are_compared_by_cause(compared):
-    old = [result("gen/3/VARINT/0/1", "fail", cause="off by 1: VARINT"), result("gen/3/VARINT/0/2", "pass")]
-    same = [result("gen/3/VARINT/7/3", "fail", cause="off by 1: VARINT")]
-    other = [result("gen/3/VARINT/7/4", "fail", cause="null: VARINT")]
+    old = [result("gen/4/VARINT/0/1", "fail", cause="off by 1: VARINT"), result("gen/4/VARINT/0/2", "pass")]
+    same = [result("gen/4/VARINT/7/3", "fail", cause="off by 1: VARINT")]
+    other = [result("gen/4/VARINT/7/4", "fail", cause="null: VARINT")]
     assert counts(compared(old, same)[1]) == [0, 0, 0]
     status, output = compared(old, same + other)
     assert (status, counts(output)) == (1, [1, 0, 0])

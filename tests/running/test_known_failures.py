@@ -100,7 +100,7 @@ def test_a_malformed_file_is_an_error_with_path_and_line(tmp_path, text, line, p
     [
         *[("a/b", "a/b", True), ("a/b", "a/bc", False), ("a/*", "a/b", True), ("a/*", "b/a", False)],
         *[("a/b", "a/b:encode", False), ("a/b*", "a/b:encode", True), ("*", "x/y/z", True), ("a/?", "a/b", True)],
-        *[("A/b", "a/b", False), ("gen/3/RECORD/0/[5]", "gen/3/RECORD/0/[5]", True)],
+        *[("A/b", "a/b", False), ("gen/4/RECORD/0/[5]", "gen/4/RECORD/0/[5]", True)],
     ],
 )
 def test_an_id_may_be_a_glob(pattern, case, covers):
@@ -118,16 +118,16 @@ def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():
 
 
 def test_an_entry_by_requirement_and_cause_holds_whatever_the_seed():
-    for case in ("gen/3/INT8/0/5", "gen/3/INT8/77/123", "a/b"):
+    for case in ("gen/4/INT8/0/5", "gen/4/INT8/77/123", "a/b"):
         assert by_cause().excuses(result(case, says="too long"))
-    assert not by_cause().excuses(result("gen/3/INT8/0/5", says="too short"))
-    assert not replace(by_cause(), requirement="int16.layout").excuses(result("gen/3/INT8/0/5", says="too long"))
-    assert not by_cause(verdict="crash").excuses(result("gen/3/INT8/0/5", says="too long"))
+    assert not by_cause().excuses(result("gen/4/INT8/0/5", says="too short"))
+    assert not replace(by_cause(), requirement="int16.layout").excuses(result("gen/4/INT8/0/5", says="too long"))
+    assert not by_cause(verdict="crash").excuses(result("gen/4/INT8/0/5", says="too long"))
 
 
 def test_a_target_is_named_as_it_calls_itself_and_not_by_the_command_line():
     for command in ("module:./adapter.py", "module:other/adapter.py", "command:python adapter.py"):
-        told = result("gen/3/INT8/0/5", target=command, name="my-varints", says="too long")
+        told = result("gen/4/INT8/0/5", target=command, name="my-varints", says="too long")
         assert by_cause(target="my-varints").excuses(told)
         assert entry("gen/*", target="my-varints").excuses(told)
         assert not by_cause(target=command).excuses(told)
@@ -170,24 +170,24 @@ def test_an_entry_whose_case_did_not_pass_is_not_stale(kind):
 
 def test_flaky_and_generated_entries_are_never_stale_for_passing():
     assert found([entry(flaky=True)], [result(kind=Kind.PASS)]) == []
-    for name in ("gen/3/RECORD_BATCH/0/5", "bytes/RECORD/abc", "gen/*"):
+    for name in ("gen/4/RECORD_BATCH/0/5", "bytes/RECORD/abc", "gen/*"):
         assert found([entry(name)]) == []
 
 
 def test_an_entry_by_cause_is_stale_only_when_there_is_no_such_requirement():
-    assert found([by_cause()], [result("gen/3/INT8/0/5", Kind.PASS)]) == []
+    assert found([by_cause()], [result("gen/4/INT8/0/5", Kind.PASS)]) == []
     gone = replace(by_cause(), requirement="int9.layout")
     assert found([gone]) == [(f"int9.layout, {TOO_LONG}", "no requirement has this id")]
 
 
 def test_an_entry_by_cause_is_unseen_when_generated_cases_of_its_requirement_ran_and_none_shows_it():
-    passed, other = result("gen/3/INT8/0/5", Kind.PASS), result("gen/3/INT8/0/6", says="too short")
+    passed, other = result("gen/4/INT8/0/5", Kind.PASS), result("gen/4/INT8/0/6", says="too short")
     assert unseen([by_cause()], [passed]) == [by_cause()]
     assert unseen([by_cause(target="t")], [passed, other]) == [by_cause(target="t")]
-    assert unseen([by_cause()], [passed, result("gen/3/INT8/0/7", says="too long")]) == []
+    assert unseen([by_cause()], [passed, result("gen/4/INT8/0/7", says="too long")]) == []
     assert unseen([by_cause()], [passed, result("a/b", says="too long")]) == []
     assert unseen([by_cause()], [result("a/b", Kind.PASS)]) == []
-    assert unseen([by_cause()], [result("gen/3/INT8/0/5", Kind.SKIP)]) == []
+    assert unseen([by_cause()], [result("gen/4/INT8/0/5", Kind.SKIP)]) == []
     assert unseen([by_cause(target="u"), by_cause(flaky=True), entry()], [passed]) == []
     assert unseen([replace(by_cause(), requirement="int16.layout")], [passed]) == []
 
@@ -215,18 +215,18 @@ def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_
 
 def test_generated_failures_are_added_by_requirement_and_cause_once_for_all_seeds(tmp_path):
     results = [
-        result(f"gen/3/INT8/0/{number}", says="too long", target="module:./a.py", name="mine") for number in range(9)
+        result(f"gen/4/INT8/0/{number}", says="too long", target="module:./a.py", name="mine") for number in range(9)
     ]
     entries = updated([], results, []).entries
     assert entries == (Known("", "the value differs", "fail", "mine", requirement=RULE, cause=TOO_LONG),)
     (tmp_path / "known.yaml").write_text(known_text(entries), encoding="utf-8")
     (again,) = read_known(tmp_path / "known.yaml")
-    assert again.excuses(result("gen/3/INT8/4711/0", says="too long", target="command:a", name="mine"))
+    assert again.excuses(result("gen/4/INT8/4711/0", says="too long", target="command:a", name="mine"))
 
 
 def test_an_update_tells_what_it_added_and_dropped():
     update = updated(
-        [entry("z/z"), entry("y/y")], [result("a/b"), result("gen/3/INT8/0/1", says="too long")], [entry("z/z")]
+        [entry("z/z"), entry("y/y")], [result("a/b"), result("gen/4/INT8/0/1", says="too long")], [entry("z/z")]
     )
     assert update_lines(update, "known.yaml") == [
         "known.yaml: 2 added, 1 dropped, 3 in all",

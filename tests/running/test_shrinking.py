@@ -269,7 +269,7 @@ def shrunk_failure(type, digest):
     wire = replace(codec.wire("INT8"), name=type)
     case = Case(f"bytes/{type}/{digest}", "decode", wire, "int8.layout", "must", {"hex": "00"}, Refuses(), b"\0")
     case = replace(case, kind=CaseKind.SHRUNK)
-    return Shrunk(Result("t", case, Accepted({}), Verdict(Kind.FAIL, "accepted"), "must"), 1, "gen/3/INT8/0/1")
+    return Shrunk(Result("t", case, Accepted({}), Verdict(Kind.FAIL, "accepted"), "must"), 1, "gen/4/INT8/0/1")
 
 
 NESTED = "ARRAY<" * 90 + "INT8" + ">" * 90

@@ -10,8 +10,9 @@ from conformance import codec
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.strategies.seeded import coverage
 from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import STACKED, damaged, due_at, in_order, places
+from conformance.strategies.seeded.coverage import STACKED, DueDamage, due_at, in_order, places
 from conformance.strategies.seeded.generator import generate
+from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS
 from conformance.strategies.seeded.mutations import MUTATIONS
 from conformance.strategies.seeded.repair import lay_out
 
@@ -22,7 +23,7 @@ def made(kind, number, seed=0):
     """What a value becomes with the damage of a number: the value, the damaged bytes, and the mutation."""
     choices = Choices(f"{kind}/{seed}/{number}")
     data = generate(kind, choices).data
-    return data, *damaged(codec.wire(kind), data, number, seed, choices)
+    return data, *DueDamage(codec.wire(kind), number, seed).done(data, choices)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,3 +105,32 @@ def test_a_splice_goes_on_with_the_bytes_of_another_value(monkeypatch):
     done = [made("TAGGED_FIELDS", number + turn * 2 * len(order)) for number in spliced for turn in range(4)]
     assert {row for _, _, row in done} == {"spliced"}
     assert sum(b"other" in data for _, data, _ in done) > len(done) / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "often", "of"), [("READ", 3, "LOG"), ("READ_RAISED", 3, "LOG"), ("APPEND", 5, "RECORD_BATCH")]
+)
+def test_what_whole_logs_are_asked_about_is_damaged_in_the_same_order_a_share_of_each_ten(name, often, of):
+    question = {**QUESTIONS, **OF_BROKERS}[name]
+    drawn = [question.at(Choices(f"{name}/{index}"), 0, index)[1] for index in range(400)]
+    assert {sum(map(bool, drawn[at : at + 10])) for at in range(0, 400, 10)} == {often}
+    order = [row for _, row in in_order(codec.wire(of), 0)]
+    done = [row for row in drawn if row]
+    assert sum(map(str.__eq__, done, order)) >= 0.85 * len(done)
+
+
+@pytest.mark.parametrize("name", ["CONVERT", "SEQUENCE"])
+def test_no_damaged_log_is_converted_and_no_sequence_is(name):
+    assert {QUESTIONS[name].at(Choices(f"{name}/{index}"), 0, index)[1] for index in range(50)} == {""}
+
+
+def test_a_log_that_lacks_the_field_gives_way_to_one_that_has_it_read_whole():
+    """So no field of a log of messages waits for a fetch that happens to have messages."""
+    drawn = [QUESTIONS["READ"].at(Choices(f"READ/{index}"), 0, index)[0] for index in range(400)]
+    magics = Counter(bytes.fromhex(request["hex"])[16] for at, request in enumerate(drawn) if at * 3 % 10 < 3)
+    assert min(magics[0], magics[1]) > 5
+    whole = [
+        request for request in drawn if request["fetchOffset"] == "0" and request["isolation"] == "read_uncommitted"
+    ]
+    assert len(whole) > 40
+    assert not any(request["aborted"] for request in whole)

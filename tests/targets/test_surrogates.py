@@ -120,7 +120,7 @@ def test_a_failure_is_saved_as_a_vector_that_asks_the_same(tmp_path, catalog):
     wire = codec.wire("STRING")
     case = ad_hoc_case("encode", wire, {"value": HALF}, catalog, kind=CaseKind.SHRUNK)
     result = Result("mine", case, Accepted({"hex": "0003eda080"}), Verdict(Kind.FAIL, "wrong"), "must")
-    run = TargetRun("mine", shrunk=[Shrunk(result, 1, "gen/3/STRING/0/1")])
+    run = TargetRun("mine", shrunk=[Shrunk(result, 1, "gen/4/STRING/0/1")])
     (path,) = save_all([run], tmp_path, Outputs())
     assert "!json '\"a\\ud800b\"'" in path.read_text()
     again = read_catalog([path]).cases[case.id]
