@@ -7,9 +7,11 @@ import gc
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -32,6 +34,11 @@ AXE = "axe-core@4.11.0"
 
 settings.register_profile("busy", deadline=None)  # no test asserts on wall time
 settings.load_profile("busy")
+
+# `nohup`, and scripts that start the tests in the background, have these signals ignored; commands would ignore them, too.
+for told, due in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(told) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(told, due)
 
 # What the commands under test print is the same wherever the tests run.
 os.environ.pop("GITHUB_ACTIONS", None)
