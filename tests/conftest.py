@@ -35,7 +35,7 @@ AXE = "axe-core@4.11.0"
 settings.register_profile("busy", deadline=None)  # no test asserts on wall time
 settings.load_profile("busy")
 
-# `nohup`, and scripts that start the tests in the background, have these signals ignored; commands would ignore them, too.
+# `nohup`, or a script that starts the tests in the background, has these signals ignored; commands would do so, too.
 for told, due in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(told) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(told, due)
