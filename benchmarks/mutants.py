@@ -204,7 +204,7 @@ _UNSEEN = _names(
     "CODEC_AT count_at after_key _high_bits codec/record_batch.py:_at",
     "codec/structure.py:_traced_fields codec/structure.py:_checked codec/structure.py:_split_bits",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts _doubt_sizes matters",
-    "rescued _doubt_part _beyond _MUCH _traced_numbers _LETTERS",
+    "rescued _rescue self.fed _doubt_part _beyond _MUCH _traced_numbers _LETTERS",
     "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     "Usual Number.code _may_overflow self.explaining self.hurried inner.hurried",
     # whether a refusal is open
@@ -218,6 +218,7 @@ _UNSEEN = _names(
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial semantics/visibility.py:_BATCHES is_wrapper",
+    "semantics/visibility.py:position",
     "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
     "_Transactions.passes_over _need_not_be_met _header _is_passed_over",
     "outcomes _outcome _label parsed_told FILLER Producer.in_transaction Producer.has_written self.has_written",

@@ -9,6 +9,7 @@ import gzip
 import struct
 import threading
 import zlib
+from contextlib import suppress
 from typing import Any
 
 import cramjam
@@ -48,11 +49,25 @@ def open_gzip(stream: Stream) -> None:
 
 
 def _gzip_member(stream: Stream) -> None:
+    begin = stream.pos
     inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
-    is_zlib = _has_zlib_header(stream.data[stream.pos : stream.pos + 2])
+    is_zlib = _has_zlib_header(stream.data[begin : begin + 2])
     with stream.refusing(zlib.error, lambda message: (_GZIP, is_zlib or any(words in message for words in _OPEN_GZIP))):
-        if not stream.pump(inflater):
-            stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
+        try:
+            if not stream.pump(inflater):
+                stream.fail(_GZIP, "the stream is cut off", open=_lacks_trailer(inflater))
+        except zlib.error:
+            _rescue(stream, begin)
+            raise
+
+
+def _rescue(stream: Stream, begin: int) -> None:
+    """Put what the last piece of a member yields before the byte at which zlib gives it up."""
+    inflater = zlib.decompressobj(zlib.MAX_WBITS + 16)
+    inflater.decompress(stream.data[begin : stream.fed])
+    with suppress(zlib.error):
+        for at in range(stream.fed, stream.pos):
+            stream.put(inflater.decompress(stream.data[at : at + 1]))
 
 
 def _has_zlib_header(head: bytes) -> bool:

@@ -20,11 +20,13 @@ _STEP = 256
 class Stream(Cursor):
     """Reads a payload, gathers what comes out of it, and stops at the limits; findings stand where it begins."""
 
-    __slots__ = ("_begin", "plain", "room")
+    __slots__ = ("_begin", "fed", "plain", "room")
 
     def __init__(self, cursor: Cursor, payload: bytes) -> None:
         super().__init__(payload, cursor.findings, layer=cursor.layer, path=cursor.path)
         self._begin = cursor.pos
+        self.fed = 0
+        """Where the piece begins that a decompressor was fed last."""
         self.plain: list[bytes] = []
         """What came out, in parts that are not empty."""
         limits: Limits = cursor.findings.limits
@@ -53,6 +55,7 @@ class Stream(Cursor):
             step = max(_STEP, min(2 * step, self.room // _DENSEST_STREAM))
             if not piece:
                 return False
+            self.fed = self.pos
             self.pos += len(piece)
             self.put(opener.decompress(piece))
         self.pos -= len(opener.unused_data)

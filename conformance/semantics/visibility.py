@@ -189,7 +189,8 @@ def view(
         if faults or entry.value is None:
             damage = next(iter(entry.beside_checksums or faults), None)
             partial = damage is None
-            if damage is not None and _need_not_be_met(data, entry, faults, fetch_offset, transactions):
+            position = max((fetch_offset, *seen.ends))
+            if damage is not None and _need_not_be_met(data, entry, faults, position, transactions):
                 hint = "the damage lies in records that are not shown, at which a consumer need not look"
                 seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
             break
@@ -264,21 +265,21 @@ def _need_not_be_met(
     data: bytes,
     entry: codec.Entry,
     faults: Sequence[codec.Violation],
-    fetch_offset: int,
+    position: int,
     transactions: _Transactions | None,
 ) -> bool:
-    """Whether faults may lie in records that are not to be seen: hidden ones, or those before the fetch offset.
+    """Whether faults may lie in records that are not to be seen: hidden ones, or those before a consumer's position.
 
     That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
     """
     whole = data[entry.start : entry.stop]
     if stored_magic(whole) != _BATCHES:
-        return _is_passed_over(whole, next(iter(entry.beside_checksums or faults)), fetch_offset)
+        return _is_passed_over(whole, next(iter(entry.beside_checksums or faults)), position)
     header = _header(whole)
     if header is None or any(one.requirement in CHECKSUM_RULES for one in faults):
         return False
     hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
-    return bool(hidden) or header["baseOffset"] < fetch_offset
+    return bool(hidden) or header["baseOffset"] < position
 
 
 def _header(data: bytes) -> Values | None:
@@ -290,19 +291,22 @@ def _header(data: bytes) -> Values | None:
     return header
 
 
-def _is_passed_over(entry: bytes, damage: codec.Violation, fetch_offset: int) -> bool:
-    """Whether damage lies in a message of magic 0 or 1 with an offset below that of the fetch."""
+def _is_passed_over(entry: bytes, damage: codec.Violation, position: int) -> bool:
+    """Whether damage lies in a message of magic 0 or 1 with an offset below a consumer's position.
+
+    The messages before it in a wrapper move the position on.
+    """
     magic = stored_magic(entry)
-    if fetch_offset <= 0 or magic not in LAYOUTS:
+    if magic not in LAYOUTS:
         return False
     offset = stored_offset(entry)
     if damage.layer == 0:
-        return offset < fetch_offset
+        return offset < position
     inner = codec.decode("LOG", entry).layers[damage.layer - 1]
     stored = {start: stored_offset(inner, start) for start, _ in extents(inner)}
-    own = max((start for start in stored if start <= damage.at), default=0)
     origin = offset - list(stored.values())[-1] if magic and stored else 0
-    return stored.get(own, 0) + origin < fetch_offset
+    *before, own = [at + origin for start, at in stored.items() if start <= damage.at] or [origin]
+    return own < max((position, *(at + 1 for at in before)))
 
 
 def _of_batch(batch: Values) -> list[Values]:

@@ -27,6 +27,8 @@ Request = Values
 
 _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
+_SEEDS = 10**18
+"""No seed in an id is so large."""
 _SET = 10
 """How many appends in a hundred are to topics with a setting: each of these is made alone."""
 
@@ -323,18 +325,22 @@ class Question(NamedTuple):
     """The type of what is damaged."""
     often: int = 0
     """Of ten requests so many are about something damaged."""
+    order: int = 0
+    """Which order of the damage it follows, where another question is about the same type."""
 
     def at(self, choices: Choices, seed: int, index: int) -> tuple[Request, str]:
         """The request of an index. DueDamage is dealt out evenly, and numbered without a gap."""
         number, rest = divmod(index * self.often, 10)
-        return self.draw(choices, DueDamage(codec.wire(self.damages), number, seed) if rest < self.often else None)
+        if rest >= self.often:
+            return self.draw(choices, None)
+        return self.draw(choices, DueDamage(codec.wire(self.damages), number, seed + self.order * _SEEDS))
 
 
 QUESTIONS = {
     "READ": Question("read", fetch, often=3),
     "CONVERT": Question("convert", conversion),
     "SEQUENCE": Question("sequence", sequences),
-    "READ_RAISED": Question("read", fetch_of_raised_epochs, often=3),
+    "READ_RAISED": Question("read", fetch_of_raised_epochs, often=3, order=1),
 }
 """What is asked about whole logs, by the name in an id."""
 

@@ -546,6 +546,17 @@ def test_a_large_size_in_front_of_the_place_where_a_payload_is_cut_is_noted(numb
     assert ("robustness.inner-message" in [mark.requirement for mark in read.remarks]) is is_noted
 
 
+@pytest.mark.parametrize("at", [-1, -8], ids=["length", "data"])
+@pytest.mark.parametrize("size", [1 << 30, 13])
+@pytest.mark.parametrize("before", [b"", bytes(range(256)) * 40], ids=["one piece", "several pieces"])
+def test_a_large_size_in_front_of_a_wrong_check_of_gzip_is_noted_as_it_comes_out_before_that(at, size, before):
+    payload = bytearray(CODECS[1].write(entry(5, value=before) + entry(6, value=bytes(99), size=size)))
+    payload[at] ^= 1
+    read = decode(entry(6, None, bytes(payload), attributes=1))
+    assert [mark.requirement for mark in read.violations] == ["codec.gzip"]
+    assert ("robustness.inner-message" in [mark.requirement for mark in read.remarks]) is (size > 13)
+
+
 @pytest.mark.parametrize("number", [1, 2, 3], ids=WRITTEN[1:])
 def test_a_value_that_is_no_stream_of_its_codec_is_refused_for_certain(number):
     for magic in MAGICS:

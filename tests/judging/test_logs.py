@@ -160,10 +160,11 @@ def test_damage_in_records_that_are_not_to_be_seen_need_not_be_noticed():
         assert judge(case, Refused("malformed")).kind is Kind.EITHER
 
 
-def wrapped(offset, plain):
-    """A wrapper of magic 1 around these bytes."""
+def wrapped(offset, plain, magic=1):
+    """A wrapper around these bytes."""
     packed = CODECS[1].write(plain)
-    body = b"\1\1" + struct.pack(">qii", 1000, -1, len(packed)) + packed
+    stamp = struct.pack(">q", 1000) if magic else b""
+    body = bytes((magic, 1)) + stamp + struct.pack(">ii", -1, len(packed)) + packed
     return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
 
 
@@ -176,6 +177,21 @@ def test_damage_in_records_before_the_fetch_need_not_be_noticed():
         assert told(case, shown([record_seen], "6"))[0] == "either"
         assert told(case, shown([], "5", error="other"))[0] == "either"
         assert told(asked(log, fetch_offset=0), shown([seen(3), seen(4), record_seen], "6"))[0] == "fail"
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_damage_in_a_message_behind_one_of_a_greater_offset_need_not_be_noticed(magic):
+    """Each message that is handed out moves a consumer on; Apache Kafka's does not look at what lies before."""
+    before, damaged = message(0, magic) + message(9, magic), message(1, magic)[:12] + bytes(4) + message(1, magic)[16:]
+    for log, offsets in ((before + damaged, (0, 9)), (wrapped(1, before + damaged, magic), (0, 9))):
+        stamps = {} if magic else {"timestamp": "-1", "timestampType": "NoTimestampType"}
+        case = asked(log, fetch_offset=0)
+        assert told(case, shown([seen(offset, **stamps) for offset in offsets], "10"))[0] == "either"
+        assert told(case, shown([], "0", error="corrupt"))[0] == "either"
+    rising = message(0, magic) + message(1, magic)
+    last = message(2, magic)[:12] + bytes(4) + message(2, magic)[16:]
+    over = shown([seen(offset, **stamps) for offset in (0, 1)], "3")
+    assert told(asked(wrapped(2, rising + last, magic), fetch_offset=0), over)[0] == "fail"
 
 
 def test_damage_in_records_that_are_to_be_seen_is_noticed_and_so_is_a_checksum_wherever_it_stands():

@@ -115,9 +115,16 @@ def test_what_whole_logs_are_asked_about_is_damaged_in_the_same_order_a_share_of
     question = {**QUESTIONS, **OF_BROKERS}[name]
     drawn = [question.at(Choices(f"{name}/{index}"), 0, index)[1] for index in range(400)]
     assert {sum(map(bool, drawn[at : at + 10])) for at in range(0, 400, 10)} == {often}
-    order = [row for _, row in in_order(codec.wire(of), 0)]
+    order = [row for _, row in in_order(codec.wire(of), question.order * 10**18)]
     done = [row for row in drawn if row]
     assert sum(map(str.__eq__, done, order)) >= 0.85 * len(done)
+
+
+def test_two_questions_about_the_same_type_follow_two_orders():
+    orders = [
+        (question.damages, question.order) for question in (*QUESTIONS.values(), *OF_BROKERS.values()) if question.often
+    ]
+    assert len(set(orders)) == len(orders)
 
 
 @pytest.mark.parametrize("name", ["CONVERT", "SEQUENCE"])

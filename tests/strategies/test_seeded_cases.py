@@ -37,7 +37,7 @@ from conformance.targets.target import TargetSpec
 PLAIN = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
 """The types among the names that cases are generated for."""
 DIGEST_OF_BROKERS = "24b246253dfab3b4"
-DIGEST = "7e7c0b2f9e62958b"
+DIGEST = "3dd82c348639b0a2"
 """Of the first cases of every type with seed 0. When it changes, an id means other bytes: raise generate.VERSION."""
 
 
@@ -268,6 +268,56 @@ def test_a_crash_over_a_marker_without_a_key_is_disputed_where_apache_kafkas_con
     data = sealed(bytes(16) + b"\2" + bytes(4) + header + body)
     request = {"hex": data.hex(), "isolation": isolation, "fetchOffset": "0", "highWatermark": "9", "aborted": []}
     assert (Kind.CRASH in log_case("own", "read", request, catalog).disputed) == is_disputed
+
+
+def fetch_of(data, catalog, **asked):
+    """A generated case that reads these bytes."""
+    request = {"isolation": "read_committed", "fetchOffset": "0", "highWatermark": "9", "aborted": []}
+    return log_case("own", "read", {"hex": data.hex(), **request, **asked}, catalog)
+
+
+def stated(attributes, count, payload, producer=7):
+    """A batch that states so many records, whatever its payload holds."""
+    header = struct.pack(">HiqqqhiI", attributes, 0, 0, 0, producer, min(producer, 0), -1, count)
+    return sealed(bytes(16) + b"\2" + bytes(4) + header + payload)
+
+
+MARKER, COMPRESSED, MANY = 0x30, 1, (1 << 31) - 1
+
+
+@pytest.mark.parametrize(
+    ("attributes", "producer", "isolation", "is_disputed"),
+    [
+        (MARKER | COMPRESSED, 7, "read_committed", True),
+        (MARKER | COMPRESSED, 7, "read_uncommitted", False),
+        (MARKER | COMPRESSED, -1, "read_committed", False),
+        (MARKER, 7, "read_committed", False),
+        (COMPRESSED, 7, "read_committed", False),
+    ],
+)
+def test_a_crash_over_a_compressed_marker_of_too_many_records_is_disputed_where_apache_kafka_makes_a_list_of_them(
+    attributes, producer, isolation, is_disputed, catalog
+):
+    payload = bytes.fromhex(EMPTY_KEY)
+    for stream in (gzip.compress(payload, mtime=0), b"no stream"):
+        data = stated(attributes, MANY, stream if attributes & COMPRESSED else payload, producer)
+        assert (Kind.CRASH in fetch_of(data, catalog, isolation=isolation).disputed) == is_disputed
+
+
+KEY_BEYOND = bytes.fromhex("0000000000000005 0000000e 7642ce6f 00 00 10000000 00000000")
+
+
+def test_a_crash_over_what_stands_behind_a_damage_that_apache_kafka_does_not_see_is_disputed(catalog):
+    """It passes over an aborted batch unread, and takes a wrapper whose checksum is wrong."""
+    aborted = stated(0x10, 5, bytes.fromhex(EMPTY_KEY))
+    listed = {"aborted": [{"producerId": "7", "firstOffset": "0"}]}
+    inner = bytes.fromhex("0000000000000000 0000000e 3d314895 00 00 00000000 ffffffff")
+    packed = gzip.compress(inner, mtime=0)
+    wrapper = bytes(8) + struct.pack(">iIBBii", 14 + len(packed), 0, 0, 1, -1, len(packed)) + packed
+    for data, asked in ((aborted, listed), (wrapper, {})):
+        assert Kind.CRASH in fetch_of(data + KEY_BEYOND, catalog, **asked).disputed
+        assert Kind.CRASH not in fetch_of(data, catalog, **asked).disputed
+    assert Kind.CRASH not in fetch_of(aborted + KEY_BEYOND, catalog).disputed
 
 
 @pytest.mark.once
