@@ -218,7 +218,7 @@ _UNSEEN = _names(
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial semantics/visibility.py:_BATCHES is_wrapper",
-    "semantics/visibility.py:position",
+    "semantics/visibility.py:position _NO_SIZE",
     "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
     "_Transactions.passes_over _need_not_be_met _header _is_passed_over",
     "outcomes _outcome _label parsed_told FILLER Producer.in_transaction Producer.has_written self.has_written",

@@ -34,6 +34,8 @@ ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 _BATCHES = 2
 """The magic of record batches."""
 _INT64_MAX = (1 << 63) - 1
+_NO_SIZE = "batch.length-wrong-rejected"
+"""What is found wrong with a size that is below that of any entry."""
 _ABORT = CONTROL_TYPES.index("ABORT")
 
 SEEN = n.Fields(
@@ -294,10 +296,10 @@ def _header(data: bytes) -> Values | None:
 def _is_passed_over(entry: bytes, damage: codec.Violation, position: int) -> bool:
     """Whether damage lies in a message of magic 0 or 1 with an offset below a consumer's position.
 
-    The messages before it in a wrapper move the position on.
+    The messages before it in a wrapper move the position on. A size that no entry has keeps everybody from going on.
     """
     magic = stored_magic(entry)
-    if magic not in LAYOUTS:
+    if magic not in LAYOUTS or damage.requirement == _NO_SIZE:
         return False
     offset = stored_offset(entry)
     if damage.layer == 0:

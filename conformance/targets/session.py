@@ -303,7 +303,10 @@ class Session:
         if self._broke_down(asked, self.allowance.timeout, _SOON if self._is_cheap else _PROMPT):
             self._end()
             if asked.outcome is None:
-                return self._alone(request)
+                again = self._alone(request)
+                if isinstance(again, Asked) and not again.is_blamed:
+                    self.faults.count("crash")  # no request is to blame, and such a target must not cost hours either
+                return again
         elif asked.outcome is None:
             self._aside.add(asked)
             self._process = None
@@ -311,10 +314,7 @@ class Session:
         return asked
 
     def _broke_down(self, asked: Asked, timeout: float, seconds: float) -> bool:
-        """Wait for the outcome of a request for so many seconds; whether its process broke down.
-
-        There is no outcome when it died of what may have been done by another request.
-        """
+        """Wait so long for an outcome; whether the process broke down: without one where another may be to blame."""
         try:
             line = asked.line(timeout, seconds)
             if line is None:

@@ -20,7 +20,7 @@ from conformance.codec.message_definition import Message, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded import rare
 from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import DueDamage
+from conformance.strategies.seeded.coverage import damaged
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
 from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS, Question
 from conformance.strategies.seeded.rare import LARGE, SURROGATES
@@ -165,7 +165,7 @@ def cases_at(name: str, seed: int, index: int, catalog: Catalog) -> Iterator[Cas
     generated = generate(wire, choices)
     number, is_damaged = divmod(index, 2)
     if is_damaged:
-        data, mutation = DueDamage(wire, number, seed).done(generated.data, choices)
+        data, mutation, _ = damaged(wire, generated.data, number, seed, choices)
         yield decode_case(identity, wire, data, catalog, mutation=mutation)
         return
     yield decode_case(identity, wire, generated.data, catalog)

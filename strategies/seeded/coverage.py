@@ -7,9 +7,9 @@ of the number alone, so that any case can be made without those before it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from conformance import codec
 from conformance.strategies.seeded.choices import Choices
@@ -70,43 +70,31 @@ def due_at(wire: codec.Wire, number: int, seed: int) -> tuple[tuple[Place, str],
     return (order[at],) if turn % 2 == 0 else (order[at], order[(at + turn // 2 + 1) % len(order)])
 
 
-@dataclass(frozen=True, slots=True)
-class DueDamage:
-    """The damage that is due at a number."""
+class Damaged(NamedTuple):
+    """A value with damage."""
 
-    wire: codec.Wire
-    number: int
-    seed: int
-
-    def base(self, data: bytes) -> bytes:
-        """The bytes of a value that has the field which is to be damaged: these, or those of another value."""
-        dues = due_at(self.wire, self.number, self.seed)
-        return data if not dues or _has(self.wire, data, dues[0]) else places(self.wire)[dues[0]]
-
-    def done(self, data: bytes, choices: Choices) -> tuple[bytes, str]:
-        """The bytes of a value with the damage, and the name of the mutation.
-
-        Where the value lacks the field, another that has it is damaged.
-        """
-        wire, dues = self.wire, due_at(self.wire, self.number, self.seed)
-        if not dues:
-            return mutate(wire, data, choices)
-        first, row = _damaged(wire, data, dues[0], choices)
-        if len(dues) == 1:
-            return first, row
-        place, row = dues[1]
-        subject = lay_out(wire, first)
-        second = damaged_at(subject, row, spans_of(subject, place, row), choices)
-        return (mutate(wire, first, choices)[0] if second is None else second), STACKED
+    data: bytes
+    mutation: str
+    base: bytes
+    """The bytes before: those that were given, or another value's, which has the field that was due."""
 
 
-def _has(wire: codec.Wire, data: bytes, due: tuple[Place, str]) -> bool:
-    """Whether the bytes of a value have a field that can have a mutation."""
-    place, row = due
-    return bool(spans_of(lay_out(wire, data), place, row))
+def damaged(wire: codec.Wire, data: bytes, number: int, seed: int, choices: Choices) -> Damaged:
+    """The bytes of a value with the damage of a number; where it lacks the field, those of another that has it."""
+    dues = due_at(wire, number, seed)
+    if not dues:
+        return Damaged(*mutate(wire, data, choices), data)
+    first = _damaged(wire, data, dues[0], choices)
+    if len(dues) == 1:
+        return first
+    place, row = dues[1]
+    subject = lay_out(wire, first.data)
+    second = damaged_at(subject, row, spans_of(subject, place, row), choices)
+    both = mutate(wire, first.data, choices)[0] if second is None else second
+    return Damaged(both, STACKED, first.base)
 
 
-def _damaged(wire: codec.Wire, data: bytes, due: tuple[Place, str], choices: Choices) -> tuple[bytes, str]:
+def _damaged(wire: codec.Wire, data: bytes, due: tuple[Place, str], choices: Choices) -> Damaged:
     """The bytes, or those of a sample that has the field, with one mutation of one field."""
     place, row = due
     for one in (data, places(wire)[due]):
@@ -115,5 +103,5 @@ def _damaged(wire: codec.Wire, data: bytes, due: tuple[Place, str], choices: Cho
             subject = replace(subject, other=_laid_out(wire, choices.below(_OF_MESSAGES)))
         result = damaged_at(subject, row, spans_of(subject, place, row), choices)
         if result is not None and result != one:
-            return result, row
-    return mutate(wire, data, choices)
+            return Damaged(result, row, one)
+    return Damaged(*mutate(wire, data, choices), data)

@@ -33,7 +33,7 @@ from conformance.strategies.seeded.messages import (
 VERSION = 4
 """The version of the generator. It goes up when an id begins to mean other bytes."""
 SEEDED_AS = 3
-"""The version whose choices are drawn: version 4 changed the order of damage in questions about logs, and no more."""
+"""The version whose choices are drawn: version 4 changed what `read` and `append` are asked, and nothing else."""
 
 _LENGTHS = (0, 1, 2, 3, 7, 20, 63, 64, 127, 128, 300)
 _COUNTS = (0, 1, 1, 2, 2, 3, 5)

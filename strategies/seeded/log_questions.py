@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from conformance import codec
 from conformance.codec.batch_building import build
@@ -20,10 +20,12 @@ from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import DueDamage
+from conformance.strategies.seeded.coverage import Damaged, damaged
 from conformance.strategies.seeded.generator import batch_bytes, entry_bytes, value
 
 Request = Values
+Damage: TypeAlias = Callable[[bytes], Damaged]
+"""Damages the bytes that a question is about."""
 
 _EPOCH_MS = 1_700_000_000_000
 _PRODUCERS = (7, 8, 1 << 40, (1 << 63) - 1)
@@ -138,7 +140,7 @@ def _grown(choices: Choices, *, raises_epochs: bool) -> _Partition:
     return log
 
 
-def fetch(choices: Choices, damage: DueDamage | None, *, raises_epochs: bool = False) -> tuple[Request, str]:
+def fetch(choices: Choices, damage: Damage | None, *, raises_epochs: bool = False) -> tuple[Request, str]:
     """A `read` request, and the mutation that its log went through, if any.
 
     A log that lacks the field which is to be damaged is none of interest: another that has it is read from its start.
@@ -168,15 +170,14 @@ def fetch(choices: Choices, damage: DueDamage | None, *, raises_epochs: bool = F
     }
     if damage is None:
         return {"hex": data.hex(), **request}, ""
-    base = damage.base(data)
-    if base is not data:
-        end = last_offset(codec.decode("LOG", base).value["batches"][-1]) + 1
+    result = damage(data)
+    if result.base is not data:
+        end = last_offset(codec.decode("LOG", result.base).value["batches"][-1]) + 1
         request |= {"isolation": ISOLATIONS[0], "fetchOffset": "0", "highWatermark": str(end), "aborted": []}
-    data, mutation = damage.done(base, choices)
-    return {"hex": data.hex(), **request}, mutation
+    return {"hex": result.data.hex(), **request}, result.mutation
 
 
-def fetch_of_raised_epochs(choices: Choices, damage: DueDamage | None) -> tuple[Request, str]:
+def fetch_of_raised_epochs(choices: Choices, damage: Damage | None) -> tuple[Request, str]:
     """A `read` request for a log in which each marker carries a newer epoch than the batches that it ends."""
     return fetch(choices, damage, raises_epochs=True)
 
@@ -209,7 +210,7 @@ def _listed(aborted: list[tuple[int, int, int]], start: int, end: int, choices: 
 # --- conversions --------------------------------------------------------------------------------------
 
 
-def conversion(choices: Choices, _damage: DueDamage | None) -> tuple[Request, str]:
+def conversion(choices: Choices, _damage: Damage | None) -> tuple[Request, str]:
     """A `convert` request: down, up, or up into one batch as on append."""
     kind = choices.below(10)
     if kind < 3:
@@ -243,7 +244,7 @@ def _sendable(entry: Values, choices: Choices) -> Values:
 # --- sequences ----------------------------------------------------------------------------------------
 
 
-def sequences(choices: Choices, _damage: DueDamage | None) -> tuple[Request, str]:
+def sequences(choices: Choices, _damage: Damage | None) -> tuple[Request, str]:
     """A `sequence` request: batches of a few producers, in order or repeated, skipped, fenced."""
     sent: dict[int, list[tuple[int, int, int]]] = {}
     batches = []
@@ -284,7 +285,7 @@ def _next_batch(sent: list[tuple[int, int, int]], choices: Choices) -> tuple[int
 # --- appends ------------------------------------------------------------------------------------------
 
 
-def append(choices: Choices, damage: DueDamage | None) -> tuple[Request, str]:
+def append(choices: Choices, damage: Damage | None) -> tuple[Request, str]:
     """An `append` request, and the mutation that its batch went through, if any.
 
     Most batches are such as producers send; some have what only a broker writes, or gaps.
@@ -293,7 +294,7 @@ def append(choices: Choices, damage: DueDamage | None) -> tuple[Request, str]:
     is_produced = bool(batch["records"]) and choices.chance(75)
     data, mutation = batch_bytes(_produced(batch, choices) if is_produced else batch), ""
     if damage is not None:
-        data, mutation = damage.done(data, choices)
+        data, mutation, _ = damage(data)
     settings = {"compressionType": choices.pick(CODEC_NAMES)} if choices.chance(_SET) else {}
     settings |= {"timestampType": "LogAppendTime"} if choices.chance(_SET) else {}
     return {"hex": data.hex(), **settings}, mutation
@@ -319,7 +320,7 @@ class Question(NamedTuple):
     """What is asked about whole logs."""
 
     op: str
-    draw: Callable[[Choices, DueDamage | None], tuple[Request, str]]
+    draw: Callable[[Choices, Damage | None], tuple[Request, str]]
     """Draws a request, and the mutation that what it is about went through."""
     damages: str = "LOG"
     """The type of what is damaged."""
@@ -329,11 +330,12 @@ class Question(NamedTuple):
     """Which order of the damage it follows, where another question is about the same type."""
 
     def at(self, choices: Choices, seed: int, index: int) -> tuple[Request, str]:
-        """The request of an index. DueDamage is dealt out evenly, and numbered without a gap."""
+        """The request of an index. Damage is dealt out evenly, and numbered without a gap."""
         number, rest = divmod(index * self.often, 10)
         if rest >= self.often:
             return self.draw(choices, None)
-        return self.draw(choices, DueDamage(codec.wire(self.damages), number, seed + self.order * _SEEDS))
+        wire, order = codec.wire(self.damages), seed + self.order * _SEEDS
+        return self.draw(choices, lambda data: damaged(wire, data, number, order, choices))
 
 
 QUESTIONS = {

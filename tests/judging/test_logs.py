@@ -179,19 +179,33 @@ def test_damage_in_records_before_the_fetch_need_not_be_noticed():
         assert told(asked(log, fetch_offset=0), shown([seen(3), seen(4), record_seen], "6"))[0] == "fail"
 
 
+def overlong(offset, magic):
+    """A message with a value longer than the rest of it, and the right checksum."""
+    body = message(offset, magic)[16:-5] + struct.pack(">i", 1799) + b"v"
+    return message(offset, magic)[:12] + struct.pack(">I", zlib.crc32(body)) + body
+
+
 @pytest.mark.parametrize("magic", [0, 1])
-def test_damage_in_a_message_behind_one_of_a_greater_offset_need_not_be_noticed(magic):
+@pytest.mark.parametrize("low", [1, 9])
+def test_damage_in_a_message_behind_one_of_no_lower_offset_need_not_be_noticed(low, magic):
     """Each message that is handed out moves a consumer on; Apache Kafka's does not look at what lies before."""
-    before, damaged = message(0, magic) + message(9, magic), message(1, magic)[:12] + bytes(4) + message(1, magic)[16:]
-    for log, offsets in ((before + damaged, (0, 9)), (wrapped(1, before + damaged, magic), (0, 9))):
-        stamps = {} if magic else {"timestamp": "-1", "timestampType": "NoTimestampType"}
+    stamps = {} if magic else {"timestamp": "-1", "timestampType": "NoTimestampType"}
+    before, over = message(0, magic) + message(9, magic), shown([seen(at, **stamps) for at in (0, 9)], "10")
+    for log in (before + overlong(low, magic), wrapped(low, before + overlong(low, magic), magic)):
         case = asked(log, fetch_offset=0)
-        assert told(case, shown([seen(offset, **stamps) for offset in offsets], "10"))[0] == "either"
+        assert told(case, over)[0] == "either"
         assert told(case, shown([], "0", error="corrupt"))[0] == "either"
     rising = message(0, magic) + message(1, magic)
-    last = message(2, magic)[:12] + bytes(4) + message(2, magic)[16:]
-    over = shown([seen(offset, **stamps) for offset in (0, 1)], "3")
-    assert told(asked(wrapped(2, rising + last, magic), fetch_offset=0), over)[0] == "fail"
+    over = shown([seen(at, **stamps) for at in (0, 1)], "3")
+    for log in (rising + overlong(2, magic), wrapped(2, rising + overlong(2, magic), magic)):
+        assert told(asked(log, fetch_offset=0), over)[0] == "fail"
+
+
+@pytest.mark.parametrize("log", [batch(3), message(3, 0), message(3, 1)], ids=["batch", "magic 0", "magic 1"])
+def test_zeros_behind_an_entry_keep_a_consumer_from_going_on_though_it_has_passed_the_offset_in_them(log):
+    case = asked(log + bytes(80), fetch_offset=3)
+    assert judge(case, Refused("corrupt")).kind is Kind.PASS
+    assert told(case, shown([], "9"))[0] == "fail"
 
 
 def test_damage_in_records_that_are_to_be_seen_is_noticed_and_so_is_a_checksum_wherever_it_stands():

@@ -9,9 +9,9 @@ import pytest
 from conformance import codec
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.strategies.seeded import coverage
+from conformance.strategies.seeded import coverage, log_questions
 from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import STACKED, DueDamage, due_at, in_order, places
+from conformance.strategies.seeded.coverage import STACKED, damaged, due_at, in_order, places
 from conformance.strategies.seeded.generator import generate
 from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS
 from conformance.strategies.seeded.mutations import MUTATIONS
@@ -24,7 +24,7 @@ def made(kind, number, seed=0):
     """What a value becomes with the damage of a number: the value, the damaged bytes, and the mutation."""
     choices = Choices(f"{kind}/{seed}/{number}")
     data = generate(kind, choices).data
-    return data, *DueDamage(codec.wire(kind), number, seed).done(data, choices)
+    return data, *damaged(codec.wire(kind), data, number, seed, choices)[:2]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -127,24 +127,21 @@ def test_two_questions_about_the_same_type_follow_two_orders():
     assert len(set(orders)) == len(orders)
 
 
-@pytest.mark.parametrize("name", ["CONVERT", "SEQUENCE"])
-def test_no_damaged_log_is_converted_and_no_sequence_is(name):
-    assert {QUESTIONS[name].at(Choices(f"{name}/{index}"), 0, index)[1] for index in range(50)} == {""}
-
-
 def test_a_log_that_lacks_the_field_gives_way_to_one_that_has_it_read_whole(monkeypatch):
     """What the fetch asked for is of no use there: it would pass over most of the log."""
-    bases, real = [], DueDamage.base
-    monkeypatch.setattr(DueDamage, "base", lambda due, data: bases.append((data, real(due, data))) or bases[-1][1])
+    made = []
+    monkeypatch.setattr(
+        log_questions, "damaged", lambda _, data, *due: made.append((data, damaged(_, data, *due))) or made[-1][1]
+    )
     gave_way = 0
     for number, index in enumerate(index for index in range(400) if index * 3 % 10 < 3):
-        request, row = QUESTIONS["READ"].at(Choices(f"READ/{index}"), 0, index)
-        drawn, base = bases[number]
-        if base is not drawn:
+        request, _ = QUESTIONS["READ"].at(Choices(f"READ/{index}"), 0, index)
+        drawn, result = made[number]
+        assert bytes.fromhex(request["hex"]) == result.data != result.base
+        if result.base is not drawn:
             gave_way += 1
-            end = codec.decode("LOG", base).value["batches"][-1]
+            end = codec.decode("LOG", result.base).value["batches"][-1]
             asked = {name: value for name, value in request.items() if name not in ("hex", "checkCrcs")}
             plain = {"isolation": "read_uncommitted", "fetchOffset": "0", "aborted": []}
             assert asked == {**plain, "highWatermark": str(last_offset(end) + 1)}
-        assert bytes.fromhex(request["hex"]) != base or row == ""
-    assert 20 < gave_way < len(bases)
+    assert 20 < gave_way < len(made)

@@ -182,6 +182,18 @@ def test_a_death_that_does_not_happen_again_is_flaky(session, tmp_path):
     assert asked(tmp_path)[19] <= 3
 
 
+def test_a_target_that_dies_of_every_second_question_is_given_up_and_no_question_is_blamed_alone(session, monkeypatch):
+    monkeypatch.setitem(PATIENCE, "crash", 6)
+    body = LOGS.replace("for request in requests()", "for count, request in enumerate(requests())")
+    running = session(body + "    if count: os._exit(5)\n" + ANSWERS)
+    outcomes = list(running.ask(questions(3 * WINDOW)))
+    skipped = [outcome for outcome in outcomes if isinstance(outcome, Unsupported)]
+    assert len(skipped) > 2 * WINDOW
+    assert skipped[0].reason == "not asked: the target was given up after 6 faults (crash)"
+    assert running.starts < 30
+    assert all("no question does this alone" in outcomes[place].detail for place in broken(outcomes))
+
+
 def test_a_silence_that_does_not_happen_again_blames_nobody_as_any_target_is_late_on_a_busy_machine(session, tmp_path):
     body = STARTS + LOGS + "    if number == 7 and start == 1: time.sleep(3600)\n" + ANSWERS
     assert honest(session(body, timeout=1).ask(questions(20))) == list(range(20))
