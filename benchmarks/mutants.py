@@ -55,7 +55,9 @@ What is left alone, because it is not part of the wire format, or an answer of a
 - f-strings (messages and names, all of them), docstrings, annotations and the names given to types, decorators,
   imports, `__all__`, `__slots__`.
 
-`mutants.yaml` beside this file says of each survivor of the whole sweep why no case kills it. All of them count.
+`mutants.yaml` beside this file says of each survivor of the whole sweep why no case kills it. All of them count in the
+table. The line below it leaves out those that no case may hold against a target: the documents leave the place open, or
+no answer of a target shows the damage. What a case could show, and none does, is a `gap` there.
 """
 
 from __future__ import annotations
@@ -753,6 +755,8 @@ class Known:
     damages: tuple[str, ...]
     reason: str
     above: str = ""
+    is_gap: bool = False
+    """Whether a case could hold it against a target, and only none does."""
 
     def covers(self, mutant: Mutant) -> bool:
         """Whether it speaks of a mutant."""
@@ -765,7 +769,10 @@ def known_survivors(path: Path = KNOWN_SURVIVORS) -> list[Known]:
     """The list beside this file: reasons, each with the places that it holds for."""
     groups = yaml.safe_load(path.read_text()) if path.exists() else []
     return [
-        Known(place["file"], place["line"], tuple(place.get("damages", ())), group["reason"], place.get("above", ""))
+        Known(
+            *(place["file"], place["line"], tuple(place.get("damages", ())), group["reason"], place.get("above", "")),
+            is_gap=group.get("gap", False),
+        )
         for group in groups
         for place in group["places"]
     ]
@@ -796,6 +803,12 @@ class Tally:
         """Killed of all, in percent."""
         return self.share(lambda fate: fate.killed)
 
+    @property
+    def blameless(self) -> int:
+        """Survivors that no case may hold against a target: another answer is as right, or none shows it."""
+        beyond = [entry for entry in self.known if not entry.is_gap]
+        return sum(1 for fate, _ in self.survivors if any(entry.covers(fate.mutant) for entry in beyond))
+
     def stale(self) -> list[Known]:
         """Entries that no survivor bears out."""
         alive = [fate.mutant for fate in self.fates if not fate.killed]
@@ -817,6 +830,11 @@ class Tally:
                 f"{told:>7} {explained:>10} {len(part.survivors) - explained:>7}"
             )
         yield "in percent                         " + " ".join(f"{self.share(of):>{width}.1f}" for of, width in _WIDTHS)
+        killed, blamed = sum(1 for fate in self.fates if fate.killed), len(self.fates) - self.blameless
+        yield (
+            f"\nNo case may hold {self.blameless} of them against a target. "
+            f"Of the other {blamed}, {killed} are killed: {100 * killed / max(blamed, 1):.1f} %"
+        )
 
 
 _COLUMNS: tuple[Callable[[Fate], object], ...] = (

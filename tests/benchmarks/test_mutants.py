@@ -255,6 +255,16 @@ def test_the_rates_count_what_is_told_apart_as_alive(sweeping, mutants):
     ]
     assert tally.stale() == known[1:]
     assert [reason for _, reason in tally.survivors] == ["why", ""]
+    *_, last = tally.table()
+    assert last.endswith("No case may hold 1 of them against a target. Of the other 3, 2 are killed: 66.7 %")
+
+
+def test_what_a_case_could_show_counts_as_alive_though_it_is_explained(sweeping, mutants):
+    one, two = mutants[:2]
+    gap = sweeping.Known(one.file, one.text, (one.damage,), "why", is_gap=True)
+    tally = sweeping.Tally([sweeping.Fate(one), sweeping.Fate(two, "fail: case")], [gap])
+    assert tally.blameless == 0
+    assert any(known.is_gap for known in sweeping.known_survivors())
 
 
 def test_a_reason_for_a_line_below_another_holds_for_no_equal_line(sweeping, mutants):
