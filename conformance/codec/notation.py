@@ -300,7 +300,7 @@ class Fields:
                 yield path or "value"
             return
         for name, notation in self.fields.items():
-            if name in expected and name in actual:
+            if name in expected and name in actual and expected[name] != actual[name]:
                 yield from notation.mismatches(expected[name], actual[name], f"{path}.{name}" if path else name)
 
     def observed(self, actual: Any) -> bool:

@@ -10,6 +10,8 @@ from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, e
 
 _MOST = 100
 """Differences that a comparison tells at most: the one that a case is about is among them."""
+_WITH_PARTS = (Fields, ListOf)
+"""Notations of values of which a part may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missi
         return
     if isinstance(notation, Fields):
         for name, inner in notation.fields.items():
-            if name not in expected:
+            if name not in expected or (name in actual and not isinstance(inner, _WITH_PARTS)):
                 continue
             deeper = f"{path}.{name}" if path else name
             if name not in actual:
