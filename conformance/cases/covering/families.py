@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.cases.catalog import VECTORS, Catalog
-from conformance.cases.covering import batches, logs, markers, message_sets, messages, sequences
+from conformance.cases.covering import batches, logs, markers, message_sets, messages, sequences, whole_messages
 from conformance.cases.covering.pairs import Asked, Row, Table
 from conformance.cases.from_reference import decode_case, encode_case, log_case
 from conformance.cases.model import Case, CaseKind, NotAsked
@@ -40,6 +40,7 @@ FAMILIES = {
     "marker": Family(markers.TABLE, markers.asked, "covering/marker/"),
     "message-set": Family(message_sets.TABLE, message_sets.asked, "covering/message-set/"),
     "message": Family(messages.table(), messages.asked, "covering/message/"),
+    "whole-message": Family(whole_messages.table(), whole_messages.asked, "covering/whole-message/"),
     "sequence": Family(sequences.TABLE, sequences.asked, "covering/sequence/"),
 }
 

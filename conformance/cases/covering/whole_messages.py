@@ -1,0 +1,112 @@
+"""The covering set of whole messages: every version of every message with all of its fields, and with all its nulls.
+
+A field that a library has in a version too many or too few, or that it does not let be null in one of them, shows only
+where nothing in front of it is empty or null. A client that is asked to write sets no fields that are a broker's: each
+request is there with its defaults, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from conformance import codec
+from conformance.cases.covering import building
+from conformance.cases.covering.messages import messages
+from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
+from conformance.cases.covering.shapes import START_MS
+from conformance.cases.model import Value
+from conformance.codec.message_definition import Member, Message, default_of, type_name
+from conformance.definitions.shipped import shipped_types
+
+_FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
+_FIELDS = (_FILLED, _NULL, _NULL_INSIDE, _DEFAULT)
+"""Every field has a value of its own, and every array an element; all that may be null is; all of that but arrays; all
+that is no name and no array is at its default, in requests."""
+_ERRORS = (3, 6)
+"""Errors that libraries know. An answer has none of its own: one to ApiVersions comes in version 0 if it has."""
+_ONE = 0x3FF0_0000_0000_0000
+"""The bits of a FLOAT64 of 1."""
+
+
+def table() -> Table:
+    """Every version of every message, with the ways to fill it that differ."""
+    constraints = []
+    for name, message in messages().items():
+        for version in message.valid:
+            ways = _ways(message, version)
+            why = f"that is another way to fill {name} {version}"
+            constraints.append(Constraint(("message", f"{name} {version}"), {"fields": ways}, why))
+    return Table({"message": tuple(one.when[1] for one in constraints), "fields": _FIELDS}, constraints)
+
+
+def asked(row: Row, number: int) -> Iterator[Asked]:
+    """The message of a row is decoded and encoded."""
+    del number
+    name, _, version = row["message"].partition(" ")
+    message = messages()[name]
+    kind = type_name(name, int(version))
+    wire = shipped_types().wire(kind)
+    value = _Filled(message, int(version), row["fields"]).structure(name)
+    yield Asked("", "decode", kind, {"hex": codec.encode(wire, value).hex()})
+    yield Asked(":encode", "encode", kind, {"value": wire.notation.render(value)})
+
+
+def _ways(message: Message, version: int) -> tuple[str, ...]:
+    """How the fields of a version can be filled, each way with other values."""
+    values: dict[str, Value] = {}
+    for way in _FIELDS if message.name.endswith("Request") else _FIELDS[:-1]:
+        value = _Filled(message, version, way).structure(message.name)
+        if value not in values.values():
+            values[way] = value
+    return tuple(values)
+
+
+def _may_be_null(member: Member, version: int) -> bool:
+    """Whether a field that a version has may be null in it; a UUID by itself has no null."""
+    return version in member.versions.shared(member.nullable) and (member.is_array or member.type != "uuid")
+
+
+class _Filled:
+    """A value of a message in a version; the numbers in it are all different."""
+
+    def __init__(self, message: Message, version: int, fields: str) -> None:
+        self._message, self._version, self._fields = message, version, fields
+        self._numbers = count(1)
+
+    def structure(self, name: str) -> dict[str, Value]:
+        """A value of a structure."""
+        members = [member for member in self._message.structures[name] if self._version in member.versions]
+        return {member.name: self._member(member) for member in members}
+
+    def _member(self, member: Member) -> Value:
+        is_null = self._fields == _NULL or (self._fields == _NULL_INSIDE and not member.is_array)
+        if is_null and _may_be_null(member, self._version):
+            return None
+        if member.is_array:
+            return (self._one(member),)
+        is_name = member.type == "string" or (member.type == "uuid" and self._version not in member.tagged)
+        if self._fields == _DEFAULT and not (is_name and self._version not in member.nullable):
+            return default_of(self._message, member)
+        return self._one(member)
+
+    def _one(self, member: Member) -> Value:
+        number = next(self._numbers)
+        match member.type:
+            case "bool":
+                return True
+            case "string":
+                return member.name
+            case "bytes":
+                return member.name.encode()
+            case "records":
+                return building.batch_bytes(building.batch(0, [{}]))
+            case "uuid":
+                return bytes([number] * 16)
+            case "float64":
+                return _ONE + number
+            case name if name in self._message.structures:
+                return self.structure(name)
+        if "ErrorCode" in member.name:
+            return 0 if member in self._message.members else _ERRORS[number % len(_ERRORS)]
+        return START_MS + number if "Time" in member.name and member.type == "int64" else number
