@@ -202,11 +202,11 @@ def _rules(op: Op, request: Request, expect: Expectation, data: bytes | None) ->
         yield "convert.up-to-v2" if request["magic"] == 2 else "convert.down-for-old-consumers"
     if isinstance(expect, Delivers):
         violations = [*([expect.view.damage] if expect.view.damage else []), *expect.view.remarks]
-        yield from filter(None, [_first_rule(violations, "")])
+        yield from filter(None, [_first_rule(violations, next(iter(expect.view.rests_on), ""))])
         yield from sorted(set(expect.view.hidden.values()))
     elif data is not None:
         read = codec.decode("LOG", data)
-        yield from filter(None, [_first_rule((*read.violations, *read.remarks), "")])
+        yield from filter(None, [_first_rule((*read.violations, *read.remarks), next(iter(read.rests_on), ""))])
     if op == "append":
         yield _rule_of_settings(request)
     yield "offset.fetch-absolute"

@@ -46,6 +46,7 @@ def open_gzip(stream: Stream) -> None:
             del stream.plain[whole:]
             stream.remark(_GZIP, f"after a whole member: {stop.violation.hint}", openness=Openness.ELSEWHERE)
             return
+        stream.rest_on("reader.gzip-members")
 
 
 def _gzip_member(stream: Stream) -> None:
@@ -106,6 +107,7 @@ _SNAPPY_FRAMING = b"\xff\x06\x00\x00sNaPpY"
 def open_snappy(stream: Stream) -> None:
     """The xerial block stream, or one raw block."""
     if not stream.data.startswith(_XERIAL):
+        stream.rest_on("reader.snappy-raw")
         _snappy_block(stream, stream.data)
         return
     stream.take(_XERIAL_HEADER, _SNAPPY, "the xerial header")
@@ -248,6 +250,8 @@ def _is_skippable(frame: bytes) -> bool:
 def open_zstd(stream: Stream) -> None:
     """Every frame, joined; skippable frames are skipped."""
     _zstd_frame(stream)
+    if stream.left or _is_skippable(stream.data[:4]):
+        stream.rest_on("reader.zstd-frames")
     while stream.left:
         _zstd_frame(stream)
 

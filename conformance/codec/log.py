@@ -90,6 +90,8 @@ class Entry:
     """None when something else than a checksum is wrong; None without violations for the tail that is cut off."""
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
+    rests_on: tuple[str, ...] = ()
+    """Requirements that not every reader of sound entries meets, and that reading this one takes."""
     beside_checksums: tuple[Violation, ...] = field(init=False)
     """The violations, but for those of checksums."""
     first_offset: int = field(init=False, default=-1)
@@ -124,7 +126,8 @@ def entries(data: bytes, *, limits: Limits | None = None) -> Iterator[Entry]:
         except Malformed as problem:
             findings.violations.append(problem.violation)
         sound = all(violation.requirement in CHECKSUM_RULES for violation in findings.violations)
-        yield Entry(at, stop, value if sound else None, tuple(findings.violations), tuple(findings.remarks))
+        noted = tuple(findings.violations), tuple(findings.remarks), tuple(findings.rests_on)
+        yield Entry(at, stop, value if sound else None, *noted)
         if stored_magic(data, at) not in _MAGICS:
             return
 

@@ -47,6 +47,11 @@ class Stream(Cursor):
         self.findings.plain += len(part)
         self.plain.append(part)
 
+    def rest_on(self, requirement: str) -> None:
+        """Note that not every reader can open the payload, and which requirement asks it of all."""
+        if requirement not in self.findings.rests_on:
+            self.findings.rests_on.append(requirement)
+
     def pump(self, opener: Any) -> bool:
         """Feed a decompressor to the end of its stream; False when the bytes end before."""
         step = _STEP

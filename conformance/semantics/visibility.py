@@ -80,6 +80,8 @@ class View:
     remarks: tuple[codec.Violation, ...] = ()
     partial: bool = False
     """Whether an entry that is cut off ends the log."""
+    rests_on: tuple[str, ...] = field(default=(), repr=False)
+    """Requirements that not every reader of sound entries meets, and that reading these takes."""
 
     @property
     def next_offset(self) -> int:
@@ -207,6 +209,7 @@ def view(
         damage,
         tuple(seen.remarks),
         partial,
+        tuple(seen.rests_on),
     )
 
 
@@ -222,10 +225,12 @@ class _Seen:
     hidden: dict[int, str] = field(default_factory=dict)
     legacy: set[int] = field(default_factory=set)
     remarks: list[codec.Violation] = field(default_factory=list)
+    rests_on: list[str] = field(default_factory=list)
 
     def add(self, entry: codec.Entry) -> None:
         """Add a sound entry."""
         self._place(entry)
+        self.rests_on += entry.rests_on
         if "messages" in entry.value:
             self.records += (_of_message(message) for message in entry.value["messages"])
             self.legacy.update(message["offset"] for message in entry.value["messages"])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conformance import codec
+from conformance.cases.from_reference import decode_case, log_case
 from conformance.cases.model import Accepted, Delivers, Kind, Refused
+from conformance.cases.operations import parts_of
 from conformance.judging.judge import judge
 
 REFUSED = Refused("malformed")
@@ -102,3 +105,21 @@ def test_bytes_that_nobody_writes_are_judged_at_may(catalog, identity):
 def test_zstd_in_a_message_set_names_the_row_of_its_own_magic(catalog):
     assert catalog.cases["message-set/v0-zstd"].requirement == "legacy.v0-attributes"
     assert catalog.cases["message-set/v1-zstd"].requirement == "legacy.v1-attributes"
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        ("zstd/two-frames", "reader.zstd-frames"),
+        ("zstd/skippable-frame-first", "reader.zstd-frames"),
+        ("gzip/two-members", "reader.gzip-members"),
+        ("snappy/raw-literal", "reader.snappy-raw"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["RECORD_BATCH", "LOG", "read", "append"])
+def test_made_cases_in_a_form_that_not_every_reader_knows_stand_where_their_vectors_do(catalog, form, rule, kind):
+    if kind in ("read", "append"):
+        case = log_case("made", kind, parts_of(catalog.cases[f"{form}:{kind}"]), catalog)
+    else:
+        case = decode_case("made", codec.wire(kind), catalog.cases[form].data, catalog)
+    assert (case.requirement, case.level) == (rule, "should")
