@@ -45,10 +45,10 @@ What is left alone, because it is not part of the wire format, or an answer of a
 - what writers are free in, and no reader looks at: the size of snappy blocks, xerial's version fields, a time in gzip,
   the content size in lz4, the leader's epoch in a batch that is converted; and what a broker is free in: which ids and
   times it gives, the text of a refusal, the value of a marker;
-- the judge's half of the notation (`same`, `mismatches`, `observed`, `further` names …), of logs (`hidden`,
-  `legacy`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`, `has_written` …), and the edges of
-  types: the codec that judges is not the damaged one, and a target runs none of it. So is what the suite's own broker
-  serves clients by (`abort_markers`);
+- the judge's half of the notation (`same`, `mismatches`, `observed`, `known_tags.py`, `further` names …), of logs
+  (`hidden`, `legacy`, `partial`, `is_wrapper`) and of scenarios (`outcomes`, `parsed_told`, `has_written` …), and the
+  edges of types: the codec that judges is not the damaged one, and a target runs none of it. So is what the suite's own
+  broker serves clients by (`abort_markers`);
 - what the linter asks of definitions (ranges of versions that meet, or lie in one another), and the version of the
   header before a message, as no target is asked for headers;
 - names of types, codecs and fields: a target that does not claim or show one is not judged on it;
@@ -103,7 +103,7 @@ from conformance.targets.target import TargetSpec
 PACKAGE = Path(conformance.__file__).parent
 FOLDERS = ("codec", "semantics")
 EXEMPT_FILES = (
-    *("codec/dump.py", "codec/stored.py", "semantics/compaction.py"),
+    *("codec/dump.py", "codec/known_tags.py", "codec/stored.py", "semantics/compaction.py"),
     *(
         "codec/source.py",
         "codec/quick.py",
@@ -176,7 +176,7 @@ _TURNED = str.maketrans("<>", "><")
 """The byte order that a format of `struct` begins with."""
 
 _RAISERS = ("fail", "blame")
-_FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt")
+_FINDINGS = (*_RAISERS, "remark", "span", "refusing", "_doubt", "rest_on")
 """Calls whose arguments are places, hints and ids."""
 _REQUIREMENT = re.compile(r"[a-z0-9-]+\.[a-z0-9.-]+")
 _UNCLAIMED = frozenset((*codec.TYPES, *ARRAYS, *CODEC_NAMES))
@@ -540,7 +540,7 @@ def _makes_remark(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _REMARKING.search(ast.unparse(node.func)) is not None
 
 
-_REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests_on\b")
+_REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests?_on\b")
 
 
 def _asks_for_kind(test: ast.expr) -> bool:

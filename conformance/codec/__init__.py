@@ -61,7 +61,7 @@ class Decoded(NamedTuple):
     violations: tuple[Violation, ...]
     remarks: tuple[Violation, ...]
     rests_on: tuple[str, ...] = ()
-    """Requirements by which the value stands that Apache Kafka does not meet."""
+    """Requirements that it takes to read the value, and that not every reader meets."""
     spans: tuple[Span, ...] = ()
     layers: tuple[bytes, ...] = ()
     """The decompressed streams, layer 1 first."""

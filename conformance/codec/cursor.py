@@ -114,7 +114,7 @@ class Findings:
     violations: list[Violation] = field(default_factory=list)
     remarks: list[Violation] = field(default_factory=list)
     rests_on: list[str] = field(default_factory=list)
-    """Requirements by which a value stands that other readers, Apache Kafka among them, would not take."""
+    """Requirements by which a value stands that other readers would not take."""
     spans: list[Span] | None = None
     layers: list[bytes] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)

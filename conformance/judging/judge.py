@@ -37,9 +37,10 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
+from conformance.codec.known_tags import compare_shown
 from conformance.codec.log import rule_of
 from conformance.codec.notation import UNSHOWN, NotationError
-from conformance.codec.observation import Comparison, compare
+from conformance.codec.observation import Comparison
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.answers import bytes_of, count
 from conformance.judging.logs import judge_log
@@ -145,9 +146,8 @@ def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
 
 def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
-    comparison = compare(case.wire.notation, reading.value, value)
-    differs = _difference(case, reading, comparison, consumed)
-    if differs is not None:
+    comparison = compare_shown(case.wire, reading.value, value)
+    if (differs := _difference(case, reading, comparison, consumed)) is not None:
         return differs
     unobserved = (*comparison.unshown, *(["consumed"] if consumed is None else []))
     about = [path for path in case.about if _touches(path, unobserved)]
@@ -224,7 +224,7 @@ def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: A
     wrong = []
     for reading in readings:
         if isinstance(reading, Reads):
-            differs = _difference(case, reading, compare(case.wire.notation, reading.value, value), consumed)
+            differs = _difference(case, reading, compare_shown(case.wire, reading.value, value), consumed)
             if differs is None:
                 if value is UNSHOWN:
                     return Verdict(Kind.SKIP, "unobserved: the target shows no value")
@@ -245,7 +245,7 @@ def fits(case: Case, reading: Reads | Refuses | Writes, answer: Answer) -> bool:
         case Writes():
             return _compare_bytes(case, reading, bytes_of(answer)).kind is Kind.PASS
     value, consumed = _shown(case, answer)
-    return _difference(case, reading, compare(case.wire.notation, reading.value, value), consumed) is None
+    return _difference(case, reading, compare_shown(case.wire, reading.value, value), consumed) is None
 
 
 def _misread(case: Case, differs: Verdict) -> str:
@@ -309,7 +309,7 @@ def _compare_meaning(case: Case, value: Value, written: bytes) -> Verdict:
 
 
 def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | None:
-    paths = compare(case.wire.notation, expected, meant).mismatches
+    paths = compare_shown(case.wire, expected, meant).mismatches
     if not paths:
         return None
     differs = _value_difference(case, expected, paths)

@@ -8,6 +8,7 @@ from conformance import codec
 from conformance.cases.from_reference import decode_case, log_case
 from conformance.cases.model import Accepted, Delivers, Kind, Refused
 from conformance.cases.operations import parts_of
+from conformance.codec.known_tags import by_name
 from conformance.judging.judge import judge
 
 REFUSED = Refused("malformed")
@@ -123,3 +124,31 @@ def test_made_cases_in_a_form_that_not_every_reader_knows_stand_where_their_vect
     else:
         case = decode_case("made", codec.wire(kind), catalog.cases[form].data, catalog)
     assert (case.requirement, case.level) == (rule, "should")
+
+
+def test_tags_that_an_older_definition_does_not_know_are_right_among_the_unknown_ones(catalog):
+    """ApiVersionsResponse 3 got three tagged fields without a new version; so may a structure inside a message."""
+    case = catalog.cases["covering/message/032"]
+    right = case.wire.notation.render(case.expect.value)
+    epoch = {"tag": 1, "data": "8000000000000000"}
+    older = {name: shown for name, shown in right.items() if name != "FinalizedFeaturesEpoch"}
+    older["_unknownTaggedFields"] = [epoch, *right["_unknownTaggedFields"]]
+    assert judge(case, Accepted({"value": older, "consumed": case.expect.consumed})).kind is Kind.PASS
+    for wrong in ({"tag": 1, "data": "8000000000000001"}, {"tag": 1, "data": "80"}, {"tag": 5, "data": ""}):
+        shown = {**older, "_unknownTaggedFields": [wrong, *right["_unknownTaggedFields"]]}
+        assert judge(case, Accepted({"value": shown, "consumed": case.expect.consumed})).kind is Kind.FAIL
+    twice = {**older, "FinalizedFeaturesEpoch": "1"}
+    assert judge(case, Accepted({"value": twice, "consumed": case.expect.consumed})).kind is Kind.FAIL
+
+
+def test_tags_of_a_structure_inside_a_message_are_known_there_too(catalog):
+    case = next(case for case in catalog.cases.values() if case.id == "fetch/v12-leader-in-tags-of-a-partition")
+    wire, value = case.wire, case.expect.value
+    (response, *_), shown = value["Responses"], codec.decode(case.wire, case.data).value
+    partition = response["Partitions"][0]
+    leader = partition["CurrentLeader"]
+    data = leader["LeaderId"].to_bytes(4, "big") + leader["LeaderEpoch"].to_bytes(4, "big") + b"\0"
+    older = {name: part for name, part in partition.items() if name != "CurrentLeader"}
+    older["_unknownTaggedFields"] = ({"tag": 1, "data": data},)
+    nested = shown | {"Responses": ({**response, "Partitions": (older, *response["Partitions"][1:])},)}
+    assert by_name(wire, nested)["Responses"][0]["Partitions"][0]["CurrentLeader"] == leader
