@@ -152,3 +152,13 @@ def test_tags_of_a_structure_inside_a_message_are_known_there_too(catalog):
     older["_unknownTaggedFields"] = ({"tag": 1, "data": data},)
     nested = shown | {"Responses": ({**response, "Partitions": (older, *response["Partitions"][1:])},)}
     assert by_name(wire, nested)["Responses"][0]["Partitions"][0]["CurrentLeader"] == leader
+
+
+def test_a_producer_of_plain_messages_may_give_them_any_offsets_and_is_still_judged_by_the_rest(catalog):
+    case = catalog.cases["message-set/v0-null-key-null-value:encode"]
+    minus_one = b"\xff" * 8 + case.data[8:]
+    verdict = judge(case, Accepted({"hex": minus_one.hex()}))
+    assert (verdict.kind, verdict.level, verdict.requirement) == (Kind.FAIL, "may", "legacy.uncompressed-offsets-free")
+    keyed = codec.encode("MESSAGE_SET", [{"offset": -1, "key": b"k", "value": None}], magic=0)
+    verdict = judge(case, Accepted({"hex": keyed.hex()}))
+    assert (verdict.kind, verdict.level, verdict.path) == (Kind.FAIL, "", "[0].key")
