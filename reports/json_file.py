@@ -175,6 +175,7 @@ def _result(result: Result) -> shape.Result:
     """A result; where it did not fail, without what its id brings back, and a pass without what is said of others."""
     case, verdict = result.label, result.verdict
     is_pass = verdict.kind is Kind.PASS
+    is_plain = is_pass or verdict.kind is Kind.SKIP
     differs = case.disputed or result.disputed
     row = shape.Result(
         target=result.target,
@@ -188,12 +189,12 @@ def _result(result: Result) -> shape.Result:
         verdict=verdict.kind,
         detail=UNSET if is_pass and not verdict.detail else verdict.detail,
         upstream="differs" if differs else None,
-        known=UNSET if is_pass and not result.known else result.known,
-        flaky=verdict.flaky,
+        known=UNSET if is_plain and not result.known else result.known,
+        flaky=UNSET if is_plain and not verdict.flaky else verdict.flaky,
         also=list(result.also) or UNSET,
         codes=result.codes or UNSET,
     )
-    if is_pass or verdict.kind is Kind.SKIP:
+    if is_plain:
         return row
     if verdict.kind is Kind.EITHER:
         return msgspec.structs.replace(row, actual=actual_json(result))

@@ -78,8 +78,8 @@ class Result(_Part, kw_only=True):
     upstream: Annotated[
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
     ]
-    known: Annotated[bool | UnsetType, Meta(description="A failure that was expected; left out of a pass.")] = UNSET
-    flaky: bool
+    known: Annotated[bool | UnsetType, Meta(description="Whether it was expected, of what did not pass.")] = UNSET
+    flaky: Annotated[bool | UnsetType, Meta(description="Whether it did not fail again, of what did not pass.")] = UNSET
     codes: Annotated[str | UnsetType, Meta(description="The error codes by which a broker refused.")] = UNSET
     reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET
     via: Annotated[str | UnsetType | None, Meta(description="The call that was judged, and whose door it is.")] = UNSET

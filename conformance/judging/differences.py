@@ -51,7 +51,7 @@ def _about_null(expected: Value, actual: Value) -> str:
 
 
 def _about_number(field: str, expected: int, actual: int) -> str:
-    if "timestamp" in field.lower() and actual == expected - expected % 1000:
+    if field.lower().endswith("timestamp") and actual == expected - expected % 1000:
         return "cut to whole seconds"
     if abs(actual - expected) == 1:
         return "off by 1"

@@ -113,7 +113,7 @@ def _read(view: View, answered: Value, error: str | None) -> Verdict:
     due = [record for record in view.records if stop is None or error is not None or record["offset"] < stop]
     shown = answered.get("records", UNSHOWN)
     differs = _records_differ(view, due, shown, whole=error is None)
-    differs = differs or _ending(view, stop, error)
+    differs = differs or _ending(view, stop, error) or _out_of_damage(view, shown)
     if differs is not None:
         return differs
     if shown is UNSHOWN or not ListOf(SEEN).observed(shown):
@@ -121,6 +121,20 @@ def _read(view: View, answered: Value, error: str | None) -> Verdict:
     hidden = unshown_paths(ListOf(SEEN), due, shown, "records")
     hidden += [] if stop is not None else ["nextOffset"]
     return Verdict(Kind.PASS, unobserved=tuple(hidden)) if hidden else PASSED
+
+
+def _out_of_damage(view: View, shown: Value) -> Verdict | None:
+    """A record that is handed out although it is damaged, or behind damage, before an error is reported.
+
+    The records in front of it may be handed out (decisions#how-we-judge-with-this-page, rule 10).
+    """
+    if view.damage is None or view.before_damage is None or shown is UNSHOWN:
+        return None
+    most = len(view.records) + view.before_damage
+    if len(shown) <= most:
+        return None
+    hint = f"{len(shown)} records are delivered, of which {most} at most stand in front of the damage"
+    return failed(f"{hint}: {view.damage.hint}", f"records[{most}]", view.damage.requirement)
 
 
 def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) -> Verdict | None:

@@ -8,7 +8,7 @@ transactional batches of that producer from that offset on, until an ABORT marke
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from conformance import codec
@@ -16,26 +16,15 @@ from conformance.codec import Openness
 from conformance.codec import notation as n
 from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derivations import Values
-from conformance.codec.legacy_message import LAYOUTS
-from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
+from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record import RECORD
-from conformance.codec.record_batch import (
-    BATCH_LAYOUT,
-    HEADER_SIZE,
-    TIMESTAMP_TYPES,
-    sealed,
-    stored_magic,
-    stored_offset,
-)
+from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.semantics.damage import need_not_be_met, whole_records
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 
-_BATCHES = 2
-"""The magic of record batches."""
 _INT64_MAX = (1 << 63) - 1
-_NO_SIZE = "batch.length-wrong-rejected"
-"""What is found wrong with a size that is below that of any entry."""
 _ABORT = CONTROL_TYPES.index("ABORT")
 
 SEEN = n.Fields(
@@ -80,6 +69,8 @@ class View:
     remarks: tuple[codec.Violation, ...] = ()
     partial: bool = False
     """Whether an entry that is cut off ends the log."""
+    before_damage: int | None = field(default=None, repr=False)
+    """Records of the damaged entry in front of the damage; None where nobody can say."""
     rests_on: tuple[str, ...] = field(default=(), repr=False)
     """Requirements that not every reader of sound entries meets, and that reading these takes."""
 
@@ -186,15 +177,17 @@ def view(
     transactions = _Transactions(aborted) if isolation == READ_COMMITTED else None
     seen = _Seen(fetch_offset, transactions)
     damage: codec.Violation | None = None
-    partial = False
+    partial, before_damage = False, None
     for entry in codec.entries(data) if entries is None else entries:
         seen.remarks += entry.remarks
         faults = entry.violations if check_crcs else entry.beside_checksums
         if faults or entry.value is None:
             damage = next(iter(entry.beside_checksums or faults), None)
             partial = damage is None
+            before_damage = whole_records(data[entry.start : entry.stop], damage, entry.start) if damage else None
             position = max((fetch_offset, *seen.ends))
-            if damage is not None and _need_not_be_met(data, entry, faults, position, transactions):
+            passes_over = transactions.passes_over if transactions else None
+            if damage is not None and need_not_be_met(data, entry, faults, position, passes_over):
                 hint = "the damage lies in records that are not shown, at which a consumer need not look"
                 seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
             break
@@ -209,6 +202,7 @@ def view(
         damage,
         tuple(seen.remarks),
         partial,
+        before_damage,
         tuple(seen.rests_on),
     )
 
@@ -266,54 +260,6 @@ class _Seen:
         if self.ends and self.ends[0] <= self.fetch_offset and is_followed:
             hint = "a whole entry before the fetch offset, with others after it: a broker does not send that"
             self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Openness.ANY_VALUE))
-
-
-def _need_not_be_met(
-    data: bytes,
-    entry: codec.Entry,
-    faults: Sequence[codec.Violation],
-    position: int,
-    transactions: _Transactions | None,
-) -> bool:
-    """Whether faults may lie in records that are not to be seen: hidden ones, or those before a consumer's position.
-
-    That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
-    """
-    whole = data[entry.start : entry.stop]
-    if stored_magic(whole) != _BATCHES:
-        return _is_passed_over(whole, next(iter(entry.beside_checksums or faults)), position)
-    header = _header(whole)
-    if header is None or any(one.requirement in CHECKSUM_RULES for one in faults):
-        return False
-    hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
-    return bool(hidden) or header["baseOffset"] < position
-
-
-def _header(data: bytes) -> Values | None:
-    """The header of a batch by itself, whatever its records are; None when that is not sound either."""
-    if len(data) < HEADER_SIZE:
-        return None
-    uncompressed = BATCH_LAYOUT.put("compression", data[:HEADER_SIZE], 0)
-    header: Values | None = codec.decode("RECORD_BATCH", sealed(BATCH_LAYOUT.put("recordCount", uncompressed, 0))).value
-    return header
-
-
-def _is_passed_over(entry: bytes, damage: codec.Violation, position: int) -> bool:
-    """Whether damage lies in a message of magic 0 or 1 with an offset below a consumer's position.
-
-    The messages before it in a wrapper move the position on. A size that no entry has keeps everybody from going on.
-    """
-    magic = stored_magic(entry)
-    if magic not in LAYOUTS or damage.requirement == _NO_SIZE:
-        return False
-    offset = stored_offset(entry)
-    if damage.layer == 0:
-        return offset < position
-    inner = codec.decode("LOG", entry).layers[damage.layer - 1]
-    stored = {start: stored_offset(inner, start) for start, _ in extents(inner)}
-    origin = offset - list(stored.values())[-1] if magic and stored else 0
-    *before, own = [at + origin for start, at in stored.items() if start <= damage.at] or [origin]
-    return own < max((position, *(at + 1 for at in before)))
 
 
 def _of_batch(batch: Values) -> list[Values]:
