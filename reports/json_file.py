@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from conformance import __version__
+from conformance.cases.covering import PREFIX as COVERING
 from conformance.cases.model import Kind
 from conformance.cases.operations import ONLY_LIVE
 from conformance.judging.causes import Cause
@@ -164,18 +165,18 @@ _ASKED = ("unsupported: ", "unobserved: ")
 def _has_row(result: Result) -> bool:
     """Whether it stands among the results.
 
-    Of what a target does not claim, generated cases and those of clients and brokers at work are only counted.
+    Of what a target does not claim, generated cases, covering sets and those of clients and brokers at work are only
+    counted.
     """
-    verdict = result.verdict
+    verdict, label = result.verdict, result.label
     is_put = verdict.kind is not Kind.SKIP or verdict.detail.startswith(_ASKED)
-    return is_put or not (result.label.is_shrinkable or result.label.op in ONLY_LIVE)
+    return is_put or not (label.is_shrinkable or label.op in ONLY_LIVE or label.id.startswith(COVERING))
 
 
 def _result(result: Result) -> shape.Result:
     """A result; where it did not fail, without what its id brings back, and a pass without what is said of others."""
     case, verdict = result.label, result.verdict
     is_pass = verdict.kind is Kind.PASS
-    is_plain = is_pass or verdict.kind is Kind.SKIP
     differs = case.disputed or result.disputed
     row = shape.Result(
         target=result.target,
@@ -189,12 +190,12 @@ def _result(result: Result) -> shape.Result:
         verdict=verdict.kind,
         detail=UNSET if is_pass and not verdict.detail else verdict.detail,
         upstream="differs" if differs else None,
-        known=UNSET if is_plain and not result.known else result.known,
-        flaky=UNSET if is_plain and not verdict.flaky else verdict.flaky,
+        known=UNSET if is_pass and not result.known else result.known,
+        flaky=verdict.flaky,
         also=list(result.also) or UNSET,
         codes=result.codes or UNSET,
     )
-    if is_plain:
+    if is_pass or verdict.kind is Kind.SKIP:
         return row
     if verdict.kind is Kind.EITHER:
         return msgspec.structs.replace(row, actual=actual_json(result))

@@ -63,7 +63,7 @@ class Cause(_Part):
 
 
 class Result(_Part, kw_only=True):
-    """What a target made of a case. Generated cases, and those of live clients and brokers, if it claims them."""
+    """What a target made of a case; of generated cases, covering sets, live clients and brokers only what it claims."""
 
     target: str
     id: str
@@ -78,8 +78,8 @@ class Result(_Part, kw_only=True):
     upstream: Annotated[
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
     ]
-    known: Annotated[bool | UnsetType, Meta(description="Whether it was expected, of what did not pass.")] = UNSET
-    flaky: Annotated[bool | UnsetType, Meta(description="Whether it did not fail again, of what did not pass.")] = UNSET
+    known: Annotated[bool | UnsetType, Meta(description="A failure that was expected; left out of a pass.")] = UNSET
+    flaky: bool
     codes: Annotated[str | UnsetType, Meta(description="The error codes by which a broker refused.")] = UNSET
     reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET
     via: Annotated[str | UnsetType | None, Meta(description="The call that was judged, and whose door it is.")] = UNSET

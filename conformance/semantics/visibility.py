@@ -8,7 +8,7 @@ transactional batches of that producer from that offset on, until an ABORT marke
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance import codec
@@ -16,15 +16,26 @@ from conformance.codec import Openness
 from conformance.codec import notation as n
 from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derivations import Values
-from conformance.codec.log import first_offset, last_offset
+from conformance.codec.legacy_message import LAYOUTS
+from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
 from conformance.codec.record import RECORD
-from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.semantics.damage import need_not_be_met, whole_records
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    HEADER_SIZE,
+    TIMESTAMP_TYPES,
+    sealed,
+    stored_magic,
+    stored_offset,
+)
 
 READ_COMMITTED = "read_committed"
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 
+_BATCHES = 2
+"""The magic of record batches."""
 _INT64_MAX = (1 << 63) - 1
+_NO_SIZE = "batch.length-wrong-rejected"
+"""What is found wrong with a size that is below that of any entry."""
 _ABORT = CONTROL_TYPES.index("ABORT")
 
 SEEN = n.Fields(
@@ -70,9 +81,9 @@ class View:
     partial: bool = False
     """Whether an entry that is cut off ends the log."""
     before_damage: int | None = field(default=None, repr=False)
-    """Records of the damaged entry in front of the damage; None where nobody can say."""
+    """Records of the damaged batch that stand whole in front of the damage; None where that is in none of them."""
     rests_on: tuple[str, ...] = field(default=(), repr=False)
-    """Requirements that not every reader of sound entries meets, and that reading these takes."""
+    """Requirements that it takes to read the sound entries, and that not every reader meets."""
 
     @property
     def next_offset(self) -> int:
@@ -184,12 +195,12 @@ def view(
         if faults or entry.value is None:
             damage = next(iter(entry.beside_checksums or faults), None)
             partial = damage is None
-            before_damage = whole_records(data[entry.start : entry.stop], damage, entry.start) if damage else None
             position = max((fetch_offset, *seen.ends))
-            passes_over = transactions.passes_over if transactions else None
-            if damage is not None and need_not_be_met(data, entry, faults, position, passes_over):
+            if damage is not None and _need_not_be_met(data, entry, faults, position, transactions):
                 hint = "the damage lies in records that are not shown, at which a consumer need not look"
                 seen.remarks.append(_doubt(damage.requirement, entry.start, hint, Openness.ANY_VALUE))
+            elif damage is not None:
+                before_damage = _whole_records(data[entry.start : entry.stop], damage, entry.start)
             break
         seen.add(entry)
     seen.remark_the_first_entry(is_followed=len(seen.ends) + (damage is not None) > 1)
@@ -260,6 +271,69 @@ class _Seen:
         if self.ends and self.ends[0] <= self.fetch_offset and is_followed:
             hint = "a whole entry before the fetch offset, with others after it: a broker does not send that"
             self.remarks.append(_doubt("offset.fetch-absolute", 0, hint, Openness.ANY_VALUE))
+
+
+def _need_not_be_met(
+    data: bytes,
+    entry: codec.Entry,
+    faults: Sequence[codec.Violation],
+    position: int,
+    transactions: _Transactions | None,
+) -> bool:
+    """Whether faults may lie in records that are not to be seen: hidden ones, or those before a consumer's position.
+
+    That goes for records and messages; a length, a magic or a checksum of a batch is met by every reader.
+    """
+    whole = data[entry.start : entry.stop]
+    if stored_magic(whole) != _BATCHES:
+        return _is_passed_over(whole, next(iter(entry.beside_checksums or faults)), position)
+    header = _header(whole)
+    if header is None or any(one.requirement in CHECKSUM_RULES for one in faults):
+        return False
+    hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
+    return bool(hidden) or header["baseOffset"] < position
+
+
+def _header(data: bytes) -> Values | None:
+    """The header of a batch by itself, whatever its records are; None when that is not sound either."""
+    if len(data) < HEADER_SIZE:
+        return None
+    uncompressed = BATCH_LAYOUT.put("compression", data[:HEADER_SIZE], 0)
+    header: Values | None = codec.decode("RECORD_BATCH", sealed(BATCH_LAYOUT.put("recordCount", uncompressed, 0))).value
+    return header
+
+
+def _is_passed_over(entry: bytes, damage: codec.Violation, position: int) -> bool:
+    """Whether damage lies in a message of magic 0 or 1 with an offset below a consumer's position.
+
+    The messages before it in a wrapper move the position on. A size that no entry has keeps everybody from going on.
+    """
+    magic = stored_magic(entry)
+    if magic not in LAYOUTS or damage.requirement == _NO_SIZE:
+        return False
+    offset = stored_offset(entry)
+    if damage.layer == 0:
+        return offset < position
+    inner = codec.decode("LOG", entry).layers[damage.layer - 1]
+    stored = {start: stored_offset(inner, start) for start, _ in extents(inner)}
+    origin = offset - list(stored.values())[-1] if magic and stored else 0
+    *before, own = [at + origin for start, at in stored.items() if start <= damage.at] or [origin]
+    return own < max((position, *(at + 1 for at in before)))
+
+
+def _whole_records(batch: bytes, damage: codec.Violation, start: int) -> int | None:
+    """How many records of a batch, which begins at byte `start`, stand whole in front of damage in one of them."""
+    if stored_magic(batch) != _BATCHES or _header(batch) is None:
+        return None
+    is_packed = BATCH_LAYOUT.peek("compression", batch) > 0
+    at, position, found = damage.at - (0 if is_packed else start), (0 if is_packed else HEADER_SIZE), 0
+    if damage.layer != is_packed or at < position:
+        return None
+    records = codec.decode("RECORD_BATCH", batch).layers[0] if is_packed else batch
+    while position < at and (size := codec.decode("VARINT", records[position : position + 5])).ok and size.value >= 0:
+        position += size.consumed + size.value
+        found += position <= at
+    return found
 
 
 def _of_batch(batch: Values) -> list[Values]:

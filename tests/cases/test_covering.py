@@ -54,7 +54,9 @@ def test_the_rows_are_all_there_is_to_be_added(name):
 def test_a_set_has_tens_to_a_few_hundred_rows():
     counts = {name: len(families.numbered_rows(name)) for name in NAMES}
     assert min(counts.values()) >= 40
-    assert max(counts.values()) <= 640, counts
+    # A version of a message is there as often as it can be filled in other ways, which no pairs make fewer.
+    assert counts.pop("whole-message") <= 2 * len(families.FAMILIES["whole-message"].table.factors["message"])
+    assert max(counts.values()) <= 450, counts
 
 
 # --- numbers ------------------------------------------------------------------------------------------

@@ -146,6 +146,14 @@ def test_timestamps_cut_to_seconds_are_one_cause_under_whatever_requirement(caus
     assert {cause(name, answering(on_seconds)) for name in names} == {"cut to whole seconds: RECORD.timestamp"}
 
 
+def test_the_type_of_a_timestamp_is_not_a_time_that_was_cut(cause):
+    def created(answer):
+        answer["value"]["timestampType"] = "CreateTime"
+        return answer
+
+    assert cause("attributes/log-append-time", answering(created)) == "off by 1: RECORD_BATCH.timestampType"
+
+
 @pytest.mark.parametrize(
     ("name", "digits", "value", "expected"),
     [

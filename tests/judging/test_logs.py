@@ -313,6 +313,35 @@ def test_damage_at_the_start_is_told_of():
     assert told(case, shown([], None)) == ("fail", "", DAMAGE)
 
 
+def with_its_second_record_damaged(compression):
+    """A batch of offsets 2 to 4 whose second record says that it is a byte longer than its fields."""
+    whole = batch(2, [2, 3, 4])
+    head, records = whole[:61], bytearray(whole[61:])
+    records[len(records) // 3] += 2  # zig-zag
+    payload = CODECS[compression].forms[0](bytes(records))
+    length = struct.pack(">i", len(head) - 12 + len(payload))
+    return sealed(head[:8] + length + head[12:21] + struct.pack(">h", compression) + head[23:] + payload)
+
+
+@pytest.mark.parametrize("compression", range(len(CODECS)))
+@pytest.mark.parametrize("before", [b"", batch(0, [0, 1])], ids=["first", "second batch"])
+def test_the_records_before_damage_may_come_out_and_no_damaged_one_nor_any_behind_it(compression, before):
+    case = asked(before + with_its_second_record_damaged(compression), fetch_offset=0 if before else 2)
+    sound = [seen(offset) for offset in ([0, 1] if before else [])]
+    rule = "record.length-mismatch-rejected"
+    for whole in ([], [seen(2)]):
+        assert told(case, shown([*sound, *whole], None, error="malformed")) == PASS
+    assert told(case, shown([*sound, seen(2), seen(3)], None, error="malformed")) == ("fail", "", rule)
+    assert told(case, shown([*sound, seen(2), {"key": "00"}], None, error="other")) == ("fail", "", rule)
+
+
+def test_where_damage_lies_in_no_record_it_is_not_known_how_many_come_out_before_it():
+    counted = bytearray(batch(0, [0, 1]))
+    counted[60] += 1  # a record more than there are
+    assert told(asked(sealed(bytes(counted))), shown([seen(0), seen(1)], None, error="malformed")) == PASS
+    assert told(asked(corrupt(batch(0, [0, 1]))), shown([seen(0), seen(1)], None, error="corrupt")) == PASS
+
+
 def corrupt(data):
     return data[:17] + bytes(4) + data[21:]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.cases.catalog import VECTORS, Catalog
-from conformance.cases.covering import batches, logs, markers, message_sets, messages, sequences, whole_messages
+from conformance.cases.covering import PREFIX, batches, logs, markers, message_sets, messages, sequences, whole_messages
 from conformance.cases.covering.pairs import Asked, Row, Table
 from conformance.cases.from_reference import decode_case, encode_case, log_case
 from conformance.cases.model import Case, CaseKind, NotAsked
@@ -35,13 +35,13 @@ class Family:
 
 
 FAMILIES = {
-    "record-batch": Family(batches.TABLE, batches.asked, "covering/"),
-    "log": Family(logs.TABLE, logs.asked, "covering/log/"),
-    "marker": Family(markers.TABLE, markers.asked, "covering/marker/"),
-    "message-set": Family(message_sets.TABLE, message_sets.asked, "covering/message-set/"),
-    "message": Family(messages.table(), messages.asked, "covering/message/"),
-    "whole-message": Family(whole_messages.table(), whole_messages.asked, "covering/whole-message/"),
-    "sequence": Family(sequences.TABLE, sequences.asked, "covering/sequence/"),
+    "record-batch": Family(batches.TABLE, batches.asked, PREFIX),
+    "log": Family(logs.TABLE, logs.asked, f"{PREFIX}log/"),
+    "marker": Family(markers.TABLE, markers.asked, f"{PREFIX}marker/"),
+    "message-set": Family(message_sets.TABLE, message_sets.asked, f"{PREFIX}message-set/"),
+    "message": Family(messages.table(), messages.asked, f"{PREFIX}message/"),
+    "whole-message": Family(whole_messages.table(), whole_messages.asked, f"{PREFIX}whole-message/"),
+    "sequence": Family(sequences.TABLE, sequences.asked, f"{PREFIX}sequence/"),
 }
 
 

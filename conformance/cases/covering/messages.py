@@ -62,10 +62,19 @@ def asked(row: Row, number: int) -> Iterator[Asked]:
     value = Shaped(message, version).structure(message.name, int(row["turn"]))
     if row["turn"] == _WITH_UNKNOWN_TAGS and version in message.flexible:
         value = {**value, UNKNOWN: _TAGS}
-    name = type_name(message.name, version)
+    yield from both_ways(type_name(message.name, version), value)
+
+
+def both_ways(name: str, value: Value) -> Iterator[Asked]:
+    """The value of a message, to be decoded and to be encoded."""
     wire = shipped_types().wire(name)
     yield Asked("", "decode", name, {"hex": codec.encode(wire, value).hex()})
     yield Asked(":encode", "encode", name, {"value": wire.notation.render(value)})
+
+
+def may_be_null(member: Member, version: int) -> bool:
+    """Whether a field that a version has may be null in it; a UUID by itself has no null."""
+    return version in member.nullable and (member.is_array or member.type != "uuid")
 
 
 class Shaped:
@@ -82,7 +91,7 @@ class Shaped:
     def _member(self, member: Member, turn: int, depth: int) -> Value:
         """A field: null where it may be, or empty, one and many elements; a tagged structure also at its default."""
         shapes: list[Value] = []
-        if self._version in member.nullable and (member.type != "uuid" or member.is_array):
+        if may_be_null(member, self._version):
             shapes.append(None)
         if self._version in member.tagged and not (member.is_array or member.type in SCALARS):
             shapes.append(default_of(self._message, member))

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from conformance import codec
 from conformance.cases.covering import building
-from conformance.cases.covering.messages import messages
+from conformance.cases.covering.messages import both_ways, may_be_null, messages
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.cases.covering.shapes import START_MS
 from conformance.cases.model import Value
 from conformance.codec.message_definition import Member, Message, default_of, type_name
-from conformance.definitions.shipped import shipped_types
 
 _FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
 _FIELDS = (_FILLED, _NULL, _NULL_INSIDE, _DEFAULT)
@@ -44,12 +42,8 @@ def asked(row: Row, number: int) -> Iterator[Asked]:
     """The message of a row is decoded and encoded."""
     del number
     name, _, version = row["message"].partition(" ")
-    message = messages()[name]
-    kind = type_name(name, int(version))
-    wire = shipped_types().wire(kind)
-    value = _Filled(message, int(version), row["fields"]).structure(name)
-    yield Asked("", "decode", kind, {"hex": codec.encode(wire, value).hex()})
-    yield Asked(":encode", "encode", kind, {"value": wire.notation.render(value)})
+    value = _Filled(messages()[name], int(version), row["fields"]).structure(name)
+    yield from both_ways(type_name(name, int(version)), value)
 
 
 def _ways(message: Message, version: int) -> tuple[str, ...]:
@@ -60,11 +54,6 @@ def _ways(message: Message, version: int) -> tuple[str, ...]:
         if value not in values.values():
             values[way] = value
     return tuple(values)
-
-
-def _may_be_null(member: Member, version: int) -> bool:
-    """Whether a field that a version has may be null in it; a UUID by itself has no null."""
-    return version in member.versions.shared(member.nullable) and (member.is_array or member.type != "uuid")
 
 
 class _Filled:
@@ -81,7 +70,7 @@ class _Filled:
 
     def _member(self, member: Member) -> Value:
         is_null = self._fields == _NULL or (self._fields == _NULL_INSIDE and not member.is_array)
-        if is_null and _may_be_null(member, self._version):
+        if is_null and may_be_null(member, self._version):
             return None
         if member.is_array:
             return (self._one(member),)
