@@ -250,9 +250,8 @@ def _is_skippable(frame: bytes) -> bool:
 def open_zstd(stream: Stream) -> None:
     """Every frame, joined; skippable frames are skipped."""
     _zstd_frame(stream)
-    if stream.left or _is_skippable(stream.data[:4]):
-        stream.rest_on("reader.zstd-frames")
     while stream.left:
+        stream.rest_on("reader.zstd-frames")
         _zstd_frame(stream)
 
 

@@ -134,9 +134,11 @@ def test_tags_that_an_older_definition_does_not_know_are_right_among_the_unknown
     older = {name: shown for name, shown in right.items() if name != "FinalizedFeaturesEpoch"}
     older["_unknownTaggedFields"] = [epoch, *right["_unknownTaggedFields"]]
     assert judge(case, Accepted({"value": older, "consumed": case.expect.consumed})).kind is Kind.PASS
-    for wrong in ({"tag": 1, "data": "8000000000000001"}, {"tag": 1, "data": "80"}, {"tag": 5, "data": ""}):
-        shown = {**older, "_unknownTaggedFields": [wrong, *right["_unknownTaggedFields"]]}
+    for tag, data in ((1, "8000000000000001"), (1, "80"), (1, "800000000000000000"), (5, "")):
+        shown = {**older, "_unknownTaggedFields": [{"tag": tag, "data": data}, *right["_unknownTaggedFields"]]}
         assert judge(case, Accepted({"value": shown, "consumed": case.expect.consumed})).kind is Kind.FAIL
+        parsed = case.wire.notation.parse(shown)
+        assert (by_name(case.wire, parsed) == parsed) == (data != "8000000000000001"), "only sound data is named"
     twice = {**older, "FinalizedFeaturesEpoch": "1"}
     assert judge(case, Accepted({"value": twice, "consumed": case.expect.consumed})).kind is Kind.FAIL
 
@@ -152,6 +154,20 @@ def test_tags_of_a_structure_inside_a_message_are_known_there_too(catalog):
     older["_unknownTaggedFields"] = ({"tag": 1, "data": data},)
     nested = shown | {"Responses": ({**response, "Partitions": (older, *response["Partitions"][1:])},)}
     assert by_name(wire, nested)["Responses"][0]["Partitions"][0]["CurrentLeader"] == leader
+
+
+def test_tags_inside_the_elements_of_a_set_are_known_there_too(catalog):
+    case = next(
+        case for case in catalog.cases.values() if case.note.endswith("message ProduceResponse 10, fields filled")
+    )
+    (response,) = case.expect.value["Responses"]
+    (partition,) = response["PartitionResponses"]
+    leader = partition["CurrentLeader"]
+    data = leader["LeaderId"].to_bytes(4, "big") + leader["LeaderEpoch"].to_bytes(4, "big") + b"\0"
+    older = {name: part for name, part in partition.items() if name != "CurrentLeader"}
+    older["_unknownTaggedFields"] = ({"tag": 0, "data": data},)
+    nested = case.expect.value | {"Responses": ({**response, "PartitionResponses": (older,)},)}
+    assert by_name(case.wire, nested)["Responses"][0]["PartitionResponses"][0]["CurrentLeader"] == leader
 
 
 def test_a_producer_of_plain_messages_may_give_them_any_offsets_and_is_still_judged_by_the_rest(catalog):
