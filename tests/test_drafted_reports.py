@@ -2,6 +2,8 @@
 
 import ast
 import re
+import shutil
+import subprocess
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -13,11 +15,22 @@ from conformance.cases.catalog import read_catalog
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "findings"
 REPORTS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "index")
+CHECKERS = {
+    "go": ("go", "gofmt", "-e"),
+    "js": ("mjs", "node", "--check"),
+    "rust": ("rs", "rustfmt", "--check", "--edition", "2021", "--config", "max_width=110"),
+}
+"""By language other than Python: the suffix of a program, and what tells that it can be read."""
 SECTIONS = ["Version", "Bytes", "Reproduction", "What came", "What is due", "Searched"]
 
 
 def blocks(text, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def programs(text):
+    """Each program of a report, and its language."""
+    return [(language, program) for language in ("python", *CHECKERS) for program in blocks(text, language)]
 
 
 def failing(target):
@@ -36,9 +49,23 @@ def failing(target):
 def test_a_drafted_report_has_what_its_reader_needs(path):
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
-    (program,) = blocks(text, "python")
-    ast.parse(program)
+    ((_, program),) = programs(text)
     assert "conformance" not in program, "it shows the fault without this suite"
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_the_program_of_a_drafted_report_has_no_error_of_syntax(path, tmp_path):
+    ((language, program),) = programs(path.read_text(encoding="utf-8"))
+    if language == "python":
+        ast.parse(program)
+        return
+    suffix, *checker = CHECKERS[language]
+    if shutil.which(checker[0]) is None:
+        pytest.skip(f"{checker[0]} is not there")
+    file = tmp_path / f"program.{suffix}"
+    file.write_text(program, encoding="utf-8")
+    done = subprocess.run([*checker, file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
