@@ -11,7 +11,7 @@ from conformance.cases.answers import NOT_ENCODED
 from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
 from conformance.cases.encoding import encode_question, refusal
 from conformance.cases.hostile import bulk_of, is_about_cost
-from conformance.cases.log_questions import is_checksum_case, read_question, softened
+from conformance.cases.log_questions import delivery_as_stated, is_checksum_case, read_question, softened
 from conformance.cases.log_vectors import of_every_version, question_of
 from conformance.cases.model import (
     ERRORS,
@@ -171,8 +171,13 @@ class _Maker:
         assert data is not None
         request, expect = read_question(data, entries)
         if "either" in row:
-            values = 0 if row["either"] == "any" else sum(reading != "reject" for reading in row["either"])
-            expect = softened(expect) if values == 1 else AnyOf()
+            values = [reading.value for reading in _readings(self.vector) if isinstance(reading, Reads)]
+            if len(values) != 1:
+                expect = AnyOf()
+            elif isinstance(expect, Delivers):
+                expect = softened(expect)
+            elif len(entries) == 1 and self.vector.type != "LOG":
+                expect = delivery_as_stated(data, values[0], row["requirement"], int(request["fetchOffset"]))
         return _lenient(self._case("read", request, expect, (), suffix=":read"))
 
     def _append(self, entries: list[codec.Entry]) -> Case:

@@ -29,7 +29,7 @@ from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
 from conformance.semantics.conversion import converted, rewritten
 from conformance.semantics.sequences import BATCHES, judged
-from conformance.semantics.visibility import ISOLATIONS, Aborted, View, view
+from conformance.semantics.visibility import ISOLATIONS, Aborted, View, batch_header, view
 
 if TYPE_CHECKING:
     from conformance.semantics.scenarios import Step
@@ -165,6 +165,32 @@ def _first_seen(data: bytes, entries: Sequence[codec.Entry]) -> int:
 def softened(expect: Expectation) -> Expectation:
     """The expectation of a fetch where a vector says that refusing the bytes is right too."""
     return Delivers(expect.view, expect.unchecked, open=True) if isinstance(expect, Delivers) else expect
+
+
+def delivery_as_stated(data: bytes, stated: Value, requirement: str, fetch_offset: int) -> Expectation:
+    """What must come of a fetch of one entry that a requirement leaves open: it is refused, or read as it is stated.
+
+    Anything may, where nothing is stated, or the offsets of the records do not follow from it.
+    """
+    value = _batch_as_stated(data, stated["records"]) if isinstance(stated, dict) else _messages_as_stated(stated)
+    if value is None:
+        return AnyOf()
+    mark = codec.Violation(requirement, 0, "it may be refused", openness=codec.Openness.OPEN)
+    return read_question(data, [codec.Entry(0, len(data), value, (), (mark,))], fetch_offset=fetch_offset).expect
+
+
+def _batch_as_stated(data: bytes, records: Sequence[Value]) -> Value | None:
+    """A batch with its own header and these records; they have one offset after the other if there is no room."""
+    header = batch_header(data)
+    if header is None or not 0 < len(records) == header["lastOffsetDelta"] + 1:
+        return None
+    numbered = ({"offset": at, **record} for at, record in enumerate(records, header["baseOffset"]))
+    return {**header, "records": tuple(numbered)}
+
+
+def _messages_as_stated(messages: Sequence[Value]) -> Value | None:
+    """A message or wrapper with these messages."""
+    return {"offset": messages[-1]["offset"], "messages": messages} if messages else None
 
 
 def is_checksum_case(expect: Expectation) -> bool:

@@ -287,14 +287,14 @@ def _need_not_be_met(
     whole = data[entry.start : entry.stop]
     if stored_magic(whole) != _BATCHES:
         return _is_passed_over(whole, next(iter(entry.beside_checksums or faults)), position)
-    header = _header(whole)
+    header = batch_header(whole)
     if header is None or any(one.requirement in CHECKSUM_RULES for one in faults):
         return False
     hidden = header["isControlBatch"] or (transactions is not None and transactions.passes_over(header))
     return bool(hidden) or header["baseOffset"] < position
 
 
-def _header(data: bytes) -> Values | None:
+def batch_header(data: bytes) -> Values | None:
     """The header of a batch by itself, whatever its records are; None when that is not sound either."""
     if len(data) < HEADER_SIZE:
         return None
@@ -323,7 +323,7 @@ def _is_passed_over(entry: bytes, damage: codec.Violation, position: int) -> boo
 
 def _whole_records(batch: bytes, damage: codec.Violation, start: int) -> int | None:
     """How many records of a batch, which begins at byte `start`, stand whole in front of damage in one of them."""
-    if stored_magic(batch) != _BATCHES or _header(batch) is None:
+    if stored_magic(batch) != _BATCHES or batch_header(batch) is None:
         return None
     is_packed = BATCH_LAYOUT.peek("compression", batch) > 0
     at, position, found = damage.at - (0 if is_packed else start), (0 if is_packed else HEADER_SIZE), 0

@@ -8,11 +8,12 @@ import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.log_questions import convert_question, read_question
-from conformance.cases.model import AnyOf, Converts, Delivers, Kind, NotAsked, Refuses, Sequences
+from conformance.cases.log_questions import convert_question, delivery_as_stated, read_question
+from conformance.cases.model import Accepted, AnyOf, Converts, Delivers, Kind, NotAsked, Refused, Refuses, Sequences
 from conformance.cases.vector_files import read_vectors
 from conformance.codec.record_batch import sealed
 from conformance.errors import FileError
+from conformance.judging.judge import judge
 from conformance.judging.logs import judge_read
 
 PLAIN = batch(0, [0, 1]).hex()
@@ -280,3 +281,57 @@ def test_threads_named_are_links(vectors):
             assert re.search(r", https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+$", vector.row["found-in"]), (
                 vector.id
             )
+
+
+THREE = [{"offset": str(offset), "key": "6b", "value": "76"} for offset in range(3)]
+
+
+def delivered(records, **more):
+    return Accepted({"ok": True, "value": {"records": records, **more}})
+
+
+@pytest.mark.parametrize(
+    ("name", "records"),
+    [("gzip/wrong-crc:read", THREE), ("message-set/v0-zstd:read", [{"offset": "5", "key": "6b", "value": "61"}])],
+)
+def test_what_may_be_refused_is_delivered_as_its_vector_states_it_or_not_at_all(catalog, name, records):
+    case = catalog.cases[name]
+    stop = str(int(records[-1]["offset"]) + 1)
+    for right in (
+        delivered(records, nextOffset=stop),
+        delivered([], error="malformed"),
+        delivered(records[:-1], error="malformed"),
+        Refused("malformed"),
+    ):
+        assert judge(case, right).kind is Kind.EITHER
+    for wrong in (
+        [*records[:-1], {**records[-1], "value": "28b52ffd"}],
+        [{**one, "offset": str(int(one["offset"]) + 1)} for one in records],
+        records[:-1],
+        [*records, {**records[-1], "offset": stop}],
+    ):
+        verdict = judge(case, delivered(wrong, nextOffset=stop))
+        assert (verdict.kind, verdict.requirement or case.requirement) == (Kind.FAIL, case.requirement)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "batch/base-offset-max:read",
+        "batch/base-offset-minus-one:read",
+        "batch/last-offset-delta-min:read",
+        "message-set/v0-wrapper-beyond-the-last:read",
+        "message-set/v0-wrapper-null-value:read",
+        "message-set/v1-inner-offsets-fall:read",
+        "message-set/v1-negative-offset:read",
+        "offset/deltas-repeated:read",
+        "size/empty-batch-last-offset-delta-minus-one:read",
+    ],
+)
+def test_anything_may_be_delivered_where_offsets_do_not_follow_or_do_not_rise(catalog, name):
+    assert catalog.cases[name].expect == AnyOf()
+
+
+@pytest.mark.parametrize("data", [batch(0, [0, 2]), batch(0, [0, 1])[:40]], ids=["a gap", "a cut header"])
+def test_anything_may_be_delivered_where_the_header_does_not_tell_the_offsets(data):
+    assert delivery_as_stated(data, {"records": ({"key": b"k"}, {"key": b"k"})}, "codec.gzip", 0) == AnyOf()
