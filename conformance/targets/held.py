@@ -1,20 +1,25 @@
 """Large answers: they are held as bytes, and made objects of one at a time, whichever target they come from.
 
 As objects an answer takes ten times its bytes, and all targets of a run come to the same large cases at the same time.
+Most that are large say the same again and again, so what is held is compressed.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
+
+import lz4.block
 
 from conformance.cases.due import AsDue
 from conformance.cases.model import Accepted, Answer, Outcome
 
-LARGE = 2**18
+LARGE = 2**15
 """Bytes of an answer from which on it is large."""
+_AS_OBJECTS = 10
+"""Bytes of memory that a byte of an answer takes as objects, about."""
 
 _ALONE = Lock()
 
@@ -23,22 +28,38 @@ class HeldAnswer(Accepted):
     """A large answer as bytes. Its objects are made each time they are asked for."""
 
     __slots__ = ("_packed",)
+    _packed: bytes
 
     def __init__(self, accepted: Accepted) -> None:
-        object.__setattr__(self, "_packed", pickle.dumps(accepted.answer, pickle.HIGHEST_PROTOCOL))
+        packed = lz4.block.compress(pickle.dumps(accepted.answer, pickle.HIGHEST_PROTOCOL))
+        object.__setattr__(self, "_packed", packed)
         object.__setattr__(self, "size", accepted.size)
 
     @property
     def answer(self) -> Answer:
         """The answer's fields."""
-        answer: Answer = pickle.loads(self._packed)  # type: ignore[attr-defined] # noqa: S301 - packed by us
+        answer: Answer = pickle.loads(lz4.block.decompress(self._packed))  # noqa: S301 - packed by us
         return answer
+
+    @property
+    def memory(self) -> int:
+        """The bytes of memory that it takes."""
+        return len(self._packed)
 
     @contextmanager
     def whole(self) -> Iterator[Accepted]:
         """It as objects, to be judged; no other large answer is looked at meanwhile."""
         with _ALONE:
             yield Accepted(self.answer, self.size)
+
+
+def memory_of(outcomes: Iterable[object]) -> int:
+    """The bytes of memory that answers take until they are judged, about; others take next to none."""
+    return sum(
+        one.memory if isinstance(one, HeldAnswer) else one.size * _AS_OBJECTS
+        for one in outcomes
+        if isinstance(one, Accepted)
+    )
 
 
 def held(size: int, read: Callable[[], Outcome]) -> Outcome:

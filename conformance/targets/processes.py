@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
-from conformance.cases.model import Accepted, Case, Outcome
+from conformance.cases.model import Case, Outcome
 from conformance.cases.packing import LazyCases, PackedCase, kin
 from conformance.safety.memory import share_one_heap
 from conformance.targets import protocol
+from conformance.targets.held import memory_of
 from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance, CannotStart, Session
 from conformance.targets.warm import WarmStart
@@ -21,8 +22,8 @@ from conformance.targets.warm import WarmStart
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""
 
-_AHEAD = 2**20
-"""Bytes of answers that are held before they are judged; beyond that only the share that is judged goes on."""
+_AHEAD = 2**24
+"""Bytes of memory that answers take before they are judged; beyond that only the share that is judged goes on."""
 
 _Answers = queue.SimpleQueue[Sequence[Outcome] | Exception]
 
@@ -107,7 +108,7 @@ class ProcessTarget:
                 some = self._awaited(given)
                 if isinstance(some, Exception):
                     raise some
-                self._take(_size(some), number)
+                self._take(memory_of(some), number)
                 missing -= len(some)
                 yield from some
         while self._threads:  # their sessions are asked again
@@ -136,7 +137,7 @@ class ProcessTarget:
 
         with self._taken:
             self._taken.wait_for(is_room)
-            self._held += _size(outcomes)
+            self._held += memory_of(outcomes)
             given.put(outcomes)
 
     def _work(
@@ -186,7 +187,3 @@ class ProcessTarget:
             with suppress(RuntimeError):  # an interrupt kept it from starting
                 thread.join()
         self._first.__exit__()
-
-
-def _size(outcomes: Sequence[Outcome]) -> int:
-    return sum(outcome.size for outcome in outcomes if isinstance(outcome, Accepted))

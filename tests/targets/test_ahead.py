@@ -5,11 +5,12 @@ import queue
 import threading
 
 from conformance.cases.model import Accepted
+from conformance.targets.held import memory_of
 from conformance.targets.launch import Launch
-from conformance.targets.processes import _AHEAD, ProcessTarget, _size
+from conformance.targets.processes import _AHEAD, ProcessTarget
 from conformance.targets.session import Allowance
 
-LARGE = [Accepted({}, _AHEAD)]
+LARGE = [Accepted({}, _AHEAD // 10)]
 
 
 def give(target, number, answers, count):
@@ -31,7 +32,7 @@ def test_large_answers_wait_until_those_before_them_are_judged():
     due = queue.SimpleQueue()
     assert not give(target, 0, due, 1).is_alive(), "there is room for the one that is awaited"
     for held in (due, answers, answers, answers, answers, answers):
-        target._take(_size(held.get(timeout=5)), 0 if held is due else 1)
+        target._take(memory_of(held.get(timeout=5)), 0 if held is due else 1)
     thread.join(5)
     assert not thread.is_alive()
 

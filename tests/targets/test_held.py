@@ -7,7 +7,7 @@ import pytest
 
 from conformance.cases.model import Accepted, Refused
 from conformance.targets.asked import Waiting
-from conformance.targets.held import LARGE, HeldAnswer, held
+from conformance.targets.held import LARGE, HeldAnswer, held, memory_of
 from conformance.targets.launch import Launch
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.protocol import Body
@@ -25,6 +25,15 @@ def test_a_large_answer_is_held_as_bytes_and_is_the_same_when_it_is_judged():
     with outcome.whole() as again:
         assert again == Accepted(ANSWER, LARGE + 1)
         assert again.answer is again.answer
+
+
+def test_a_large_answer_that_says_the_same_again_and_again_takes_little_memory():
+    answer = {"ok": True, "value": "00" * LARGE}
+    assert memory_of([HeldAnswer(Accepted(answer, 2 * LARGE))]) < LARGE / 50
+
+
+def test_answers_that_are_objects_take_a_multiple_of_their_bytes_and_others_nothing():
+    assert memory_of([Accepted(ANSWER, 100), Refused("malformed"), Accepted(ANSWER, 1)]) == 10 * 101
 
 
 def test_other_outcomes_are_held_as_they_are():
