@@ -17,7 +17,6 @@ FOLDER = DOCS / "findings"
 REPORTS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "index")
 CHECKERS = {
     "go": ("go", "gofmt", "-e"),
-    "js": ("mjs", "node", "--check"),
     "rust": ("rs", "rustfmt", "--check", "--edition", "2021", "--config", "max_width=110"),
 }
 """By language other than Python: the suffix of a program, and what tells that it can be read."""

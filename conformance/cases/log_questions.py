@@ -180,7 +180,7 @@ def delivery_as_stated(data: bytes, stated: Value, requirement: str, fetch_offse
 
 
 def _batch_as_stated(data: bytes, records: Sequence[Value]) -> Value | None:
-    """A batch with its own header and these records; they have one offset after the other if there is no room."""
+    """A batch with its own header and these records, where it leaves no room for a gap between their offsets."""
     header = batch_header(data)
     if header is None or not 0 < len(records) == header["lastOffsetDelta"] + 1:
         return None

@@ -92,6 +92,7 @@ def test_large_answers_of_several_processes_are_judged_as_those_of_one(catalog):
     target = ProcessTarget(launch, Allowance(timeout=60), 2)
     try:
         outcomes = list(target.ask([large, *[small] * 140, large]))
+        assert target._held == 0, "all that was held was taken"
     finally:
         target.close()
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, HeldAnswer)] == [0, 141]
