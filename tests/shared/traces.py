@@ -22,7 +22,7 @@ class Traces:
 
     def left(self) -> list[str]:
         """Command lines of marked processes that run; those that are about to go are given a moment."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while (found := self._running()) and time.monotonic() < until:
             time.sleep(0.05)
         return found

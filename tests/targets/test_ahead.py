@@ -32,8 +32,8 @@ def test_large_answers_wait_until_those_before_them_are_judged():
     due = queue.SimpleQueue()
     assert not give(target, 0, due, 1).is_alive(), "there is room for the one that is awaited"
     for held in (due, answers, answers, answers, answers, answers):
-        target._take(memory_of(held.get(timeout=5)), 0 if held is due else 1)
-    thread.join(5)
+        target._take(memory_of(held.get(timeout=60)), 0 if held is due else 1)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -49,7 +49,7 @@ def test_whoever_waits_goes_on_when_the_target_is_closed():
     thread = give(target, 1, answers, 5)
     assert thread.is_alive()
     target.close()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -32,7 +32,7 @@ def serve(tmp_path, traces):
         connection.socket.close()
     for process in running:
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
         process.stdout.close()
     assert traces.left() == []
 
