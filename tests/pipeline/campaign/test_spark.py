@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import random
 import shutil
 import signal
@@ -70,7 +71,7 @@ def tables(folder):
 def test_without_a_java_on_the_path_a_campaign_uses_the_java_of_the_wheel_and_leaves_nothing_elsewhere(quiet):
     folder, done = quiet
     assert done.returncode == 1, done.stderr
-    assert done.stderr == ""
+    assert re.sub(r"\d of \d slices\n", "", done.stderr) == ""  # on a busy machine it says how far it is
     assert shutil.which("java", path=str(folder / "bin")) is None
     assert len(list((folder / "cache").glob("kafka-conformance/*/java-*/bin/java"))) == 1
     assert list((folder / "cwd").iterdir()) == []
