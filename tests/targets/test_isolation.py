@@ -171,7 +171,7 @@ for request in requests():
 
 
 def test_a_target_that_uses_up_its_memory_at_every_case_does_not_conform(suite, said):
-    ended = suite.run(said(HOARDS), "--select", SELECT, "--memory", "200", "--jobs", "1")
+    ended = suite.run(said(HOARDS), "--select", SELECT, "--memory", "200", "--jobs", "1", "--timeout", "60")
     assert ended.returncode == 1
     assert set(suite.verdicts.values()) == {"fail", "skip"}
     assert suite.report["summary"][said(HOARDS)]["disputed"] == 0
