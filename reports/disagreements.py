@@ -172,6 +172,7 @@ def _disagreement(
     labels = [next(one.label for one in results if one is not None) for results in members]
     generated = sum(label.is_shrinkable for label in labels)
     judged = [run.name for run, one in zip(runs, example, strict=True) if one is not None]
+    python = next((one.python for one in example if one is not None and one.python), "")
     shrunk = (
         _shrunk(runs, {one.cause for one in failed}, {label.id for label in labels}) if case.is_shrinkable else None
     )
@@ -187,8 +188,8 @@ def _disagreement(
         generated,
         tuple(label.id for label in labels),
         case.id,
-        command(case, judged),
-        command(shrunk.result.label, judged, shrunk.origin) if shrunk else "",
+        command(case, judged, python=python),
+        command(shrunk.result.label, judged, shrunk.origin, python) if shrunk else "",
     )
 
 

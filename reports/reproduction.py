@@ -19,19 +19,26 @@ _LONGEST = 1024
 def reproduce(result: Result, origin: str = "") -> str:
     """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
     if result.label.kind is CaseKind.PROBE:
-        return shlex.join(["conformance", "doctor", result.target])
-    return command(result.label, [result.target], origin)
+        return shlex.join(["conformance", "doctor", *_by(result.python), result.target])
+    return command(result.label, [result.target], origin, result.python)
 
 
-def command(label: Case | PackedCase, targets: Sequence[str], origin: str = "") -> str:
-    """One command that puts a case to targets again; for a large shrunk case, the case `origin` it came from."""
-    words = ["conformance", "run", *targets]
+def command(label: Case | PackedCase, targets: Sequence[str], origin: str = "", python: str = "") -> str:
+    """One command that puts a case to targets again; for a large shrunk case, the case `origin` it came from.
+
+    `python` is the interpreter that was given for them.
+    """
+    words = ["conformance", "run", *targets, *_by(python)]
     if label.defined_in:
         words += ["--definitions", label.defined_in]
     if label.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
         further = ["--vectors", label.origin] if label.origin else []
         return shlex.join([*words, *further, "--select", label.id])
     return shlex.join([*words, *_in_full(label if isinstance(label, Case) else label.unpacked(), origin)])
+
+
+def _by(python: str) -> list[str]:
+    return ["--python", python] if python else []
 
 
 def _in_full(case: Case, origin: str) -> list[str]:

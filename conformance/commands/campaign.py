@@ -75,7 +75,7 @@ def _options(given: dict[str, Any]) -> CampaignOptions:
         given["cases"],
         given["out"],
         Allowance(timeout=given["timeout"], memory=given["memory"]),
-        FailurePolicy(given["fail_on"], given["strict"], known, given["basis"]),
+        FailurePolicy(given["fail_on"], given["strict"], known, given["basis"], given["python"] or ""),
         given["seed"],
         SparkOptions(given["master"], given["conf"]),
         given["select"],

@@ -167,7 +167,7 @@ def _options(given: dict[str, Any]) -> RunOptions:
             shared.read_messages(given["definitions"]),
         ),
         None if given["case"] is None else OwnCase(given["case"], given["op"]),
-        FailurePolicy(given["fail_on"], given["strict"], known, given["basis"]),
+        FailurePolicy(given["fail_on"], given["strict"], known, given["basis"], given["python"] or ""),
         given["known_failures"],
         given["update_known_failures"],
         given["save_failures"],

@@ -34,7 +34,8 @@ class SelectedCases:
         self.catalog = read_catalog([Path(path) for path in option("kafka_vectors") or ()])
         known = read_known(Path(option("kafka_known_failures"))) if option("kafka_known_failures") else ()
         self.allowance = Allowance(timeout=option("kafka_timeout"), memory=option("kafka_memory") << 20)
-        self.policy = FailurePolicy(option("kafka_fail_on"), option("kafka_strict"), known)
+        python = option("kafka_python") or ""
+        self.policy = FailurePolicy(option("kafka_fail_on"), option("kafka_strict"), known, python=python)
         self._patterns: list[str] = option("kafka_select") or []
         self._is_shared = len(set(option("kafka_target"))) > 1
         self._count, self._seed = option("kafka_generated"), option("kafka_seed")

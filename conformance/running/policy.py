@@ -20,7 +20,7 @@ _COUNTED_LEVELS = {"must": ("must",), "should": ("must", "should")}
 
 @dataclass(frozen=True, slots=True)
 class FailurePolicy:
-    """What --fail-on, --strict, --known-failures and --basis say."""
+    """What --fail-on, --strict, --known-failures and --basis say, and --python for who tries a failure again."""
 
     fail_on: str = "must"
     """The lowest level that counts: must or should."""
@@ -29,6 +29,7 @@ class FailurePolicy:
     known: tuple[Known, ...] = ()
     bases: tuple[str, ...] = ()
     """The bases that failures count by; none: all."""
+    python: str = ""
 
     def counts(self, level: str, basis: str, *, disputed: bool) -> bool:
         """Whether a failure at this level and by this basis counts, known or not."""
@@ -83,6 +84,7 @@ class FailurePolicy:
             via="" if verdict.kind in (Kind.PASS, Kind.SKIP) else via,
             cause=cause_in(case, outcome, verdict),
             name=name,
+            python=self.python,
             codes=codes_of(case, outcome) if case.op in BROKER_OPS else "",
         )
         known = result.failed and any(entry.excuses(result) for entry in self.known)

@@ -45,6 +45,8 @@ class Result:
     """The error codes by which a broker refused, each with what it refused."""
     name: str = ""
     """What the target calls itself, by which known failures name it; where it says nothing, `target`."""
+    python: str = ""
+    """The interpreter of --python, by which the target runs; empty where none is given."""
     requirement: str = field(init=False)
     """The requirement that the verdict is about."""
     failed: bool = field(init=False)

@@ -183,6 +183,18 @@ def test_a_failure_shows_requirement_level_both_sides_bytes_and_a_command_that_r
     assert "varint/six-bytes" in again.stdout
 
 
+def test_a_command_that_reproduces_a_failure_names_the_interpreter_that_was_given(wrong):
+    asked = ("run", "module:./wrong.py", "reference", "--python", sys.executable, "--select", "varint/six-bytes")
+    done = conformance(*asked, "--json", "r.json", cwd=wrong)
+    assert done.returncode == 1
+    report = json.loads((wrong / "r.json").read_text())
+    of_case = next(row["reproduce"] for row in report["results"] if row["verdict"] == "fail")
+    (of_targets,) = [row["reproduce"] for row in report["disagreements"]]
+    for command in (of_case, of_targets):
+        assert f"--python {sys.executable} --select varint/six-bytes" in command
+        assert conformance(*command.split()[1:], cwd=wrong).returncode == 1
+
+
 def test_the_json_report_holds_every_result(wrong):
     done = conformance(
         "run",

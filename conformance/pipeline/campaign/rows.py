@@ -117,7 +117,7 @@ class Rebuilder:
         basis, outcome = basis_of(requirement, case) if requirement is not None else "", _outcome(row)
         held = kept_again(outcome.answer) if isinstance(outcome, Accepted) else outcome
         cause = cause_in(case, outcome, verdict)
-        result = Result(row["target"], case, held, verdict, row["level"], basis, cause=cause)
+        result = Result(row["target"], case, held, verdict, row["level"], basis, cause=cause, python=self.policy.python)
         counts = result.failed and self.policy.counts(row["level"], basis, disputed=row["disputed"])
         return replace(result, disputed=row["disputed"], counts=counts)
 
