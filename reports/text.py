@@ -122,7 +122,7 @@ def _example(example: Example) -> RenderableType:
         head.append("  " + printable(result.verdict.detail))
     head.append("  [flaky]" if example.flaky else "")
     parts: list[RenderableType] = [head]
-    about = stands_for(example) or result.case.comment
+    about = stands_for(example) or result.comment
     if about:
         parts.append(Text(about, style="dim"))
     if shown.via:

@@ -49,7 +49,7 @@ def described(example: Example, requirements: dict[str, Requirement]) -> str:
         lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
     lines += [printable(f"cause: {result.cause.text}")] if result.failed else []
     lines += ["", f"{result.label.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
-    lines += filter(None, (result.case.comment, stands_for(example)))
+    lines += filter(None, (result.comment, stands_for(example)))
     lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]
     lines += [f"via:      {printable(shown.via)}"] if shown.via else []
     lines += [_dump(shown)] if shown.lines else []

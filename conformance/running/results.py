@@ -72,6 +72,13 @@ class Result:
         """The case, unpacked."""
         return self.label if isinstance(self.label, Case) else self.label.unpacked()
 
+    @property
+    def comment(self) -> str:
+        """What the case catches or how it was made; nothing where a vector shows another fault than its own."""
+        case = self.case
+        is_its_own = self.requirement in (case.requirement, ROBUSTNESS)
+        return case.comment if is_its_own or not case.note else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:

@@ -351,6 +351,15 @@ def test_a_wrong_field_is_shown_at_its_bytes(catalog):
     assert "→" in report(run(result(one, Accepted({"value": answer, "consumed": 88}))), catalog)
 
 
+@pytest.mark.parametrize("field, is_told", [("records", True), ("baseSequence", False)])
+def test_what_a_vector_catches_is_told_of_its_own_fault_alone(field, is_told, catalog):
+    asked = catalog.cases["batch/record-count-3"]
+    answer = asked.wire.notation.render(asked.expect.value)
+    answer[field] = answer["records"][:2] if field == "records" else 7
+    wrong = result(asked, Accepted({"value": answer, "consumed": len(asked.data)}))
+    assert (asked.note in report(run(wrong), catalog)) is is_told
+
+
 def test_a_wrong_flag_is_shown_at_the_attributes():
     value = codec.decode("RECORD_BATCH", PLAIN).value
     one = case(Reads(value, 88), id="batch/x", type="RECORD_BATCH", data=PLAIN, about=("compression",))
