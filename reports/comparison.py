@@ -100,12 +100,16 @@ def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
 
 
 def compare(old: Mapping[tuple[str, str], Outcome], new: Mapping[tuple[str, str], Outcome]) -> Comparison:
-    """What differs between two reports.
+    """What differs between two reports. Where each is of one target, these two are compared, whatever their names.
 
     Generated cases of another seed have no partner: they began to fail where the target did not fail for that cause
     before, and are neither mended nor dropped.
     """
-    causes = {(result.target, result.cause) for result in old.values() if result.failed}
+    names = {target for target, _ in old}, {target for target, _ in new}
+    if len(names[0]) == len(names[1]) == 1:
+        (name,) = names[1]
+        old = {(name, case): result for (_, case), result in old.items()}
+    causes = {(name, result.cause) for (name, _), result in old.items() if result.failed}
     began, mended, dropped = [], [], []
     for key, after in new.items():
         before = old.get(key)

@@ -72,6 +72,14 @@ def test_a_known_failure_is_no_new_one(compared):
     assert compared([result("a/b", "pass")], [result("a/b", "fail", known=True)])[0] == 0
 
 
+def test_one_target_under_two_names_is_compared_and_several_go_by_theirs(compared):
+    old, new = result("a/b", "fail", target="t 1.0"), result("a/b", "fail", target="t 2.0")
+    other = result("a/b", "pass", target="u")
+    assert compared([old], [new]) == (0, compared([], [])[1])
+    status, output = compared([old, other], [new, other])
+    assert (status, counts(output)) == (1, [1, 0, 1])
+
+
 def test_a_case_that_only_the_newer_report_has_may_begin_to_fail(compared):
     assert compared([], [result("a/b", "fail")])[0] == 1
 
