@@ -25,8 +25,8 @@ _SHOWN = 3
 def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
     """Say what began to fail, what was mended, and what is not judged any more, from OLD to NEW (files of --json).
 
-    A target goes by the name that it gives itself, so it may be started by another command line in NEW. Where each file is of
-    one target, their names do not matter: two releases under two names are compared.
+    A target goes by the name that it gives itself, so it may be started by another command line in NEW. Where each
+    file is of one target, their names do not matter: two releases under two names are compared.
 
     Exit status: 1 if anything at the level of --fail-on began to fail, known and disputed failures left out.
     """

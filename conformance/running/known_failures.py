@@ -1,7 +1,8 @@
 """The list of known failures: reading and writing the YAML file, and finding the entries that are stale.
 
-An entry names cases by their ids, or failures by the requirement that they break and their cause. The second holds
-whatever the seed of generated cases is. Both name a target as it describes itself, however it is started.
+An entry names cases by their ids, where it says so only their failures of one requirement, or it names failures by the
+requirement that they break and their cause. The last holds whatever the seed of generated cases is. Each names a target
+as it describes itself, however it is started.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Known:
     """Its cases pass now and then, so the entry is not stale when they do."""
     line: int = 0
     requirement: str = ""
-    """The requirement that the failures break, in an entry without an id."""
+    """The requirement that the failures break; empty, beside an id: any."""
     cause: str = ""
     """The text of their cause, in an entry without an id (docs/concepts.md#causes)."""
 
@@ -80,8 +81,9 @@ class Known:
         """The same for a failure that is told in words."""
         if self.verdict not in ("", verdict):
             return False
-        same = (self.requirement, self.cause) == (requirement, cause)
-        return self.covers(target, case) or (not self.id and same and self.is_of(target))
+        if self.requirement not in ("", requirement) or self.cause not in ("", cause):
+            return False
+        return self.covers(target, case) if self.id else self.is_of(target)
 
 
 # --- the file -----------------------------------------------------------------------------------------
@@ -131,8 +133,8 @@ def _problem(row: Row) -> str:
         kind, expected = _SHAPES[key]
         if not isinstance(value, kind):
             return f"{key}: expected {expected}, found {value!r:.60}"
-    if _NAMES & row.keys() not in ({"id"}, {"requirement", "cause"}):
-        return "expected either an id, or a requirement and a cause"
+    if _NAMES & row.keys() not in ({"id"}, {"id", "requirement"}, {"requirement", "cause"}):
+        return "expected an id, alone or with a requirement, or a requirement and a cause"
     if not all(row[name] for name in _NAMES & row.keys()):
         return "expected an id, or a requirement and a cause, that are not empty"
     if "reason" not in row:
@@ -179,9 +181,9 @@ def _why_stale(
     entry: Known, ids: Collection[str], ran: Mapping[str, Sequence[Result]], requirements: Container[str]
 ) -> str:
     """Why an entry is stale; empty when it is not."""
-    if not entry.id:
-        return "" if entry.requirement in requirements else "no requirement has this id"
-    if entry.id.startswith(_NEVER_STALE):
+    if entry.requirement and entry.requirement not in requirements:
+        return "no requirement has this id"
+    if not entry.id or entry.id.startswith(_NEVER_STALE):
         return ""
     named = entry.among(ids)
     if not named:
@@ -225,7 +227,8 @@ class Update:
 def updated(entries: Iterable[Known], results: Iterable[Result], gone: Iterable[Known]) -> Update:
     """The entries without those of `gone`, and with one for each unexpected result that none of them names.
 
-    A vector is named by its id. A generated case is named by its requirement and cause, which it shares with others.
+    A vector is named by its id and the requirement that was broken: another fault that it shows later is new. A
+    generated case is named by its requirement and cause, which it shares with others.
     """
     dropped = set(gone)
     kept = [entry for entry in entries if entry not in dropped]
@@ -241,7 +244,7 @@ def _entry_for(result: Result) -> Known:
     """The entry that names a failure."""
     kind, detail = str(result.verdict.kind), result.verdict.detail
     if not result.label.is_shrinkable:
-        return Known(result.label.id, f"{result.requirement}: {detail}", kind, result.name)
+        return Known(result.label.id, detail, kind, result.name, requirement=result.requirement)
     return Known("", detail, kind, result.name, requirement=result.requirement, cause=result.cause.text)
 
 

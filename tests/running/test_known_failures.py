@@ -79,8 +79,9 @@ def test_a_file_in_a_folder_that_does_not_exist_is_an_error(tmp_path):
         ("- {id: a/b, reason: x, flaky: 'yes'}", 1, "flaky"),
         ("- {id: a/b, reason: x, since: '1'}", 1, "since"),
         ("- {id: a/b, reason: x, id: a/b}", 1, "twice"),
-        ("- {requirement: int8.layout, reason: x}", 1, "either an id, or a requirement and a cause"),
-        ("- {id: a/b, requirement: int8.layout, cause: x, reason: x}", 1, "either an id, or a requirement and a cause"),
+        ("- {requirement: int8.layout, reason: x}", 1, "or a requirement and a cause"),
+        ("- {id: a/b, requirement: int8.layout, cause: x, reason: x}", 1, "or a requirement and a cause"),
+        ("- {id: a/b, requirement: '', reason: x}", 1, "not empty"),
         ("- {requirement: int8.layout, cause: '', reason: x}", 1, "not empty"),
         ("- {id: '', reason: x}", 1, "not empty"),
     ],
@@ -105,6 +106,13 @@ def test_a_malformed_file_is_an_error_with_path_and_line(tmp_path, text, line, p
 )
 def test_an_id_may_be_a_glob(pattern, case, covers):
     assert entry(pattern).covers("t", case) is covers
+
+
+def test_an_entry_that_an_update_wrote_does_not_excuse_another_fault_of_its_case():
+    (written,) = updated([], [result()], []).entries
+    assert written.excuses(result())
+    assert not replace(written, requirement="int16.layout").excuses(result())
+    assert replace(written, requirement="").excuses(result()), "by hand it may be any"
 
 
 def test_an_entry_may_be_narrowed_to_a_target_and_a_symptom():
@@ -178,6 +186,7 @@ def test_an_entry_by_cause_is_stale_only_when_there_is_no_such_requirement():
     assert found([by_cause()], [result("gen/4/INT8/0/5", Kind.PASS)]) == []
     gone = replace(by_cause(), requirement="int9.layout")
     assert found([gone]) == [(f"int9.layout, {TOO_LONG}", "no requirement has this id")]
+    assert found([entry(requirement="int9.layout")], [result()]) == [("a/b", "no requirement has this id")]
 
 
 def test_an_entry_by_cause_is_unseen_when_generated_cases_of_its_requirement_ran_and_none_shows_it():
@@ -205,7 +214,7 @@ def test_updating_keeps_what_holds_drops_what_is_stale_and_adds_what_is_new(tmp_
     kept, gone = entry("a/c", flaky=True, target="t"), entry("z/z")
     results = [result(), result("a/c", known=True), result("d/e", counts=False), result("d/e", Kind.PASS, counts=False)]
     update = updated([kept, gone], results, [gone])
-    new = Known("a/b", "int8.layout: the value differs", "fail", "t")
+    new = Known("a/b", "the value differs", "fail", "t", requirement=RULE)
     assert (update.entries, update.added, update.dropped) == ((kept, new), (new,), (gone,))
     (tmp_path / "known.yaml").write_text(known_text(update.entries), encoding="utf-8")
     again = read_known(tmp_path / "known.yaml")
@@ -230,7 +239,7 @@ def test_an_update_tells_what_it_added_and_dropped():
     )
     assert update_lines(update, "known.yaml") == [
         "known.yaml: 2 added, 1 dropped, 3 in all",
-        "  + a/b  (int8.layout: the value differs)",
+        "  + a/b  (the value differs)",
         f"  + int8.layout, {TOO_LONG}  (the value differs)",
         "  - z/z  (why)",
     ]
