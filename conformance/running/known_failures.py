@@ -256,7 +256,11 @@ def update_lines(update: Update, path: str) -> list[str]:
     """What an update of the file at `path` added and dropped, as lines of text."""
     lines = [f"{path}: {len(update.added)} added, {len(update.dropped)} dropped, {len(update.entries)} in all"]
     for sign, entries in (("+", update.added), ("-", update.dropped)):
-        lines += [f"  {sign} {entry}  ({entry.reason})" for entry in entries[:_SHOWN]]
+        lines += [f"  {sign} {entry}  ({_why(entry)})" for entry in entries[:_SHOWN]]
         if len(entries) > _SHOWN:
             lines.append(f"  {sign} {len(entries) - _SHOWN} more")
     return lines
+
+
+def _why(entry: Known) -> str:
+    return f"{entry.requirement}: {entry.reason}" if entry.id and entry.requirement else entry.reason

@@ -239,7 +239,7 @@ def test_an_update_tells_what_it_added_and_dropped():
     )
     assert update_lines(update, "known.yaml") == [
         "known.yaml: 2 added, 1 dropped, 3 in all",
-        "  + a/b  (the value differs)",
+        "  + a/b  (int8.layout: the value differs)",
         f"  + int8.layout, {TOO_LONG}  (the value differs)",
         "  - z/z  (why)",
     ]
