@@ -24,6 +24,8 @@ def judge_sent(expect: Sends, given: object) -> Verdict:
     requests = SENT.parse(given)
     if any(UNSHOWN in (request.get("hex", UNSHOWN), request.get("inFlight", UNSHOWN)) for request in requests):
         raise NotationError("value: each request has hex, inFlight and offered")
+    if expect.check == "onward":
+        return _onward(requests)
     if expect.check in _COURSES:
         return _COURSES[expect.check](list(_batches(requests)))
     judged = 0
@@ -141,6 +143,34 @@ def _isolated(request: Value, expect: Sends) -> Iterator[Verdict]:
         yield PASSED
     else:
         yield Verdict(Kind.FAIL, f"isolation level {level} is asked for, not {expect.isolation}", "Body.IsolationLevel")
+
+
+def _onward(requests: Sequence[Value]) -> Verdict:
+    """Judge whether the client went on: a Fetch begins behind the first offset, which only its records tell."""
+    tagged = [index for index, request in enumerate(requests) if _is_flexible(request["hex"])]
+    if any(_fetches_behind_the_first(request["hex"]) for request in requests):
+        return PASSED if tagged else Verdict(Kind.SKIP, "unobserved: no answer had room for tagged fields")
+    if not tagged:
+        return Verdict(Kind.SKIP, "unobserved: no answer had room for tagged fields")
+    named = _named(requests[tagged[0]]["hex"])
+    detail = (
+        f"no fetch goes on behind the first offset, where header and body of answers, as to {named}, hold unknown tags"
+    )
+    return _at(tagged[0], Verdict(Kind.FAIL, detail, "Header.RequestApiVersion"))
+
+
+def _is_flexible(data: bytes) -> bool:
+    if frame_wire(data) is None:
+        return False
+    return START.unpack_from(data)[2] in shipped_types().messages[f"{api_of(data)}Request"].flexible
+
+
+def _fetches_behind_the_first(data: bytes) -> bool:
+    wire = frame_wire(data) if api_of(data) == "Fetch" else None
+    read = codec.decode(wire, data) if wire is not None else None
+    if read is None or not read.ok:
+        return False
+    return any(part["FetchOffset"] > 0 for row in read.value["Body"]["Topics"] for part in row["Partitions"])
 
 
 # Each looks at the batches that Produce brought, in order, with the index of their request.

@@ -78,6 +78,8 @@ def _description(described: Description) -> Iterator[Check]:
     for name in ("name", "version", "language"):
         if not getattr(described, name):
             yield Check(_BAD, f"describe says its {name}", "it is empty, so reports do not say what was judged")
+    if reason := described.raw.get("unjudged"):
+        yield Check(_BAD, "can be judged on all that it is there for", str(reason))
     claimed = {name for types in described.supports.values() for name in types}
     strange = [name for name in sorted(claimed) if not is_known(name)]
     if strange:

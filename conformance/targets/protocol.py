@@ -250,12 +250,12 @@ class Description:
     def lacks_type(self, case: Case | PackedCase) -> str:
         """Why no case of its operation and type is put to it; empty when they are."""
         if not self.claims(case.op, case.type):
-            return f"{case.op} is not claimed" if case.op in WHOLE_LOG else f"{case.op} of {case.type} is not claimed"
+            what = case.op if case.op in WHOLE_LOG else f"{case.op} of {case.type}"
+            return str(self.raw.get("unjudged", f"{what} is not claimed"))  # a live client's reason
         if case.op not in WHOLE_LOG and not self.has(case):
             return "{} {} is not claimed".format(*_message_of(case))
-        if unused := self.unused(case):
-            return f"not judged: nothing runs through {unused}"
-        return ""
+        unused = self.unused(case)
+        return f"not judged: nothing runs through {unused}" if unused else ""
 
     def lacks_content(self, case: Case | PackedCase) -> str:
         """Why a case is not put to it though others of its type are; empty when it is."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from conformance.cases.conversations import names
 from conformance.targets.live import consuming, groups, producing
 from conformance.targets.live.frames import Request, Unanswerable, Values, opening, request_in, response_frame
-from conformance.targets.live.offers import BARE, Offer
+from conformance.targets.live.offers import BARE, TAKEN_FROM, Offer
 from conformance.targets.live.topics import Topic
 
 _UNSUPPORTED_VERSION = 35
@@ -34,6 +34,10 @@ class Broker:
     port: int
     offered: Offer = field(default_factory=lambda: BARE)
     topics: dict[str, Topic] = field(default_factory=dict)
+    has_told: bool = False
+    """Whether a client was answered what is offered, since somebody set this to False."""
+    is_tagged: bool = False
+    """Whether its answers hold tagged fields that nobody knows."""
 
     def respond(self, frame: bytes) -> Response:
         """The response to the frame of a request, both without their size. Raises Unanswerable or Garbled."""
@@ -45,13 +49,17 @@ class Broker:
             if name == "ApiVersions":
                 return Response(response_frame(correlation, name, 0, self._versions(_UNSUPPORTED_VERSION)))
             raise Unanswerable(f"{name} {version}, where {low} to {high} is offered")
+        if version < TAKEN_FROM.get(name, low):
+            raise Unanswerable(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
         request = request_in(frame)
         body = self._answered(request)
-        return Response(response_frame(correlation, name, version, body), consuming.wait_before(request, body))
+        written = response_frame(correlation, name, version, body, is_tagged=self.is_tagged)
+        return Response(written, consuming.wait_before(request, body))
 
     def _answered(self, request: Request) -> Values:
         """The body of the response."""
         if request.name == "ApiVersions":
+            self.has_told = True
             return self._versions()
         if request.name not in _ANSWERS:
             raise Unanswerable(f"{request.name} {request.version}")

@@ -10,7 +10,8 @@ from typing import Any
 
 from conformance import codec
 from conformance.cases.conversations import names
-from conformance.codec.message_definition import Message, Versions, header_version, type_name
+from conformance.cases.model import Value
+from conformance.codec.message_definition import UNKNOWN, Message, Versions, header_version, type_name
 from conformance.definitions.files import usable
 from conformance.definitions.shipped import types_with
 
@@ -65,12 +66,26 @@ def request_named(name: str, version: int, frame: bytes) -> Request:
     return Request(name, version, header.value, body.value)
 
 
-def response_frame(correlation: int, name: str, version: int, body: Values) -> bytes:
-    """The response to a request of this name."""
+_STRANGE = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": 10_001, "data": b"\4"})
+"""Tagged fields that nobody knows."""
+
+
+def response_frame(correlation: int, name: str, version: int, body: Values, *, is_tagged: bool = False) -> bytes:
+    """The response to a request of this name; `is_tagged`, with fields that nobody knows wherever there is room."""
     full = f"{name}Response"
-    header = {"CorrelationId": correlation}
+    header: Values = {"CorrelationId": correlation}
+    if is_tagged and version in _message(full).flexible:
+        body = _with_strange_tags(body)
+        header = _with_strange_tags(header) if header_version(_message(full), version) else header
     written = codec.encode(_wire("ResponseHeader", header_version(_message(full), version)), header)
     return written + codec.encode(_wire(full, version), body)
+
+
+def _with_strange_tags(value: Value) -> Value:
+    """A value with the strange tags in it and in every structure inside it."""
+    if isinstance(value, dict):
+        return {**{name: _with_strange_tags(part) for name, part in value.items()}, UNKNOWN: _STRANGE}
+    return [_with_strange_tags(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def request_frame(correlation: int, name: str, version: int, body: Values, client: str | None) -> bytes:

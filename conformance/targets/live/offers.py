@@ -11,7 +11,7 @@ BARE: Offer = {
     "Metadata": (0, 1),  # older clients ask in version 0 before they ask for the versions
     "ListOffsets": (1, 1),
     "Fetch": (4, 4),
-    "Produce": (3, 3),  # librdkafka takes a broker that does not list it for one without record batches
+    "Produce": (0, 3),  # librdkafka takes a broker that does not list it for one without record batches
 }
 """The least that consumers work with."""
 
@@ -20,7 +20,7 @@ LOW: Offer = {
     "Metadata": (0, 8),
     "ListOffsets": (1, 5),
     "Fetch": (4, 11),
-    "Produce": (3, 8),
+    "Produce": (0, 8),
     "FindCoordinator": (0, 2),
     "JoinGroup": (0, 5),
     "SyncGroup": (0, 3),
@@ -36,7 +36,7 @@ FULL: Offer = {
     "Metadata": (0, 13),
     "ListOffsets": (1, 11),
     "Fetch": (4, 18),
-    "Produce": (3, 13),
+    "Produce": (0, 13),
     "FindCoordinator": (0, 6),
     "JoinGroup": (0, 9),
     "SyncGroup": (0, 5),
@@ -55,5 +55,21 @@ def to_producers(offer: Offer) -> Offer:
     return {**(LOW if offer is BARE else offer), **_TRANSACTIONS}
 
 
+TAKEN_FROM: Mapping[str, int] = {"Produce": 3}
+"""The first version that is taken of a request where older ones are offered too. Apache Kafka 4 offers Produce from 0
+on, as librdkafka before 2.14 compresses nothing otherwise (KAFKA-18659). It closes the connection when one before 3
+comes."""
+
 OFFERS: Mapping[str, Offer] = {"bare": BARE, "low": LOW, "full": FULL}
 """By the name that a driver.yaml or `serve-broker --offer` gives."""
+
+
+def instead_of(offers: str, request: str) -> str:
+    """Which other offers a driver's file may name for other versions of a request; empty where there is none."""
+    ranges = {name: offer[request] for name, offer in OFFERS.items() if request in offer}
+    others = [
+        f"`offers: {name}` offers {request} {low} to {high}"
+        for name, (low, high) in ranges.items()
+        if (low, high) != ranges.get(offers)
+    ]
+    return f"in the driver's file {', '.join(others)}" if others else ""

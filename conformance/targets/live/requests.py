@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 
 from conformance.cases.conversations import SENT, api_of, written
 from conformance.cases.log_questions import fetch_question
-from conformance.cases.model import Answer, Request, Value
+from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
-from conformance.judging.requests import flaws_of
+from conformance.judging.requests import flaws_of, judge_sent
 from conformance.targets.live.seats import Put, Seat
 from conformance.targets.probes import plain_log
 
@@ -49,9 +49,21 @@ class Witness:
         self._flawed: dict[tuple[str, str], list[Value]] = {}
         self.unread = ""
         """Why the first request that nobody can read cannot be read; empty while all could be."""
+        self.heedless: list[Value] = []
+        """The first requests in a version beside those that the client was told of."""
 
-    def note(self, frame: bytes, in_flight: Iterable[int], offered: Mapping[str, tuple[int, int]]) -> None:
-        """A request came, with its size, while these correlation ids were not answered yet on its connection."""
+    def note(
+        self,
+        frame: bytes,
+        in_flight: Iterable[int],
+        offered: Mapping[str, tuple[int, int]],
+        *,
+        is_told: bool = False,
+    ) -> None:
+        """A request came, with its size, while these correlation ids were not answered yet on its connection.
+
+        `is_told`: the client had been answered what is offered.
+        """
         row = {"hex": frame, "inFlight": tuple(in_flight), "offered": offered.get(api_of(frame))}
         if len(self.heard) < (self.heard.maxlen or 0):
             self.heard.append(row)
@@ -59,11 +71,21 @@ class Witness:
             kept = self._flawed.setdefault((api_of(frame), check), [])
             if len(kept) < _FLAWED:
                 kept.append(row)
+            if check == "offered" and is_told and row["offered"] and len(self.heedless) < _SHOWN:
+                self.heedless.append(row)
+
+    @property
+    def not_offered(self) -> list[str]:
+        """The names of the requests that came in a version which is not offered."""
+        return [name for name, check in self._flawed if check == "offered"]
 
     def answer(self, parts: Request, heard: Iterable[Value]) -> Answer:
         """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
         flawed = [row for (_, check), rows in self._flawed.items() if check == parts["check"] for row in rows]
         wanted = [row for row in (*flawed, *heard) if parts.get("of", "") in ("", api_of(row["hex"]))]
+        if parts["check"] == "onward":  # the last fetches tell, and where there are none, what came instead
+            wanted.reverse()
+            wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
         return {"ok": True, "value": SENT.render(wanted[:_SHOWN])}
 
 
@@ -86,13 +108,23 @@ class Conversations:
         self._one_at_a_time = asyncio.Lock()
 
     async def answer(self, parts: Request) -> Answer:
-        """The answer to a `send` request, its parts parsed; of a client that sent nothing, what became of it."""
+        """The answer to a `send` request, its parts parsed; of a client that sent nothing, what became of it.
+
+        So it is where the client died before it sent what is judged: not from a broker that offers the least, as a
+        client may need more.
+        """
         which = parts["conversation"], parts["isolation"]
         async with self._one_at_a_time:
             if which not in self._held:
-                await self._alone(lambda seat: self._hold(seat, *which))
+                said = await self._alone(lambda seat: self._hold(seat, *which))
+                if "crash" in said:  # an earlier case may be to blame: the process is another one now
+                    await self._alone(lambda seat: self._hold(seat, *which))
         heard, said = self._held[which]
-        return self._witness.answer(parts, heard) if heard else said
+        answer = self._witness.answer(parts, heard) if heard else said
+        if heard and "crash" in said and parts["conversation"] != "bare":
+            verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
+            return said if verdict.kind is Kind.SKIP else answer
+        return answer
 
     async def _hold(self, seat: Seat, conversation: str, isolation: str) -> Answer:
         """Bring the client to do something, and keep what it sends meanwhile, and what came of it."""

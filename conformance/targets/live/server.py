@@ -103,7 +103,7 @@ class Server:
     async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
         """The next request with its size, or what came of it, noted. Raises TooLong, or IncompleteReadError."""
         frame = await _frame(reader)
-        self.witness.note(frame, in_flight, self._broker.offered)
+        self.witness.note(frame, in_flight, self._broker.offered, is_told=self._broker.has_told)
         return frame
 
 

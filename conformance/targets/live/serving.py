@@ -16,19 +16,21 @@ from functools import partial
 
 import msgspec
 
+from conformance.cases.conversations import SENT
 from conformance.cases.log_questions import fetch_question
-from conformance.cases.model import Answer, Expectation, Request, Value
+from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
 from conformance.codec.record_batch import RECORD_BATCH
+from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Client, DriverError, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.neighbours import Between, between
-from conformance.targets.live.offers import OFFERS, to_producers
+from conformance.targets.live.offers import OFFERS, instead_of, to_producers
 from conformance.targets.live.outcomes import consumed, delivered, silence
 from conformance.targets.live.producing import told_of, why_not, written
 from conformance.targets.live.requests import Conversations, lacking_for
@@ -57,23 +59,32 @@ class LiveClient:
         self._server = Server(self._seats.void, OFFERS[driver.offers])
         self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
         self._bare = Server(self._seats.void, OFFERS["bare"])
+        self._full, self._tagging = (Server(self._seats.void, OFFERS["full"]) for _ in range(2))
         held = partial(Conversations, self._seats.alone, write=self._write, idempotent="idempotence" in driver.produces)
         self._conversations = held(witness=self._server.witness, consume=self._put)
-        self._at_least = held(witness=self._bare.witness, consume=self._put_bare)
+        self._elsewhere = {
+            "bare": held(witness=self._bare.witness, consume=self._put_bare),
+            "tagged": held(witness=self._tagging.witness, consume=self._put_tagged),
+        }
         self._number = 0
+        self._unjudged = ""
+        """Why the client is judged on nothing but the versions that it sends; empty where it is judged on all."""
 
     async def start(self) -> None:
         """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineError."""
         self._broker: Broker = await self._server.start()
         self._written_to: Broker = await self._producers.start()
         self._least: Broker = await self._bare.start()
+        self._untagged: Broker = await self._full.start()
+        self._tagged: Broker = await self._tagging.start()
+        self._tagged.is_tagged = True
         await self._seats.crowd.ready()
         await self._pass_baseline()
 
     async def close(self) -> None:
         """End the client, then the broker."""
         await self._seats.close()
-        for server in (self._server, self._producers, self._bare):
+        for server in (self._server, self._producers, self._bare, self._full, self._tagging):
             await server.close()
 
     async def describe(self) -> Answer:
@@ -81,14 +92,19 @@ class LiveClient:
         client, driver = await self._seats.crowd.ready(), self._driver
         encodes = ["RECORD_BATCH"] * ("timestamps" in driver.produces)
         writer = {"encode RECORD_BATCH": f"public: {driver.writer}"} if driver.writer else {}
+        claims: Answer = {
+            "supports": {"read": True, "send": True, "encode": encodes},
+            "via": {"read": f"public: {driver.door}", **writer},
+        }
+        if self._unjudged:
+            claims = {"supports": {"send": True}, "unjudged": self._unjudged}
         return {
             "ok": True,
             "protocol": PROTOCOL,
             "name": driver.name,
             "version": client.version,
             "language": driver.language,
-            "supports": {"read": True, "send": True, "encode": encodes},
-            "via": {"read": f"public: {driver.door}", **writer},
+            **claims,
             "codecs": list(driver.codecs),
             "magics": list(driver.magics),
         }
@@ -118,26 +134,41 @@ class LiveClient:
             parts = OPERATIONS["send"].parse(request, LOG)
         except NotationError as error:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
+        if self._unjudged:
+            is_of_versions = (parts["conversation"], parts["check"]) == ("consume", "offered")
+            sent = {"ok": True, "value": SENT.render(self._server.witness.heedless)}
+            return sent if is_of_versions else {"unsupported": self._unjudged}
         if parts["isolation"] not in self._driver.isolations:
             return {"unsupported": f"{parts['isolation']} is not claimed"}
         if parts["check"] == "isolated" and len(self._driver.isolations) < len(ISOLATIONS):
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
-        conversations = self._at_least if parts["conversation"] == "bare" else self._conversations
-        return await conversations.answer(parts)
+        return await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
 
     async def _pass_baseline(self) -> None:
-        """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client."""
-        failed = ""
+        """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client.
+
+        A version beside those that the client was told of is its own fault all the same. Raises BaselineError where
+        there is no such request.
+        """
+        failed: Answer = {}
         for parts in baseline(self._driver.isolations[0]):
+            self._broker.has_told = False  # each consumer asks for itself: it does not know what another was told
             answer = await self._put(self._seats.crowd, parts, name="baseline")
             if "unsupported" not in answer and is_as_due(fetch_question(parts).expect, answer):
                 return
-            failed = failed or str(answer)[:_SHOWN]
-        unread = self._server.witness.unread
-        sent = f", as it sent what is no request ({unread})" if unread else ""
-        raise BaselineError(f"the client is not judged: no plain batch came through to it{sent}, but {failed}")
+            failed = failed or answer
+        witness = self._server.witness
+        sent = f", as it sent what is no request ({witness.unread})" if witness.unread else ""
+        reason = f"the client is not judged: no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
+        beside = witness.not_offered if "unsupported" in failed else []
+        ways_out = filter(None, (instead_of(self._driver.offers, name) for name in beside))
+        reason = "; ".join([reason, *ways_out])
+        if not witness.heedless:
+            raise BaselineError(reason)
+        fault = judge_sent(Sends("offered", ""), SENT.render(witness.heedless))
+        self._unjudged = f"it sent {fault.detail}; {reason}"
 
     async def _confirmed(self, expected: Expectation, put: Put) -> Answer:
         """What comes of a case; what is not as due is asked once more, apart, before it counts."""
@@ -189,10 +220,25 @@ class LiveClient:
 
     async def _put_bare(self, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
         """Let the client consume a topic of the broker that offers the least."""
+        return await self._put_at(self._least, seat, parts, refusals)
+
+    async def _put_tagged(self, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
+        """Let the client consume a topic of the broker that puts strange tags into its answers, twice if need be.
+
+        Only a client that comes through without the tags is asked.
+        """
+        expected = fetch_question(parts).expect
+        if not is_as_due(expected, await self._put_at(self._untagged, seat, parts, refusals)):
+            return {"unsupported": "the client does not come through where everything is offered"}
+        answer = await self._put_at(self._tagged, seat, parts, refusals)
+        return answer if is_as_due(expected, answer) else await self._put_at(self._tagged, seat, parts, refusals)
+
+    async def _put_at(self, broker: Broker, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
+        """Let the client consume a topic of a broker."""
         topic = topic_of(parts)
         topic.refusals = [*refusals]
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
-        return await self._hold(seat, self._least, topic, told, consumed)
+        return await self._hold(seat, broker, topic, told, consumed)
 
     async def _hold(
         self, seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"

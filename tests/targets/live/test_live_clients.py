@@ -717,6 +717,118 @@ def test_a_client_that_does_not_fetch_from_a_broker_that_offers_the_least_is_not
     assert found["request/only-version-offered"]["detail"] == "unobserved: no Fetch request was sent"
 
 
+STRANGE = """
+say(version="1")
+for line in map(json.loads, sys.stdin):
+    connection = Connection(line["bootstrap"])
+    {first}
+    connection.socket.sendall(frame(*{strange}))
+    connection.socket.recv(9)
+    {then}say(topic=line["topic"], error="other", message="nothing came")
+"""
+TOLD = "connection.ask('ApiVersions', 0, {})"
+TOLD_ERROR_35 = "connection.socket.sendall(frame('ApiVersions', 3, {})); connection.socket.recv(9)"
+ANOTHER = "Connection(line['bootstrap'])"
+FETCH_12 = "('Fetch', 12, {})"
+
+
+def test_a_client_that_gets_nothing_as_it_sends_what_is_not_offered_fails_by_that_alone(run):
+    body = STRANGE.format(first=TOLD, strange=FETCH_12, then="")
+    found = run(body, "request/*", "compression/*:encode", THREE, status=1, op="", offers="low")
+    judged = {name: row["verdict"] for name, row in found.items() if row["verdict"] != "skip"}
+    assert judged == {"request/version-offered": "fail"}
+    assert found["request/version-offered"]["level"] == "must"
+    assert found["request/version-offered"]["detail"] == "Fetch 12, where 4 to 11 is offered"
+    reasons = {row["detail"] for row in found.values() if row["verdict"] == "skip"}
+    assert all("it sent Fetch 12, where 4 to 11 is offered; the client is not judged" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    ("first", "strange"),
+    [
+        ("pass", FETCH_12),
+        (TOLD_ERROR_35, FETCH_12),
+        (TOLD, "('ApiVersions', 3, {})"),
+        (TOLD, "('ListGroups', 0, {})"),
+        (TOLD, "('Produce', 4, {'Acks': 0, 'TopicData': ()})"),
+    ],
+    ids=["knows no offer", "is told error 35 alone", "ApiVersions", "offered in no version", "offered"],
+)
+def test_a_client_that_gets_nothing_is_not_charged_with_a_version_that_it_may_send(run, first, strange):
+    assert run(STRANGE.format(first=first, strange=strange, then=""), "request/*", status=3, op="", offers="low") == {}
+
+
+def test_a_client_that_is_told_what_is_offered_by_a_later_consumer_alone_is_not_charged(run):
+    """What one consumer was told, another may not know."""
+    body = STRANGE.format(first="pass", strange=FETCH_12, then=f"{TOLD.replace('connection', ANOTHER)}; ")
+    assert run(body, "request/*", status=3, op="", offers="low") == {}
+
+
+@pytest.mark.parametrize(
+    ("strange", "way_out"),
+    [
+        (
+            "('Fetch', 2, {})",
+            "in the driver's file `offers: low` offers Fetch 4 to 11, `offers: full` offers Fetch 4 to 18",
+        ),
+        (
+            "('Heartbeat', 0, {'GroupId': 'g', 'GenerationId': 1, 'MemberId': 'm'})",
+            "in the driver's file `offers: low` offers Heartbeat 0 to 3, `offers: full` offers Heartbeat 0 to 4",
+        ),
+        ("('Produce', 3, {'Acks': 0, 'TopicData': ()})", ""),
+    ],
+    ids=["version", "request", "another reason"],
+)
+def test_who_is_not_judged_because_of_the_offer_is_told_of_the_others(tmp_path, run, strange, way_out):
+    assert run(STRANGE.format(first="pass", strange=strange, then=""), THREE, status=3, op="") == {}
+    (target,) = json.loads((tmp_path / "r.json").read_text())["targets"]
+    assert way_out in target["problem"]
+    assert ("offers:" in target["problem"]) == bool(way_out)
+
+
+def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it_sends(driver, tmp_path, traces):
+    target = driver(STRANGE.format(first=TOLD, strange="('Fetch', 2, {})", then=""))
+    command = [sys.executable, "-m", "conformance", "doctor", target]
+    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    told = " ".join(done.stdout.split())
+    assert "FAIL can be judged on all that it is there for: it sent Fetch 2, where 4 to 4 is offered" in told
+    assert traces.left() == []
+
+
+TAGS = """
+for line in told():
+    answer = Connection(line["bootstrap"]).ask("Metadata", {version}, {{"Topics": None}})
+    tags = answer["Brokers"][0].get("_unknownTaggedFields", ())
+    if {gives_up}: say(topic=line["topic"], error="other", message="more bytes than due"); continue
+    consume(line)
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "gives_up", "verdict", "detail"),
+    [
+        (
+            9,
+            "tags",
+            "fail",
+            "no fetch goes on behind the first offset, where header and body of answers, as to Metadata 9, hold",
+        ),
+        (9, "False", "pass", ""),
+        (9, "line['topic'].startswith('case')", "skip", "does not come through where everything is offered"),
+        (8, "tags", "skip", "unobserved: no answer had room for tagged fields"),
+    ],
+    ids=["stumbles", "skips them", "stumbles anyway", "is sent none"],
+)
+def test_a_client_that_does_not_skip_tags_which_it_does_not_know_is_found(run, version, gives_up, verdict, detail):
+    body = TAGS.format(version=version, gives_up=gives_up)
+    case = "request/unknown-tags-skipped"
+    found = run(body, case, op="send", offers="full")
+    assert found[case]["verdict"] == verdict
+    assert detail in found[case].get("detail", "")
+    assert found[case]["level"] == "must"
+
+
 def test_a_request_that_breaks_is_shown_byte_by_byte(tmp_path, run):
     deed = WRONG["request/metadata"][0].removeprefix("s.")
     body = f"for line in told():\n    Connection(line['bootstrap']).socket.{deed}\n"

@@ -47,7 +47,7 @@ def test_producers_are_offered_what_every_codec_and_a_transaction_need(offer):
     assert offered["Fetch"][1] >= 10
 
 
-@pytest.mark.parametrize("version", sorted({*OFFER["Produce"], 8, 9}))
+@pytest.mark.parametrize("version", [3, 8, 9, OFFER["Produce"][1]])
 def test_what_is_written_is_kept_unless_it_is_refused(broker, version):
     topic = broker.topics["tiny"]
     refused = produced(broker, version, TWO)
@@ -65,6 +65,16 @@ def test_zstd_is_refused_before_produce_7_as_apache_kafka_refuses_it(broker, ver
     assert produced(broker, version, zstd)["ErrorCode"] == error
     assert topic.produced == ([] if error else [zstd])
     assert produced(broker, version, TWO)["ErrorCode"] == 0
+
+
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
+def test_produce_is_offered_from_0_on_and_taken_from_3_on_as_apache_kafka_4_does(offer):
+    """librdkafka before 2.14 compresses nothing for a broker that offers it from 3 on (KAFKA-18659)."""
+    assert (offer["Produce"][0], to_producers(offer)["Produce"][0]) == (0, 0)
+    broker = Broker("127.0.0.1", 9392, offer)
+    for version in range(3):
+        with pytest.raises(Unanswerable, match=f"Produce {version}, as Apache Kafka 4, which offers it and does not"):
+            broker.respond(frame("Produce", 3, {"Acks": 1, "TopicData": ()})[4:6] + bytes([0, version]) + bytes(4))
 
 
 def test_who_wants_no_answer_is_not_served(broker):
@@ -186,8 +196,8 @@ SERVE = "for line in told():\n    write(line, {change}) if 'produce' in line els
 def wrote(tmp_path, traces):
     """Runs a producer that changes the batches that it writes; the results by case."""
 
-    def start(change, *select, status, produces="none, gzip, timestamps, idempotence"):
-        (tmp_path / "driver.py").write_text(PRODUCER + SERVE.format(change=change))
+    def start(change, *select, status, produces="none, gzip, timestamps, idempotence", serve=""):
+        (tmp_path / "driver.py").write_text(PRODUCER + (serve or SERVE.format(change=change)))
         (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, produces=produces))
         patterns = [part for pattern in select for part in ("--select", pattern)]
         asked = ("run", "live:./driver.yaml", *patterns, "--generated", "0", "--json", "r.json", "--quiet")
@@ -230,6 +240,37 @@ def test_what_a_producer_without_idempotence_sends_is_judged_too(wrote):
     assert "idempotence is not claimed" in skipped["request/produce-retried"]
     assert "idempotence is not claimed" in skipped["request/produce-sequences"]
     assert "no InitProducerId request was sent" in skipped["request/init-producer-id"]
+
+
+DIES = "import os\nfor line in told():\n    if 'produce' in line: {deed}; os.abort()\n    consume(line)\n"
+ASKS = "Connection(line['bootstrap'], line['topic']).ask('ApiVersions', 0, {})"
+WRITES = "write(line, lambda data, number: data if number < 1 else os.abort())"
+OF_PRODUCE = ("produce", "produce-retried", "produce-sequences", "init-producer-id")
+
+
+@pytest.mark.parametrize(
+    ("deed", "crashed"), [(ASKS, {*OF_PRODUCE}), (WRITES, {"produce-retried"})], ids=["at once", "after a batch"]
+)
+def test_who_dies_before_it_sent_what_is_judged_has_crashed(wrote, deed, crashed):
+    found = wrote(None, "request/produce*", "request/init-producer-id", status=1, serve=DIES.format(deed=deed))
+    assert {name for name in OF_PRODUCE if found[f"request/{name}"]["verdict"] == "crash"} == crashed
+    assert {found[f"request/{name}"]["verdict"] for name in {*OF_PRODUCE} - crashed} <= {"pass"}
+    assert all("SIGABRT" in found[f"request/{name}"]["detail"] for name in crashed)
+
+
+DIES_OF_THE_PAST = """
+import os, tiny_client
+past = []
+tiny_client.consume = lambda line: past.append(consume(line))
+for line in told():
+    if 'produce' in line and past: Connection(line['bootstrap'], line['topic']).ask('ApiVersions', 0, {}); os.abort()
+    write(line) if 'produce' in line else consume(line)
+"""
+
+
+def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote):
+    found = wrote(None, "request/produce*", "request/init-producer-id", status=0, serve=DIES_OF_THE_PAST)
+    assert {found[f"request/{name}"]["verdict"] for name in OF_PRODUCE} == {"pass"}
 
 
 @pytest.mark.parametrize(
