@@ -84,17 +84,23 @@ def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requiremen
 _CHECKED = "crc.broker-validates"
 _MESSAGES_CHECKED = "legacy.crc-checked"
 _VALIDATED = "broker.validates-records"
+_LARGEST, _LARGEST_BY_BROKER = "batch.max-timestamp", "broker.writes-max-timestamp"
 
 
 def of_broker(case: Case, requirements: Mapping[str, Requirement]) -> Case:
-    """The case of an append, charged to what binds a broker where it has to refuse.
+    """The case of an append, charged to what binds a broker: where it has to refuse, or to write a field itself.
 
     The documents state that of a wrong checksum alone; that other bytes are refused is what Apache Kafka does.
     """
+    if case.requirement == _LARGEST:
+        return _charged(case, requirements[_LARGEST_BY_BROKER])
     if not isinstance(case.expect, Refuses):
         return case
     checked = _MESSAGES_CHECKED if case.type == "MESSAGE_SET" else _CHECKED
-    row = requirements[checked if case.expect.said == "corrupt" else _VALIDATED]
+    return _charged(case, requirements[checked if case.expect.said == "corrupt" else _VALIDATED])
+
+
+def _charged(case: Case, row: Requirement) -> Case:
     return replace(case, requirement=row.id, level=row.level, disputed=row.disputed(case.op))
 
 

@@ -12,6 +12,7 @@ from conformance.judging.answers import batches_in, failed
 from conformance.semantics.conversion import CONVERTED, converted, flattened
 
 _APPENDED_TIME = "timestamp.log-append-overwritten"
+_LARGEST = "broker.writes-max-timestamp"
 _EPOCH = "batch.partition-leader-epoch-by-broker"
 _DOWN = "convert.down-for-old-consumers"
 _OFFSETS = "offset.broker-assigns-base"
@@ -29,9 +30,9 @@ def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
     if taken is not None:
         return taken
     verdict = _as_sent(expect, end, served, "served")
-    if verdict.kind is Kind.FAIL or answered.get("stored") is None:
-        return verdict
-    return _stored(expect, answered, served) or verdict
+    if verdict.kind is not Kind.FAIL and answered.get("stored") is not None:
+        verdict = _stored(expect, answered, served) or verdict
+    return verdict if verdict.kind is Kind.FAIL else _untimely(served) or verdict
 
 
 def _taken_beside(beside: Value) -> Verdict | None:
@@ -76,6 +77,19 @@ def _as_sent(expect: Appends, end: int, data: bytes, how: str) -> Verdict:
         return failed(f"{path} differs in what was {how}", path, rule)
     differs = next(filter(None, map(_of_broker, batches)), None)
     return differs or (Verdict(Kind.EITHER, "taken") if expect.open else PASSED)
+
+
+def _untimely(served: bytes) -> Verdict | None:
+    """What is wrong with the largest timestamp that a broker serves of a batch whose records keep their own times."""
+    for batch in codec.decode("LOG", served).value["batches"]:
+        if batch["magic"] < BATCHES or batch["timestampType"] or not batch["records"]:
+            continue
+        largest = max(record["timestamp"] for record in batch["records"])
+        # Times below 0 are none: what a broker writes where there is no other is its own.
+        if largest >= 0 and batch["maxTimestamp"] != largest:
+            hint = f"maxTimestamp {batch['maxTimestamp']} is served, and the largest of the records is {largest}"
+            return Verdict(Kind.FAIL, hint, requirement=_LARGEST, level="should")
+    return None
 
 
 def _of_broker(batch: Value) -> Verdict | None:

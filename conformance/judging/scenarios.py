@@ -6,6 +6,8 @@ what a fetch has to bring follows from it.
 
 from __future__ import annotations
 
+import struct
+
 from conformance import codec
 from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
 from conformance.codec.log import last_offset
@@ -37,6 +39,7 @@ from conformance.semantics.scenarios import (
     Write,
     Wrote,
     batch_of,
+    called,
     parsed_told,
 )
 from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
@@ -49,6 +52,11 @@ MARKS = "broker.marks-transactions"
 DECIDES = "broker.holds-back-undecided"
 SERVES = "broker.serves-from-offset"
 LOWERS = "convert.down-for-old-consumers"
+_END = struct.Struct(">hi")
+"""What the value of a marker begins with: version, and epoch of the coordinator.
+
+(decisions#producer-state-and-control-batches)
+"""
 _TO_MAGIC_1 = 2
 """The first version of Fetch that carries messages of magic 1; those before it carry magic 0."""
 _WHOLE = 3
@@ -62,14 +70,9 @@ def judge_scenario(expect: Plays, given: object) -> Verdict:
     for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, told)
         if verdict.kind is Kind.FAIL:
-            return Verdict(Kind.FAIL, f"step {at} ({_named(step)}): {verdict.detail}", f"[{at}]", verdict.requirement)
+            return Verdict(Kind.FAIL, f"step {at} ({called(step)}): {verdict.detail}", f"[{at}]", verdict.requirement)
         is_open |= verdict.kind is Kind.EITHER
     return Verdict(Kind.EITHER, "played") if is_open else PASSED
-
-
-def _named(step: Step) -> str:
-    name = str(type(step).__struct_config__.tag)
-    return f"{name} of {step.producer}" if isinstance(step, Begin | Write | End) and step.producer else name
 
 
 def _judged(log: Log, at: int, step: Step, told: Told) -> Verdict:
@@ -309,10 +312,9 @@ def _marked(log: Log, batches: list[Value], start: int) -> Verdict | None:
         markers = [batch for batch in batches if _is_marker_of(batch, identity) and batch["baseOffset"] >= last.end]
         if last.offset < start:
             continue
-        kinds = [_kind(batch) for batch in markers]
         due = b"\x00\x00\x00\x01" if last.decided == "committed" else b"\x00\x00\x00\x00"
-        if kinds[:1] != [due]:
-            hint = "no marker" if not kinds else f"a marker with key {kinds[0].hex()}"
+        hint = _wrong(markers[0], due) if markers else "no marker"
+        if hint:
             return failed(f"{hint} behind the {last.decided} transaction of producer id {identity}", MARKS)
     return None
 
@@ -321,7 +323,13 @@ def _is_marker_of(batch: Value, identity: int) -> bool:
     return bool(batch["isControlBatch"] and batch["isTransactional"] and batch["producerId"] == identity)
 
 
-def _kind(batch: Value) -> bytes:
-    """The key of the marker in a control batch."""
-    key: bytes | None = batch["records"][0]["key"] if batch["records"] else b""
-    return key or b""
+def _wrong(batch: Value, due: bytes) -> str:
+    """What is wrong with a marker that is to have a key; empty where nothing is."""
+    record = batch["records"][0] if batch["records"] else {"key": None, "value": None}
+    key, value = record["key"] or b"", record["value"]
+    if key != due:
+        return f"a marker with key {key.hex()}"
+    if value is None or len(value) < _END.size or _END.unpack_from(value)[0] < 0:
+        # A broker reads it when it loads a log, or copies one.
+        return f"a marker with value {'null' if value is None else value.hex() or 'empty'}"
+    return ""

@@ -231,6 +231,12 @@ def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: 
     return ""
 
 
+def called(step: Step) -> str:
+    """A step in words."""
+    name = str(type(step).__struct_config__.tag)
+    return f"{name} of {step.producer}" if isinstance(step, Begin | Write | End) and step.producer else name
+
+
 def rendered_steps(steps: Sequence[Step]) -> list[Values]:
     """The steps in the notation of a request."""
     return [msgspec.to_builtins(step) for step in steps]

@@ -148,7 +148,7 @@ def plain_log(magic: int, compression: int = 0) -> bytes:
 
 
 _BATCH_MAGIC = 2
-_CONSUMES = {"conversation": "consume", "isolation": "read_uncommitted", "check": "framed"}
+_CONSUMES = {"conversation": "consume", "isolation": "read_uncommitted", "check": "offered"}
 _ASKS = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
 _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 
@@ -156,7 +156,7 @@ _PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 def _plain_value(wire: codec.Wire) -> Value:
     record = {"attributes": 0, "timestampDelta": 0, "offsetDelta": 0, "key": b"k", "value": b"v", "headers": ()}
     batch = {
-        **{"baseOffset": 0, "partitionLeaderEpoch": 0, "compression": 0, "timestampType": 0, "isTransactional": False},
+        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isTransactional": False},
         **{"isControlBatch": False, "producerId": -1, "producerEpoch": -1, "baseSequence": -1},
         "records": ({**record, "offset": 0, "timestamp": 1000},),
     }

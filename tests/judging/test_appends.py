@@ -7,7 +7,7 @@ from conformance.cases.appends import append_question
 from conformance.cases.model import AnyOf, Appends, Case, Kind, NotAsked, Refuses
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import encode_set
-from conformance.codec.record_batch import sealed
+from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.judging.judge import judge
 from conformance.semantics.conversion import convert
 from conformance.targets import reference
@@ -258,3 +258,27 @@ def test_what_stands_beside_the_case_is_refused_on_its_own():
 def test_nothing_is_asked_with_sound_data_beside_the_case():
     with pytest.raises(NotAsked):
         asked(batch(), beside=batch())
+
+
+def late(data):
+    """A batch whose maxTimestamp is later than any of its records."""
+    at = BATCH_LAYOUT.offset("maxTimestamp")
+    return sealed(data[:at] + (9999).to_bytes(8, "big") + data[at + 8 :])
+
+
+def test_a_broker_that_keeps_a_max_timestamp_of_no_record_fails_at_should():
+    def kept(answer):
+        return {"hex": late(bytes.fromhex(answer["hex"])).hex()}
+
+    found = verdict(late(batch()), told=kept)
+    assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "broker.writes-max-timestamp", "should")
+    assert found.detail == "maxTimestamp 9999 is served, and the largest of the records is 1002"
+    assert verdict(late(batch())).kind is Kind.PASS  # the reference writes it anew
+    assert verdict(batch(), told=kept, timestampType="LogAppendTime").kind is Kind.PASS
+
+
+def test_a_wrong_max_timestamp_hides_nothing_that_is_worse():
+    def kept(answer):
+        return {"hex": late(bytes.fromhex(served(answer, lambda _: {"partitionLeaderEpoch": -1})["hex"])).hex()}
+
+    assert verdict(late(batch()), told=kept).requirement == "batch.partition-leader-epoch-by-broker"

@@ -92,6 +92,12 @@ def stale(batch, offset, settings):
     return right[:CRC] + before[CRC : CRC + 4] + right[CRC + 4 :]
 
 
+def as_the_producer_timed_it(batch, offset, settings):
+    """With the maxTimestamp that the producer wrote."""
+    right, at = stored(batch, offset, settings), BATCH_LAYOUT.offset("maxTimestamp")
+    return sealed(right[:at] + struct.pack(">q", batch["maxTimestamp"]) + right[at + 8 :])
+
+
 def by_time(batch):
     """The records sorted by their timestamps, at the same offsets."""
     ordered = sorted(batch["records"], key=lambda record: record["timestamp"])
@@ -267,6 +273,16 @@ def with_markers(data, magic):
     return lowered(b"".join(codec.encode("RECORD_BATCH", {**one, "isControlBatch": False}) for one in shown), magic)
 
 
+def with_value(value):
+    """Markers with this value."""
+
+    def made(*who, commit):
+        whole = marker(*who, commit=commit)
+        return {**whole, "records": tuple({**record, "value": value} for record in whole["records"])}
+
+    return made
+
+
 ONE_PRODUCER = {"producerId": 7, "producerEpoch": 0, "baseSequence": 0}
 
 LIES = {
@@ -331,6 +347,9 @@ LIES = {
     "keeps the offsets as sent": Lie(
         Ways(stored=lambda batch, _, settings: stored(batch, 0, settings)),
         "append/offset-assigned", "offset.broker-assigns-base"),
+    "keeps a maxTimestamp that is not the largest": Lie(
+        Ways(stored=as_the_producer_timed_it),
+        "batch/max-timestamp-last-records-own:append", "broker.writes-max-timestamp"),
     "tells an offset too far on": Lie(
         Ways(told=lambda offset: offset + 1), "append/offset-assigned", "offset.broker-assigns-base"),
     "tells offset 0 of every batch": Lie(
@@ -444,6 +463,12 @@ LIES = {
     "marks outside of the transaction": Lie(
         Ways(marks=lambda *who, commit: {**marker(*who, commit=commit), "isTransactional": False}),
         "scenario/committed", "broker.marks-transactions"),
+    "writes no value into its markers": Lie(
+        Ways(marks=with_value(None)), "scenario/committed", "broker.marks-transactions"),
+    "leaves the epoch of the coordinator out": Lie(
+        Ways(marks=with_value(b"\0\0")), "scenario/aborted", "broker.marks-transactions"),
+    "writes a negative version into its markers": Lie(
+        Ways(marks=with_value(b"\xff\xff\0\0\0\0")), "scenario/committed", "broker.marks-transactions"),
     "lists no aborted transactions": Lie(
         Ways(lists=lambda _: []), "scenario/aborted", "broker.marks-transactions"),
     "lists an aborted transaction one batch late": Lie(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -40,9 +41,11 @@ def names_of(topic: Topic, prefix: str) -> dict[str, str]:
 def exchanged(parts: Request, called: Mapping[str, str], connect: Connect) -> list[Request]:
     """What came of each frame, in notation: sent one after the other, or all at once.
 
-    Raises as Connection, NotationError or Unencodable.
+    Each frame names a group of its own: a broker that takes a member that it does not know waits for it, in the
+    group that it has joined. Raises as Connection, NotationError or Unencodable.
     """
-    frames = [frame_bytes(frame, at, called) for at, frame in enumerate(parts["frames"])]
+    group = f"{called['{group}']}-{secrets.token_hex(4)}"
+    frames = [frame_bytes(one, at, {**called, "{group}": f"{group}-{at}"}) for at, one in enumerate(parts["frames"])]
     return _at_once(frames, connect) if parts.get("pipelined") else _one_by_one(frames, connect)
 
 

@@ -38,6 +38,7 @@ from conformance.semantics.scenarios import (
     Write,
     Wrote,
     batch_of,
+    called,
 )
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.targets.brokers.connection import Connection, Late, Lost
@@ -50,6 +51,12 @@ _DUPLICATE = 46
 """The error by which a broker says that it has a batch already."""
 _ADDED_FIRST = 11
 """The last version of Produce for which a client adds a partition to its transaction itself."""
+_NOT_DONE_HERE = {
+    **dict.fromkeys((14, 15, 16), "there is no coordinator"),
+    **dict.fromkeys((29, 30, 31, 53), "this client may not do it"),
+    50: "the limit of a transaction's time",
+}
+"""Errors that say what this client may do, or what the broker is set up for: no document says that it may, or is."""
 _SERVED = 3.0
 """Seconds until what was written is served, what was decided is marked, and stands before the last stable offset."""
 _PAUSE = 0.05
@@ -82,8 +89,14 @@ class Play:
     def do(self, steps: Sequence[Step]) -> Answer:
         """What the broker tells of each step. Raises Unplayed, and as Connection.ask."""
         self._end = self.start
-        told = [msgspec.to_builtins(self._did(at, step)) for at, step in enumerate(steps)]
-        return {"ok": True, "value": told, "codes": ", ".join(self._codes)}
+        told: list[Told] = []
+        for at, step in enumerate(steps):
+            told.append(self._did(at, step))
+            if isinstance(step, Begin) and told[-1].refused:
+                # A producer without an identity writes nothing.
+                told += [one.tells(refused=f"not done: step {at} is refused") for one in steps[at + 1 :]]  # type: ignore[misc]
+                break
+        return {"ok": True, "value": msgspec.to_builtins(told), "codes": ", ".join(self._codes)}
 
     def _did(self, at: int, step: Step) -> Told:
         try:
@@ -91,8 +104,15 @@ class Play:
         except Refusal as refusal:
             if refusal.code in UNSURE:
                 raise Unplayed(f"step {at}: whether it is done is not told: {refusal}") from None
+            if reason := _NOT_DONE_HERE.get(refusal.code) or self._without_transactions(step):
+                raise Unplayed(f"step {at} ({called(step)}): {reason}: {refusal}") from None
             self._codes.append(f"step {at}: {refusal.told}")
             return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
+
+    def _without_transactions(self, step: Step) -> str:
+        """Why a refused step may be one of a broker that has no transactions, as no document demands; else empty."""
+        is_transactional = isinstance(step, Begin) and step.transactional_id is not None
+        return "no transactional id had an identity before" if is_transactional and not self._identities else ""
 
     def _tried(self, at: int, step: Step) -> Told:
         match step:

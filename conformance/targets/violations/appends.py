@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance import codec
-from conformance.cases.appends import LIMIT
+from conformance.cases.appends import BATCHES, LIMIT
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derivations import Values
+from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
 
@@ -58,6 +59,16 @@ def _unlimited(request: Values, answer: Values) -> Values:
     return honest(given) if request["op"] == "append" else answer
 
 
+def _writes_late(_: Values, answer: Values) -> Values:
+    """Keep a maxTimestamp that no record has."""
+    data = bytes.fromhex(answer["hex"])
+    if stored_magic(data) < BATCHES:
+        return answer
+    at = BATCH_LAYOUT.offset("maxTimestamp")
+    late = data[:at] + (1 << 42).to_bytes(8, "big") + data[at + 8 :]
+    return {**answer, "hex": sealed(late).hex()}
+
+
 def _without_zstd(request: Values, answer: Values) -> Values:
     batch = codec.decode("RECORD_BATCH", bytes.fromhex(request["hex"])).value
     return {"ok": False, "error": "unsupported-codec"} if CODEC_NAMES[batch["compression"]] == "zstd" else answer
@@ -68,6 +79,7 @@ APPENDS: dict[str, Lie] = {
     "batch.partition-leader-epoch-by-broker": _writes(lambda _: {"partitionLeaderEpoch": -1}),
     "broker.supports-all-codecs": _serves(_without_zstd),
     "broker.validates-records": _takes,
+    "broker.writes-max-timestamp": _serves(_writes_late),
     "broker.tells-each-partition": _serves(_beside),
     "broker.keeps-size-limit": _unlimited,
     "compression.broker-keeps-producer-codec": _as_if({"compressionType": "zstd"}),

@@ -66,6 +66,15 @@ def test_a_broker_does_what_the_page_says_of_it(name, bundled_broker, tmp_path):
     assert {case: found[case]["verdict"] for case in due} == due
 
 
+@pytest.mark.parametrize("name", ["kfake", "librdkafka-mock"])
+def test_a_broker_dies_where_the_page_says_so(name, bundled_broker, tmp_path):
+    rows = [(cases.split(", "), verdict) for _, broker, cases, verdict, _ in ENTRIES if broker == name]
+    due = {case: verdict for cases, verdict in rows for case in cases if verdict == "crash"}
+    bundled_broker(name)  # builds what it needs, or skips
+    found = judged([f"broker:{name}"], tmp_path, *due, status=1)
+    assert {case: row["verdict"] for case, row in found.items()} == due
+
+
 def test_a_broker_hangs_where_the_page_says_so(bundled_broker, catalog, monkeypatch):
     monkeypatch.setattr(serving, "_SECONDS", 1.0)
     rows = [(cases.split(", "), broker) for _, broker, cases, verdict, _ in ENTRIES if verdict == "timeout"]

@@ -11,14 +11,16 @@ import sys
 import pytest
 from broker_lies import LIES
 from command_line import conformance
-from model_broker import OFFERED, ModelBroker, Ways, checked, fate
+from model_broker import OFFERED, ModelBroker, Ways, checked, fate, framed
 
 from conformance.cases.model import FAILURES, Kind
 from conformance.judging.codes import codes_of
 from conformance.judging.judge import judge
 from conformance.targets.brokers import serving
 from conformance.targets.brokers.address import Address
+from conformance.targets.brokers.connection import CLIENT
 from conformance.targets.brokers.serving import BrokerTarget
+from conformance.targets.live.frames import response_frame
 from conformance.targets.protocol import outcome
 
 BY_ID = {**OFFERED, "Produce": (0, 13), "Fetch": (0, 18)}
@@ -132,6 +134,74 @@ def test_a_wrong_checksum_is_refused_with_its_error_at_should(catalog, target):
     found = verdict(catalog.cases[lie.case], target(lie.ways))
     assert (found.kind, found.level) == (Kind.FAIL, "should")
     assert "87 (INVALID_RECORD)" in found.detail
+
+
+def refusing_transactional_ids(code, after=0):
+    """A broker that gives no identity to producers with a transactional id, but for so many of them."""
+    asked = []
+
+    def sent(request, frame):
+        if request.name != "InitProducerId" or request.body["TransactionalId"] is None:
+            return frame
+        asked.append(request)
+        if len(asked) <= after:
+            return frame
+        body = {"ErrorCode": code, "ProducerId": -1, "ProducerEpoch": -1}
+        return framed(response_frame(request.header["CorrelationId"], request.name, request.version, body))
+
+    return Ways(answers=sent)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (53, "this client may not do it: error 53 (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"),
+        (-1, "no transactional id had an identity before: error -1 (UNKNOWN_SERVER_ERROR)"),  # older kfake
+    ],
+)
+def test_a_scenario_whose_producers_may_have_no_identity_is_skipped_with_what_was_refused(code, said, catalog, target):
+    asked = target(refusing_transactional_ids(code))
+    found = {case.id: verdict(case, asked) for case in catalog.cases.values() if case.op == "scenario"}
+    assert {one.kind for one in found.values()} <= {Kind.SKIP, Kind.PASS, Kind.EITHER}
+    assert found["scenario/committed"].detail == f"unsupported: step 0 (begin of a): {said}"
+    assert found["scenario/plain"].kind is Kind.PASS
+
+
+def test_a_newer_instance_that_is_refused_fails_the_step_that_begins_it(catalog, target):
+    found = verdict(catalog.cases["scenario/instances"], target(refusing_transactional_ids(42, after=1)))
+    assert (found.kind, found.requirement) == (Kind.FAIL, "producer-id.assigned-by-broker")
+    assert found.detail.endswith("it is refused: error 42 (INVALID_REQUEST)")
+
+
+def test_a_broker_that_takes_no_leader_epoch_of_a_producer_takes_the_plain_batches_of_the_suite(catalog, target):
+    """A producer writes -1 there; older kfake refuses everything else."""
+
+    def looked(data, settings):
+        is_of_producer = data[12:16] == b"\xff\xff\xff\xff"
+        return checked(data, settings) if is_of_producer else 87
+
+    asked = target(Ways(checked=looked))
+    for case in ("append/one-record", "sequence/repeat-of-the-last", "scenario/committed"):
+        assert verdict(catalog.cases[case], asked).kind is Kind.PASS, case
+
+
+def test_a_broker_that_waits_for_an_unknown_member_is_asked_about_another_group(catalog, target, monkeypatch):
+    """librdkafka's mock takes a member that it did not know, and answers nobody else in its group for a while."""
+    monkeypatch.setattr(serving, "_SECONDS", 1.0)
+    joined = set()
+
+    def sent(request, frame):
+        if request.name != "JoinGroup" or request.header["ClientId"] == CLIENT:
+            return frame
+        group = request.body["GroupId"]
+        is_waiting = group in joined
+        joined.add(group)
+        return b"" if is_waiting else frame
+
+    asked = target(Ways(answers=sent))
+    for case in ("exchange/join-group-1", "exchange/join-group-2-edges", "exchange/join-group-1"):
+        assert verdict(catalog.cases[case], asked).kind is Kind.PASS, case
+    assert all(group.startswith("conformance-group-") for group in joined)
 
 
 def test_reports_of_several_brokers_show_where_their_error_codes_differ(tmp_path):
