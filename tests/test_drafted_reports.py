@@ -34,12 +34,14 @@ def programs(text):
 
 
 def failing(target):
-    """Globs of the cases that are known to fail, through an adapter or live."""
+    """Globs of the cases that are known to fail, through an adapter or live, or of a broker."""
     file = DOCS.parent / "tests" / "known" / f"{target}.yaml"
     pins = [pin["id"] for pin in yaml.safe_load(file.read_text(encoding="utf-8"))] if file.exists() else []
     parts = re.split(r"^## (.+)\n", (DOCS / "live-findings.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     under = [text for title, text in zip(parts[1::2], parts[2::2], strict=True) if target in title.split(", ")]
     cases = [line for text in under for line in re.findall(r"^cases: (.+)$", text, re.MULTILINE)]
+    brokers = (DOCS / "brokers.md").read_text(encoding="utf-8")
+    cases += re.findall(rf"^broker: {target}\n\ncases: (.+)$", brokers, re.MULTILINE)
     return pins + [glob for line in cases for glob in line.split(", ")]
 
 
@@ -71,7 +73,8 @@ def test_the_bytes_of_a_drafted_report_are_those_of_a_vector_that_fails_on_its_t
     text = path.read_text(encoding="utf-8")
     target, case = re.search(r"<!-- target: (\S+); case: (\S+) -->", text).groups()
     assert "".join(blocks(text, "")[0].split()) == read_catalog().cases[case].request["hex"]
-    assert any(fnmatchcase(name, glob) for glob in failing(target) for name in (case, f"{case}:read", f"{case}:encode"))
+    names = [case, *(f"{case}:{op}" for op in ("read", "encode", "append"))]
+    assert any(fnmatchcase(name, glob) for glob in failing(target) for name in names)
 
 
 def test_every_drafted_report_stands_in_the_list():
