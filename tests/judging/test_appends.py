@@ -277,6 +277,18 @@ def test_a_broker_that_keeps_a_max_timestamp_of_no_record_fails_at_should():
     assert verdict(batch(), told=kept, timestampType="LogAppendTime").kind is Kind.PASS
 
 
+def test_the_largest_time_is_a_brokers_own_where_a_producer_wrote_that_times_are_of_the_append():
+    def created(answer):
+        """Apache Kafka takes maxTimestamp for the time of each record then, and makes CreateTime of it."""
+        data = bytes.fromhex(answer["hex"])
+        at = BATCH_LAYOUT.offset("attributes")
+        return {"hex": late(data[:at] + b"\0\0" + data[at + 2 :]).hex()}
+
+    at = BATCH_LAYOUT.offset("attributes")
+    stamped = late(batch()[:at] + b"\0\x08" + batch()[at + 2 :])
+    assert verdict(stamped, told=created).kind is Kind.EITHER
+
+
 def test_a_wrong_max_timestamp_hides_nothing_that_is_worse():
     def kept(answer):
         return {"hex": late(bytes.fromhex(served(answer, lambda _: {"partitionLeaderEpoch": -1})["hex"])).hex()}
