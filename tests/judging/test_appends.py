@@ -279,10 +279,9 @@ def test_a_broker_that_keeps_a_max_timestamp_of_no_record_fails_at_should():
 
 def test_the_largest_time_is_a_brokers_own_where_a_producer_wrote_that_times_are_of_the_append():
     def created(answer):
-        """Apache Kafka takes maxTimestamp for the time of each record then, and makes CreateTime of it."""
-        data = bytes.fromhex(answer["hex"])
-        at = BATCH_LAYOUT.offset("attributes")
-        return {"hex": late(data[:at] + b"\0\0" + data[at + 2 :]).hex()}
+        """Apache Kafka makes CreateTime of it, and keeps maxTimestamp: that was the time of each record."""
+        offset, epoch = bytes.fromhex(answer["hex"])[:8], bytes(4)
+        return {"hex": (offset + late(batch())[8:12] + epoch + late(batch())[16:]).hex()}
 
     at = BATCH_LAYOUT.offset("attributes")
     stamped = late(batch()[:at] + b"\0\x08" + batch()[at + 2 :])
