@@ -797,9 +797,13 @@ def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it
 
 
 TAGS = """
+stumbled = []
 for line in told():
-    answer = Connection(line["bootstrap"]).ask("Metadata", {version}, {{"Topics": None}})
-    tags = answer["Brokers"][0].get("_unknownTaggedFields", ())
+    connection = Connection(line["bootstrap"])
+    connection.socket.sendall(frame("Metadata", {version}, {{"Topics": None}}))
+    data = connection.exactly(struct.unpack(">i", connection.exactly(4))[0])
+    tags = response("Metadata", {version}, data)[1]["Brokers"][0].get("_unknownTaggedFields", ())
+    in_header = data[4] > 0
     if {gives_up}: say(topic=line["topic"], error="other", message="more bytes than due"); continue
     consume(line)
 """
@@ -814,11 +818,13 @@ for line in told():
             "fail",
             "no fetch goes on behind the first offset, where header and body of answers, as to Metadata 9, hold",
         ),
+        (9, "in_header", "fail", "no fetch goes on"),
+        (9, "tags and not stumbled and not stumbled.append(1)", "pass", ""),
         (9, "False", "pass", ""),
         (9, "line['topic'].startswith('case')", "skip", "does not come through where everything is offered"),
         (8, "tags", "skip", "unobserved: no answer had room for tagged fields"),
     ],
-    ids=["stumbles", "skips them", "stumbles anyway", "is sent none"],
+    ids=["stumbles", "stumbles over the header", "stumbles once", "skips them", "stumbles anyway", "is sent none"],
 )
 def test_a_client_that_does_not_skip_tags_which_it_does_not_know_is_found(run, version, gives_up, verdict, detail):
     body = TAGS.format(version=version, gives_up=gives_up)
