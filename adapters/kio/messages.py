@@ -6,8 +6,9 @@ A class names its fields by the words of the definition, without the "Ms" of a d
 import types
 import uuid
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pkgutil import resolve_name
 from typing import Any, get_args, get_origin
 
@@ -64,10 +65,30 @@ def writer(message: str, version: int) -> Callable[..., None]:
     return entity_writer(_class(message, version))
 
 
+@cache
 def _class(message: str, version: int) -> Any:
     if version not in PLACES.get(message, {}):
         raise Unsupported(f"no {message} {version}")
     return resolve_name(PLACES[message][version])
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A field of a class, taken apart: its kind in the metadata, its class, whether an array, whether nullable."""
+
+    attribute: str
+    kind: str
+    inner: Any
+    is_array: bool
+    is_optional: bool
+    is_stated: bool
+    """Whether the library leaves its value to the application."""
+
+
+@cache
+def _slots(owner: Any) -> dict[str, _Slot]:
+    """List the fields of a class by the names of the definition; made once, as a message holds 100,000 structures."""
+    return {_name(owner, field): _slot(field) for field in fields(owner)}
 
 
 def _name(owner: type, field: Field[Any]) -> str:
@@ -76,13 +97,13 @@ def _name(owner: type, field: Field[Any]) -> str:
     return NAMES.get((owner.__name__, field.name), usual)
 
 
-def _type(field: Field[Any]) -> tuple[str, Any, bool, bool]:
-    """Take a field's type apart: its kind in the metadata, its class, whether an array, whether nullable."""
+def _slot(field: Field[Any]) -> _Slot:
     options = _options(field.type)
     is_array = get_origin(options[0]) is tuple
     # An array of UUIDs has None for those of zeros.
-    element = _options(get_args(options[0])[0])[0] if is_array else options[0]
-    return field.metadata.get("kafka_type", ""), element, is_array, len(options) > 1
+    inner = _options(get_args(options[0])[0])[0] if is_array else options[0]
+    kind = field.metadata.get("kafka_type", "")
+    return _Slot(field.name, kind, inner, is_array, len(options) > 1, field.default is MISSING)
 
 
 def _options(kind: Any) -> list[Any]:
@@ -96,23 +117,21 @@ def _options(kind: Any) -> list[Any]:
 
 def shown(entity: Any) -> dict[str, Any]:
     """Show a message or structure that the library has read."""
-    owner = type(entity)
-    return {_name(owner, field): _shown_field(field, getattr(entity, field.name)) for field in fields(owner)}
+    return {name: _shown_field(slot, getattr(entity, slot.attribute)) for name, slot in _slots(type(entity)).items()}
 
 
-def _shown_field(field: Field[Any], value: Any) -> Any:
-    kind, _, is_array, _ = _type(field)
-    if is_array:
-        return None if value is None else [_shown(kind, item) for item in value]
-    return _shown(kind, value)
+def _shown_field(slot: _Slot, value: Any) -> Any:
+    if not slot.is_array:
+        return _shown(slot, value)
+    return None if value is None else [_shown(slot, item) for item in value]
 
 
-def _shown(kind: str, value: Any) -> Any:
-    if is_dataclass(value):
-        return shown(value)
+def _shown(slot: _Slot, value: Any) -> Any:
     if value is None:
-        return NULLS.get(kind)
-    return SHOWN[kind](value) if kind in SHOWN else value
+        return NULLS.get(slot.kind)
+    if slot.kind in SHOWN:
+        return SHOWN[slot.kind](value)
+    return value if slot.kind else shown(value)
 
 
 NULLS = {"uuid": str(uuid_zero), "datetime_i64": "-1"}
@@ -136,40 +155,36 @@ def given(message: str, version: int, value: dict[str, Any]) -> Any:
 def _entity(owner: Any, value: dict[str, Any]) -> Any:
     if value.get(UNKNOWN):
         raise Unsupported("tagged fields that the definition does not know are not written")
-    known = {_name(owner, field): field for field in fields(owner)}
+    slots = _slots(owner)
     for name in value:
-        if name not in known and name != UNKNOWN:
+        if name not in slots and name != UNKNOWN:
             raise Unsupported(f"{owner.__module__}.{owner.__name__} has no field {name}")
-    stated = {name: field for name, field in known.items() if name in value or field.default is MISSING}
     return owner(
         **{
-            field.name: _given_field(field, value[name] if name in value else _default(owner, field))
-            for name, field in stated.items()
+            slot.attribute: _given_field(slot, value[name] if name in value else _default(owner, slot))
+            for name, slot in slots.items()
+            if slot.is_stated or name in value
         }
     )
 
 
-def _default(owner: type, field: Field[Any]) -> Any:
+def _default(owner: type, slot: _Slot) -> Any:
     """Give the default, in the notation of a request, of a field that has none in the library."""
-    kind, _, is_array, optional = _type(field)
-    if is_array:
-        return None if optional and field.name in NULL_BY_DEFAULT.get(owner.__name__, ()) else ()
-    return DEFAULTS.get(kind, {})
+    if slot.is_array:
+        return None if slot.is_optional and slot.attribute in NULL_BY_DEFAULT.get(owner.__name__, ()) else ()
+    return DEFAULTS.get(slot.kind, {})
 
 
-def _given_field(field: Field[Any], value: Any) -> Any:
-    kind, inner, is_array, optional = _type(field)
+def _given_field(slot: _Slot, value: Any) -> Any:
     if value is None:
         return None
-    if is_array:
-        return tuple(_given(kind, inner, item) for item in value)
-    return None if optional and NULLS.get(kind) == str(value) else _given(kind, inner, value)
+    if slot.is_array:
+        return tuple(_given(slot, item) for item in value)
+    return None if slot.is_optional and NULLS.get(slot.kind) == str(value) else _given(slot, value)
 
 
-def _given(kind: str, inner: Any, value: Any) -> Any:
-    if is_dataclass(inner):
-        return _entity(inner, value)
-    return GIVEN[kind](value)
+def _given(slot: _Slot, value: Any) -> Any:
+    return GIVEN[slot.kind](value) if slot.kind else _entity(slot.inner, value)
 
 
 def _error_code(value: int) -> ErrorCode:
