@@ -6,7 +6,7 @@ A class names its fields by the words of the definition, without the "Ms" of a d
 import types
 import uuid
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pkgutil import resolve_name

@@ -74,6 +74,12 @@ class PartitionLog:
         """The aborted transactions that reach beyond an offset."""
         return [one for one, at in self.aborted if at >= offset]
 
+    def find(self, time: int) -> tuple[int, int]:
+        """Offset and time of the first record from a time on, in milliseconds since 1970; -1 and -1 without one."""
+        records = (record for batch in self.batches for record in batch["records"])
+        found = (one for one in records if one["offset"] >= self.start and one["timestamp"] >= time)
+        return next(((one["offset"], one["timestamp"]) for one in found), (-1, -1))
+
     def delete(self, before: int) -> int:
         """Delete what is before an offset: where the log begins now."""
         self.start = max(self.start, before)

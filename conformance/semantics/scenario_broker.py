@@ -10,6 +10,7 @@ from conformance.semantics.conversion import convert
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.scenarios import (
     BEYOND,
+    EARLIER,
     END,
     START,
     Began,
@@ -103,7 +104,7 @@ class ScenarioBroker:
     def _to_log(self, step: Step) -> Told:
         match step:
             case Find():
-                return Found(offset=str(self.log.start if step.offset == "earliest" else self.log.end))
+                return self._find(step)
             case Delete():
                 return Deleted(low_watermark=str(self.log.delete(self._places()[step.before])))
             case Compact():
@@ -112,6 +113,12 @@ class ScenarioBroker:
             case Expire():
                 self.log.delete(self.log.end)
         return Did()
+
+    def _find(self, step: Find) -> Told:
+        if step.time is None:
+            return Found(offset=str(self.log.start if step.offset == "earliest" else self.log.end))
+        offset, time = self.log.find(EARLIER + step.time)
+        return Found(offset=str(offset), time=str(time))
 
     def _begin(self, step: Begin) -> Told:
         known = self._identities.get(step.transactional_id) if step.transactional_id is not None else None

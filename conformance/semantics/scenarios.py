@@ -30,6 +30,7 @@ EARLIER = 1_700_000_000_000
 """A time in milliseconds since 1970, for records that nobody says more about."""
 SEQUENCES = 1 << 31
 """So many sequences there are: 0 follows the last."""
+_DAY = 86_400_000
 _PLACE = r"[0-9]+\.[0-9]+"
 
 
@@ -47,7 +48,7 @@ class Began(_Told, frozen=True):
 
 
 class Wrote(_Told, frozen=True):
-    """The offset that a broker told of a batch, and the timestamp of its first record, in milliseconds since 1970."""
+    """The offset that a broker told of a batch, and the time of its writing, in milliseconds since 1970."""
 
     offset: Number = "-1"
     time: Number = str(EARLIER)
@@ -84,9 +85,10 @@ class Deleted(_Told, frozen=True):
 
 
 class Found(_Told, frozen=True):
-    """An offset that a broker was asked for."""
+    """An offset that a broker was asked for; of one that a time was asked for, the time of its record, or -1."""
 
     offset: Number = "-1"
+    time: Number = "-1"
 
 
 class Cleaned(_Told, frozen=True):
@@ -123,6 +125,9 @@ class Write(_Step, frozen=True, tag="write"):
     """The key of each record; without them records have none."""
     tombstones: bool = False
     """Whether the records have null for a value: they delete their keys."""
+    times: list[Annotated[int, msgspec.Meta(ge=0, le=_DAY)]] = []
+    """Milliseconds from the beginning of the case to the time of each record; without them a record has that of its
+    writing, and each a millisecond more than the one before it."""
     tells: ClassVar[type[_Told]] = Wrote
 
     def labels(self, at: int) -> list[str]:
@@ -170,9 +175,11 @@ class Delete(_Step, frozen=True, tag="delete"):
 
 
 class Find(_Step, frozen=True, tag="find"):
-    """A client asks for the offset at which the log begins, or ends."""
+    """A client asks for the offset at which the log begins, or ends, or for that of the first record from a time on."""
 
-    offset: Literal["earliest", "latest"]
+    offset: Literal["earliest", "latest"] | None = None
+    time: Annotated[int, msgspec.Meta(ge=0, le=_DAY)] | None = None
+    """Milliseconds from the beginning of the case."""
     tells: ClassVar[type[_Told]] = Found
 
 
@@ -220,8 +227,12 @@ def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: 
             return f"producer {step.producer!r} has not begun"
         case Write() if step.keys and len(step.keys) != step.records:
             return f"{len(step.keys)} keys for {step.records} records"
+        case Write() if step.times and len(step.times) != step.records:
+            return f"{len(step.times)} times for {step.records} records"
         case Write() if step.tombstones and not step.keys:
             return "a tombstone has a key"
+        case Find() if (step.offset is None) == (step.time is None):
+            return "one of offset and time is asked for"
         case Fetch() if step.at not in places:
             return f"no record {step.at} was written before"
         case Delete() if step.before not in places:
@@ -275,12 +286,13 @@ class Producer:
 def batch_of(step: Write, at: int, producer: Producer | None, time: int = EARLIER) -> Values:
     """The batch that a step at an index writes at a time, a RECORD_BATCH value (record-batch#batch-header-fields)."""
     keys: Sequence[str | None] = step.keys or [None] * step.records
+    times: Sequence[int] = step.times or range(step.records)
     records = tuple(
         {
-            **{"offset": index, "timestamp": time + index, "attributes": 0, "headers": ()},
+            **{"offset": index, "timestamp": time + after, "attributes": 0, "headers": ()},
             **{"key": None if key is None else key.encode(), "value": None if step.tombstones else label.encode()},
         }
-        for index, (key, label) in enumerate(zip(keys, step.labels(at), strict=True))
+        for index, (key, label, after) in enumerate(zip(keys, step.labels(at), times, strict=True))
     )
     return {
         **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},

@@ -12,7 +12,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.notation import NotationError
 from conformance.judging.judge import judge
 from conformance.judging.scenarios import judge_scenario
-from conformance.semantics.scenarios import parsed_steps
+from conformance.semantics.scenarios import EARLIER, parsed_steps
 from conformance.targets.reference import answer
 
 A, B = {"producer": "a", "transactionalId": "t"}, {"producer": "b", "transactionalId": "t"}
@@ -46,6 +46,10 @@ def test_the_reference_passes_every_scenario(catalog):
         ([{"do": "dance"}], r"Invalid value 'dance' - at `\$\[0\]\.do`"),
         ([{"do": "send", "hex": "0"}], r"regex .* - at `\$\[0\]\.hex`"),
         ({"do": "write"}, "Expected `array`"),
+        ([{"do": "write", "records": 2, "times": [1]}], "step 0: 1 times for 2 records"),
+        ([{"do": "write", "times": [-1]}], r"Expected `int` >= 0 - at `\$\[0\]\.times\[0\]`"),
+        ([{"do": "find"}], "step 0: one of offset and time is asked for"),
+        ([{"do": "find", "offset": "latest", "time": 0}], "step 0: one of offset and time is asked for"),
         ([{"do": "write", "tombstones": True}], "step 0: a tombstone has a key"),
         ([{"do": "write"}, {"do": "repeat", "step": 0}], "step 1: no producer wrote a batch in step 0"),
         ([{"do": "repeat", "step": 4}], "step 0: no producer wrote a batch in step 4"),
@@ -155,6 +159,54 @@ def test_where_a_log_begins_and_ends_is_looked_at(step, change, says):
     found = verdict(steps, value)
     assert (found.kind, found.path, found.requirement) == (Kind.FAIL, f"[{step}]", "broker.tells-log-start")
     assert says in found.detail
+
+
+TIMED = (
+    {"do": "write", "records": 3, "times": [100, 300, 200]}, {"do": "write", "times": [250]},
+    {"do": "find", "time": 150}, {"do": "find", "time": 301},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("step", "change", "says"),
+    [
+        (2, {"offset": "0"}, "the broker tells offset 0 at 300 ms, and it is offset 1 at 300 ms"),
+        (2, {"offset": "2"}, "the broker tells offset 2 at 300 ms, and it is offset 1 at 300 ms"),
+        (2, {"time": str(EARLIER + 200)}, "the broker tells offset 1 at 200 ms, and it is offset 1 at 300 ms"),
+        (3, {"offset": "4"}, "the broker tells offset 4 at -1, and it is offset -1 at -1"),
+        (3, {"refused": "no"}, "it is refused: no"),
+    ],
+)
+def test_a_time_leads_to_the_first_record_from_it_on_whichever_follow(step, change, says):
+    steps, value = told(*TIMED)
+    assert [(one["offset"], one["time"]) for one in value[2:3]] == [("1", str(EARLIER + 300))]
+    assert verdict(steps, value).kind is Kind.PASS
+    value[step] |= change
+    found = verdict(steps, value)
+    assert (found.kind, found.path, found.requirement) == (Kind.FAIL, f"[{step}]", "broker.finds-by-time")
+    assert says in found.detail
+
+
+def test_a_time_leads_to_no_record_before_the_log_begins():
+    steps, value = told(*TIMED[:2], {"do": "delete", "before": "0.2"}, {"do": "find", "time": 0})
+    assert value[3] == {"offset": "2", "time": str(EARLIER + 200)}
+    assert verdict(steps, value).kind is Kind.PASS
+    value[3] = {"offset": "1", "time": str(EARLIER + 300)}
+    assert verdict(steps, value).requirement == "broker.finds-by-time"
+
+
+def test_where_a_broker_stamps_records_or_marks_transactions_no_time_is_looked_for():
+    steps, value = told(*TIMED[:2], {"do": "fetch"}, {"do": "find", "time": 150})
+    batches = codec.decode("LOG", bytes.fromhex(value[2]["hex"])).value["batches"]
+    stamped = b"".join(codec.encode("RECORD_BATCH", {**one, "timestampType": 1}) for one in batches)
+    value[3]["offset"] = "0"
+    assert verdict(steps, value).kind is Kind.FAIL
+    assert verdict(steps, [*value[:2], {**value[2], "hex": stamped.hex()}, value[3]]).kind is Kind.EITHER
+    marked, value = told(
+        {"do": "begin", **A}, {"do": "write", "producer": "a", "times": [100]},
+        {"do": "end", "producer": "a", "commit": True}, {"do": "write", "times": [300]}, {"do": "find", "time": 150},
+    )  # fmt: skip
+    assert verdict(marked, [*value[:4], {**value[4], "offset": "1"}]).kind is Kind.EITHER
 
 
 def test_the_end_of_what_is_deleted_may_lie_behind_a_marker():

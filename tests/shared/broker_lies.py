@@ -506,6 +506,16 @@ LIES = {
         Ways(low=lambda start: start + 1), "scenario/deleted", "broker.tells-log-start"),
     "lists offset 0 as the earliest": Lie(
         Ways(earliest=lambda _: 0), "scenario/deleted", "broker.tells-log-start"),
+    "leads a time to a record that was deleted": Lie(
+        Ways(timed=lambda records, _, time: next(one for one in [*records, (-1, -1)] if one[1] >= time or one[1] < 0)),
+        "scenario/by-time-in-what-is-left", "broker.finds-by-time"),
+    "leads a time to the record that has just this time": Lie(
+        Ways(timed=lambda records, _, time: next((one for one in records if one[1] == time), (-1, -1))),
+        "scenario/by-time", "broker.finds-by-time"),
+    "leads a time behind all records to the last one": Lie(
+        Ways(timed=lambda records, start, time: next(
+            (one for one in records if one[0] >= start and one[1] >= time), records[-1])),
+        "scenario/by-time", "broker.finds-by-time"),
     "counts the offsets of an empty log anew": Lie(
         Ways(deleted=counts_anew), "scenario/expired", "broker.monotonic-offsets"),
     "forgets in a restart what was deleted": Lie(

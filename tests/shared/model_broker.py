@@ -164,6 +164,10 @@ class Ways:
     """The offset that is told as that at which the log begins."""
     earliest: object = staticmethod(lambda start: start)
     """The same, as ListOffsets tells it."""
+    timed: object = staticmethod(
+        lambda records, start, time: next((one for one in records if one[0] >= start and one[1] >= time), (-1, -1))
+    )
+    """Offset and time of the record to which a time leads, of those of the log and where that begins."""
     deleted: object = staticmethod(lambda _: None)
     """What else it does to a log from which records were deleted."""
     restarted: object = staticmethod(lambda _: None)
@@ -564,12 +568,21 @@ class ModelBroker:
             if log is not None and log.settings.get("retention") == "1":
                 log.delete(log.end, self.ways)
             told = [
-                {**part, "ErrorCode": UNKNOWN_TOPIC if log is None else 0, "Offset": -1 if log is None
-                 else log.end if part["Timestamp"] == -1 else self.ways.earliest(log.start)}
+                {**part, "ErrorCode": UNKNOWN_TOPIC if log is None else 0,
+                 **dict(zip(("Offset", "Timestamp"), self._found(log, part["Timestamp"]), strict=True))}
                 for part in row["Partitions"]
             ]  # fmt: skip
             rows.append({**row, "Partitions": told})
         return {"Topics": rows}
+
+    def _found(self, log, time):
+        """The offset and the time to which a time leads, or what stands for the ends of the log."""
+        if log is None:
+            return -1, -1
+        if time < 0:
+            return log.end if time == -1 else self.ways.earliest(log.start), -1
+        records = [record for _, data in log.batches for record in codec.decode("RECORD_BATCH", data).value["records"]]
+        return self.ways.timed([(one["offset"], one["timestamp"]) for one in records], log.start, time)
 
     def restart(self):
         """Come back with what is kept."""

@@ -27,7 +27,7 @@ _PATIENCE = 20.0
 _PAUSE = 0.05
 _YEAR = 365 * 24 * 3600 * 1000
 """Milliseconds: a record so much later than all others begins a segment, and the cleaner goes over those before it."""
-_AT = {"earliest": -2, "latest": -1}
+EARLIEST, LATEST = -2, -1
 """The timestamps by which ListOffsets is asked where a log begins, and ends."""
 _NOT_ALLOWED = (29, 44)
 """Errors by which a broker says that this client, or this topic, may not have records deleted."""
@@ -60,11 +60,11 @@ def settings_of(steps: Iterable[Step]) -> Mapping[str, str]:
     return found
 
 
-def found(partition: Partition, name: str) -> int:
-    """The offset at which the log begins, or ends, as ListOffsets tells it. Raises Refusal, or as Connection.ask."""
+def found(partition: Partition, timestamp: int) -> tuple[int, int]:
+    """The offset that ListOffsets tells of a timestamp, and the time it tells. Raises Refusal, or as Connection.ask."""
     version = partition.connection.version("ListOffsets", low=1, high=7)
-    offset: int = _asked(partition, "ListOffsets", version, {"Timestamp": _AT[name]})["Offset"]
-    return offset
+    part = _asked(partition, "ListOffsets", version, {"Timestamp": timestamp})
+    return part["Offset"], part["Timestamp"]
 
 
 def delete_records(partition: Partition, before: int) -> int:
@@ -103,7 +103,7 @@ def _asked(partition: Partition, request: str, version: int, wanted: Values) -> 
 def expire(partition: Partition, end: int) -> None:
     """Wait until all before an offset is gone, where the log ends. Raises Unplayed, Refusal, or as Connection.ask."""
     deadline = time.monotonic() + _CLEANED
-    while found(partition, "earliest") < end <= found(partition, "latest"):
+    while found(partition, EARLIEST)[0] < end <= found(partition, LATEST)[0]:
         if time.monotonic() > deadline:
             raise Unplayed(f"what is older than the topic keeps it did not go within {_CLEANED:g} s")
         time.sleep(_PAUSE)

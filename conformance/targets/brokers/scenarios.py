@@ -44,7 +44,16 @@ from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.targets.brokers.connection import Connection, Late, Lost
 from conformance.targets.brokers.coordinators import Coordinators, check, codes
 from conformance.targets.brokers.partition import UNSURE, Partition, Refusal, batches_until
-from conformance.targets.brokers.retention import Unplayed, Written, compact, delete_records, expire, found
+from conformance.targets.brokers.retention import (
+    EARLIEST,
+    LATEST,
+    Unplayed,
+    Written,
+    compact,
+    delete_records,
+    expire,
+    found,
+)
 from conformance.targets.live.frames import Values
 
 _DUPLICATE = 46
@@ -83,12 +92,14 @@ class Play:
     _undecided: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Where what a producer id has written in its open transaction begins and ends."""
     _end: int = 0
+    _began: int = 0
+    """When it began, in milliseconds since 1970."""
     _codes: list[str] = field(default_factory=list)
     """The error codes of the steps that were refused."""
 
     def do(self, steps: Sequence[Step]) -> Answer:
         """What the broker tells of each step. Raises Unplayed, and as Connection.ask."""
-        self._end = self.start
+        self._end, self._began = self.start, int(time.time() * 1000)
         told: list[Told] = []
         for at, step in enumerate(steps):
             told.append(self._did(at, step))
@@ -139,7 +150,7 @@ class Play:
         """What is done to the log, and what is asked of it."""
         match step:
             case Find():
-                return Found(offset=str(found(self.partition, step.offset)))
+                return self._find(step)
             case Delete():
                 return self._delete(step)
             case Compact():
@@ -147,6 +158,12 @@ class Play:
             case Expire():
                 expire(self.partition, self._end)
         return Did()
+
+    def _find(self, step: Find) -> Told:
+        if step.time is not None:
+            offset, timestamp = found(self.partition, self._began + step.time)
+            return Found(offset=str(offset), time=str(timestamp))
+        return Found(offset=str(found(self.partition, EARLIEST if step.offset == "earliest" else LATEST)[0]))
 
     # --- producers ------------------------------------------------------------------------------------
 
@@ -178,7 +195,7 @@ class Play:
         if producer and named is not None and not producer.in_transaction:
             self._add(producer, named)
         # A broker may forget a producer whose last batch is old.
-        now = int(time.time() * 1000)
+        now = self._began if step.times else int(time.time() * 1000)
         data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
         offset = self._produced(data, named, version)

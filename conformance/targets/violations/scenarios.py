@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from conformance.codec.derivations import Values
-from conformance.codec.log import last_offset
+from conformance.codec.log import first_offset, last_offset
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.scenario_broker import ScenarioBroker
 from conformance.semantics.scenarios import Began, Step, Told, parsed_steps
@@ -63,6 +63,12 @@ class _ForgetsDeletion(PartitionLog):
         return self.start
 
 
+class _FindsTheBatch(PartitionLog):
+    def find(self, time: int) -> tuple[int, int]:
+        found = (one for one in self.batches if one["maxTimestamp"] >= time)
+        return next(((first_offset(one), one["baseTimestamp"]) for one in found), (-1, -1))
+
+
 @dataclass(slots=True)
 class _OneIdentity(ScenarioBroker):
     given: Began = field(default_factory=lambda: Began(producer_id="4001", producer_epoch=0))
@@ -77,6 +83,7 @@ SCENARIOS: dict[str, Lie] = {
     "compaction.sequences-preserved": _plays(lambda: ScenarioBroker(_MovesSequences())),
     "delete-horizon.kept-until": _plays(lambda: ScenarioBroker(_NoTombstones())),
     "broker.tells-log-start": _plays(lambda: ScenarioBroker(_ForgetsDeletion())),
+    "broker.finds-by-time": _plays(lambda: ScenarioBroker(_FindsTheBatch())),
     "broker.marks-transactions": _plays(lambda: ScenarioBroker(_ListsNothing())),
     "broker.holds-back-undecided": _plays(lambda: ScenarioBroker(_Undecided())),
     "broker.serves-from-offset": _plays(lambda: ScenarioBroker(_AfterTheBatch())),
