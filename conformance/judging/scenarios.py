@@ -50,6 +50,7 @@ REPEATS = "sequence.duplicate-deduplicated"
 RISES = "broker.monotonic-offsets"
 MARKS = "broker.marks-transactions"
 DECIDES = "broker.holds-back-undecided"
+SILENT = "broker.leaves-acks-0-unanswered"
 SERVES = "broker.serves-from-offset"
 LOWERS = "convert.down-for-old-consumers"
 _END = struct.Struct(">hi")
@@ -150,6 +151,8 @@ def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
         return Verdict(Kind.EITHER, told.refused)  # whether a first sequence other than 0 is taken is open
     if told.refused:
         return failed(f"it is refused: {told.refused}")
+    if told.answered:
+        return failed("it is answered, and the producer wants no answer", SILENT)
     offset = int(told.offset)
     if offset < log.end:
         return failed(f"the broker tells offset {offset}, and the log ended at {log.end}", RISES)

@@ -52,6 +52,8 @@ class Wrote(_Told, frozen=True):
 
     offset: Number = "-1"
     time: Number = str(EARLIER)
+    answered: bool = False
+    """Whether there is an answer to what asks for none; the offset is that at which the log ended, then."""
 
 
 class Did(_Told, frozen=True):
@@ -128,7 +130,14 @@ class Write(_Step, frozen=True, tag="write"):
     times: list[Annotated[int, msgspec.Meta(ge=0, le=_DAY)]] = []
     """Milliseconds from the beginning of the case to the time of each record; without them a record has that of its
     writing, and each a millisecond more than the one before it."""
+    acks: Literal[-1, 0] = -1
+    """0: the producer wants no answer."""
     tells: ClassVar[type[_Told]] = Wrote
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether an answer is due."""
+        return self.acks != 0
 
     def labels(self, at: int) -> list[str]:
         """The labels of its records, the step standing at an index."""
@@ -227,6 +236,8 @@ def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: 
             return f"producer {step.producer!r} has not begun"
         case Write() if step.keys and len(step.keys) != step.records:
             return f"{len(step.keys)} keys for {step.records} records"
+        case Write() if step.producer and not step.is_answered:
+            return "a producer with an identity wants an answer"
         case Write() if step.times and len(step.times) != step.records:
             return f"{len(step.times)} times for {step.records} records"
         case Write() if step.tombstones and not step.keys:

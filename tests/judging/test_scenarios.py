@@ -48,6 +48,10 @@ def test_the_reference_passes_every_scenario(catalog):
         ({"do": "write"}, "Expected `array`"),
         ([{"do": "write", "records": 2, "times": [1]}], "step 0: 1 times for 2 records"),
         ([{"do": "write", "times": [-1]}], r"Expected `int` >= 0 - at `\$\[0\]\.times\[0\]`"),
+        (
+            [{"do": "begin", "producer": "a"}, {"do": "write", "producer": "a", "acks": 0}],
+            "step 1: a producer with an identity wants an answer",
+        ),
         ([{"do": "find"}], "step 0: one of offset and time is asked for"),
         ([{"do": "find", "offset": "latest", "time": 0}], "step 0: one of offset and time is asked for"),
         ([{"do": "write", "tombstones": True}], "step 0: a tombstone has a key"),
@@ -159,6 +163,15 @@ def test_where_a_log_begins_and_ends_is_looked_at(step, change, says):
     found = verdict(steps, value)
     assert (found.kind, found.path, found.requirement) == (Kind.FAIL, f"[{step}]", "broker.tells-log-start")
     assert says in found.detail
+
+
+def test_what_a_producer_wants_no_answer_to_is_stored_and_not_answered():
+    steps, value = told({"do": "write", "acks": 0}, {"do": "write"}, {"do": "fetch"})
+    assert verdict(steps, value).kind is Kind.PASS
+    found = verdict(steps, [{**value[0], "answered": True}, *value[1:]])
+    assert (found.path, found.requirement) == ("[0]", "broker.leaves-acks-0-unanswered")
+    assert verdict(steps, [value[0], {"offset": "0"}, value[2]]).requirement == "broker.monotonic-offsets"
+    assert verdict(steps, [{"refused": "the connection ended"}, *value[1:]]).kind is Kind.FAIL
 
 
 TIMED = (

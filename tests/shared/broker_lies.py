@@ -516,6 +516,8 @@ LIES = {
         Ways(timed=lambda records, start, time: next(
             (one for one in records if one[0] >= start and one[1] >= time), records[-1])),
         "scenario/by-time", "broker.finds-by-time"),
+    "answers what asks for no answer": Lie(
+        Ways(acknowledges=lambda _: True), "scenario/without-answers", "broker.leaves-acks-0-unanswered"),
     "counts the offsets of an empty log anew": Lie(
         Ways(deleted=counts_anew), "scenario/expired", "broker.monotonic-offsets"),
     "forgets in a restart what was deleted": Lie(

@@ -168,6 +168,8 @@ class Ways:
         lambda records, start, time: next((one for one in records if one[0] >= start and one[1] >= time), (-1, -1))
     )
     """Offset and time of the record to which a time leads, of those of the log and where that begins."""
+    acknowledges: object = staticmethod(lambda acks: acks != 0)
+    """Whether a request to write is answered."""
     deleted: object = staticmethod(lambda _: None)
     """What else it does to a log from which records were deleted."""
     restarted: object = staticmethod(lambda _: None)
@@ -406,6 +408,8 @@ class ModelBroker:
             is_in = is_in or (request.name == "SaslAuthenticate" and not body["ErrorCode"])
             if request.name == self.silent_on:
                 body = {"Responses": []}
+            if request.name == "Produce" and not self.ways.acknowledges(request.body["Acks"]):
+                continue
             answer = response_frame(correlation, request.name, version, body)
             sent = self.ways.answers(request, framed(answer))
             sent = None if sent is None else self.sends(request, sent)

@@ -13,7 +13,7 @@ from conformance.cases.conversations import names
 from conformance.targets.brokers.address import Security
 from conformance.targets.live.frames import Garbled, Values, request_frame, response_in, spoken
 
-_SIZE = struct.Struct(">i")
+_SIZE = _CORRELATION = struct.Struct(">i")
 _LARGEST = 128 << 20
 """Bytes of a response at most."""
 _CHUNK = 1 << 16
@@ -111,6 +111,26 @@ class Connection:
         if correlation != self._correlation:
             raise Garbled(f"{name}Response {version}: correlation id {correlation} instead of {self._correlation}")
         return response
+
+    def tell(self, name: str, version: int, body: Values) -> bool:
+        """Send a request that has no response; whether one comes all the same. Raises as `ask`.
+
+        Another request goes behind it: what comes first is the response to that, or to the one that has none.
+        """
+        self._correlation += 1
+        frame = request_frame(self._correlation, name, version, body, CLIENT)
+        following = request_frame(self._correlation + 1, "ApiVersions", 0, {}, CLIENT)
+        self.send(_SIZE.pack(len(frame)) + frame + _SIZE.pack(len(following)) + following)
+        (first,) = _CORRELATION.unpack_from(self.receive())
+        if first == self._correlation:
+            (first,) = _CORRELATION.unpack_from(self.receive())
+            is_answered = True
+        else:
+            is_answered = False
+        self._correlation += 1
+        if first != self._correlation:
+            raise Garbled(f"ApiVersionsResponse 0: correlation id {first} instead of {self._correlation}")
+        return is_answered
 
     def exchange(self, frame: bytes) -> bytes:
         """The frame that comes back for a frame, both without their size. Raises Lost, Late, Garbled or OSError."""

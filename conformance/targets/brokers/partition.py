@@ -28,6 +28,12 @@ _MOST = 64 << 20
 """Bytes that a fetch asks for."""
 UNSURE = (7, 19, 20)
 """Errors that leave open what was stored: it took too long, or too few replicas have it."""
+NOT_DONE_HERE = {
+    **dict.fromkeys((14, 15, 16), "there is no coordinator"),
+    **dict.fromkeys((29, 30, 31, 53), "this client may not do it"),
+    50: "the limit of a transaction's time",
+}
+"""Errors that say what this client may do, or what the broker is set up for: no document says that it may, or is."""
 _PARTS = {"Produce": ("PartitionResponses", "Index"), "Fetch": ("Partitions", "PartitionIndex")}
 """Where a response tells of partitions, and of which."""
 _CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
@@ -69,6 +75,10 @@ class Partition:
         version = self.connection.version("Produce", low=3) if version is None else version
         body = self._written(version, {self.index: data}, transactional_id)
         return _told(self._settled("Produce", version, body))
+
+    def produce_unanswered(self, data: bytes, version: int) -> bool:
+        """Write bytes as a producer does that wants no answer; whether one comes. Raises as Connection.ask."""
+        return self.connection.tell("Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0})
 
     def produce_plain(self) -> int:
         """Write a plain batch: its offset. Raises Refusal, or as Connection.ask; Garbled for one beyond a new topic."""

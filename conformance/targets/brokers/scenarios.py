@@ -43,7 +43,7 @@ from conformance.semantics.scenarios import (
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.targets.brokers.connection import Connection, Late, Lost
 from conformance.targets.brokers.coordinators import Coordinators, check, codes
-from conformance.targets.brokers.partition import UNSURE, Partition, Refusal, batches_until
+from conformance.targets.brokers.partition import NOT_DONE_HERE, UNSURE, Partition, Refusal, batches_until
 from conformance.targets.brokers.retention import (
     EARLIEST,
     LATEST,
@@ -60,12 +60,6 @@ _DUPLICATE = 46
 """The error by which a broker says that it has a batch already."""
 _ADDED_FIRST = 11
 """The last version of Produce for which a client adds a partition to its transaction itself."""
-_NOT_DONE_HERE = {
-    **dict.fromkeys((14, 15, 16), "there is no coordinator"),
-    **dict.fromkeys((29, 30, 31, 53), "this client may not do it"),
-    50: "the limit of a transaction's time",
-}
-"""Errors that say what this client may do, or what the broker is set up for: no document says that it may, or is."""
 _SERVED = 3.0
 """Seconds until what was written is served, what was decided is marked, and stands before the last stable offset."""
 _PAUSE = 0.05
@@ -115,7 +109,7 @@ class Play:
         except Refusal as refusal:
             if refusal.code in UNSURE:
                 raise Unplayed(f"step {at}: whether it is done is not told: {refusal}") from None
-            if reason := _NOT_DONE_HERE.get(refusal.code) or self._without_transactions(step):
+            if reason := NOT_DONE_HERE.get(refusal.code) or self._without_transactions(step):
                 raise Unplayed(f"step {at} ({called(step)}): {reason}: {refusal}") from None
             self._codes.append(f"step {at}: {refusal.told}")
             return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
@@ -198,7 +192,10 @@ class Play:
         now = self._began if step.times else int(time.time() * 1000)
         data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
-        offset = self._produced(data, named, version)
+        if step.is_answered:
+            answered, offset = 0, self._produced(data, named, version)
+        else:
+            answered, offset = self._reconnecting(lambda: self.partition.produce_unanswered(data, version)), self._end
         keys: Sequence[str | None] = step.keys or [None] * step.records
         identity = producer.identity if producer else -1
         places = enumerate(zip(step.labels(at), keys, strict=True), start=offset)
@@ -210,7 +207,7 @@ class Play:
             if named is not None:
                 first, _ = self._undecided.get(producer.identity, (offset, 0))
                 self._undecided[producer.identity] = first, self._end
-        return Wrote(offset=str(offset), time=str(now))
+        return Wrote(offset=str(offset), time=str(now), answered=bool(answered))
 
     def _repeat(self, step: Repeat) -> Told:
         """Send a batch once more; an error that says that it is there already tells its offset. Raises Refusal."""
@@ -236,8 +233,12 @@ class Play:
 
     def _produced(self, data: bytes | None, named: str | None, version: int) -> int:
         """The offset that is told of bytes; a connection that is closed, or silence, refuses them. Raises Refusal."""
+        return self._reconnecting(lambda: self.partition.produce(data, transactional_id=named, version=version))
+
+    def _reconnecting(self, write: Callable[[], int]) -> int:
+        """What a request brings; where the connection ends, or keeps silent, there is another one. Raises Refusal."""
         try:
-            return self.partition.produce(data, transactional_id=named, version=version)
+            return write()
         except (Lost, Late) as lost:
             self.partition.connection.close()
             topic = self.partition.topic

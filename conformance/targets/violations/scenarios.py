@@ -11,7 +11,7 @@ from conformance.codec.derivations import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.scenario_broker import ScenarioBroker
-from conformance.semantics.scenarios import Began, Step, Told, parsed_steps
+from conformance.semantics.scenarios import Began, Step, Told, Write, parsed_steps
 from conformance.semantics.visibility import Aborted
 from conformance.targets.lies import Lie
 
@@ -78,12 +78,23 @@ class _OneIdentity(ScenarioBroker):
         return [self.given if isinstance(told, Began) else told for told in ScenarioBroker.play(self, steps)]
 
 
+class _AnswersAll(ScenarioBroker):
+    def play(self, steps: Sequence[Step]) -> list[Told]:
+        """Answer also what asks for none."""
+        told = ScenarioBroker.play(self, steps)
+        return [
+            msgspec.structs.replace(one, answered=True) if isinstance(step, Write) and not step.is_answered else one
+            for step, one in zip(steps, told, strict=True)
+        ]
+
+
 SCENARIOS: dict[str, Lie] = {
     "producer-id.assigned-by-broker": _plays(_OneIdentity),
     "compaction.sequences-preserved": _plays(lambda: ScenarioBroker(_MovesSequences())),
     "delete-horizon.kept-until": _plays(lambda: ScenarioBroker(_NoTombstones())),
     "broker.tells-log-start": _plays(lambda: ScenarioBroker(_ForgetsDeletion())),
     "broker.finds-by-time": _plays(lambda: ScenarioBroker(_FindsTheBatch())),
+    "broker.leaves-acks-0-unanswered": _plays(_AnswersAll),
     "broker.marks-transactions": _plays(lambda: ScenarioBroker(_ListsNothing())),
     "broker.holds-back-undecided": _plays(lambda: ScenarioBroker(_Undecided())),
     "broker.serves-from-offset": _plays(lambda: ScenarioBroker(_AfterTheBatch())),
