@@ -175,7 +175,8 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
         case Accepted(answer) if isinstance(case.expect, Measures) and answer.get("size") is not None:
             return _json(answer["size"])
         case Accepted(answer):
-            return _narrowed(_in_our_notation(case, answer), path, said="accepted")
+            shown, message = _narrowed(_in_our_notation(case, answer), path, said="accepted"), answer.get("message")
+            return f"{shown} ({_cut(message)})" if case.op == "read" and message and isinstance(message, str) else shown
         case Refused(error, message):
             return f"refused ({error}{': ' + _cut(message) if message else ''})"
         case Unsupported(reason):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from uuid import uuid4
@@ -141,6 +141,17 @@ def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = Fa
     return topic
 
 
+def unaskable(parts: Request, isolations: Collection[str]) -> str:
+    """Why a `read` request cannot be put to a client with these isolation levels; empty when it can."""
+    if parts["isolation"] not in isolations:
+        return f"{parts['isolation']} is not claimed"
+    if not parts.get("checkCrcs", True):
+        return "checksums are checked, or not, by the client's own setting"
+    if not 0 <= parts["fetchOffset"] < LAST_OFFSET:
+        return f"a client is not told to begin at {parts['fetchOffset']}"
+    return ""
+
+
 def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
     """Whether a fetch of one entry after the other must come to the same as one of the whole log, and shows more.
 
@@ -153,6 +164,11 @@ def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: 
     if len(list(extents(parts["hex"]))) > 1:
         return expected.view.damage is None or not parts["aborted"]
     return stood_between and expected.view.damage is None and not _is_without_gap(expected.view)
+
+
+def holds_messages(log: bytes) -> bool:
+    """Whether an entry of a log is a message of magic 0 or 1."""
+    return any(0 <= stored_magic(log, at) < _BATCHES for at, _ in extents(log))
 
 
 def _is_without_gap(seen: View) -> bool:

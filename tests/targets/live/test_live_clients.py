@@ -65,6 +65,33 @@ def test_a_record_that_is_not_handed_out_is_a_failure(run):
     assert found[THREE]["verdict"] == "fail"
 
 
+NEWER = """
+import tiny_client
+say, newest = tiny_client.say, 0
+def lossy(record=None, **said):
+    if record and newest >= 12 and {loses} in record["key"]: record = {{**record, "key": None}}
+    say(**said, **({{"record": record}} if record else {{}}))
+tiny_client.say = lossy
+for line in told():
+    offered = Connection(line["bootstrap"]).ask("ApiVersions", 0, {{}})["ApiKeys"]
+    newest = next(row["MaxVersion"] for row in offered if row["ApiKey"] == 1)
+    consume(line)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loses", "offers", "verdict"),
+    [("'6b3'", "bare", "fail"), ("'6b3'", "full", "fail"), ("''", "bare", "pass"), ("'6b9'", "bare", "pass")],
+    ids=["keys in a new fetch", "keys in a new fetch, which is all it knows", "all keys in a new fetch", "nothing"],
+)
+def test_messages_of_magic_1_are_read_from_new_fetches_too_where_a_client_speaks_them(run, loses, offers, verdict):
+    old = "message-set/v1-three-messages:read"
+    found = run(NEWER.format(loses=loses), old, THREE, offers=offers)
+    assert (found[old]["verdict"], found[THREE]["verdict"]) == (verdict, "pass")
+    is_told = "where everything is offered" in json.dumps(found[old])
+    assert is_told == (verdict == "fail" and offers == "bare")
+
+
 def test_a_client_that_asks_for_valid_bytes_again_and_again_has_refused_them(run):
     body = """
 for line in told():
