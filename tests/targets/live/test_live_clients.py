@@ -92,6 +92,14 @@ def test_messages_of_magic_1_are_read_from_new_fetches_too_where_a_client_speaks
     assert is_told == (verdict == "fail" and offers == "bare")
 
 
+def test_aborted_transactions_are_read_from_new_fetches_too(run):
+    case = "read/aborted-is-hidden"
+    body = NEWER.format(loses="'6b9'").replace("consume(line)", "consume({**line, **(BLIND if newest >= 12 else {})})")
+    found = run("BLIND = {'isolation': 'read_uncommitted'}\n" + body, case, THREE)
+    assert {name: row["verdict"] for name, row in found.items()} == {case: "fail", THREE: "pass"}
+    assert "where everything is offered" in json.dumps(found[case])
+
+
 def test_a_client_that_asks_for_valid_bytes_again_and_again_has_refused_them(run):
     body = """
 for line in told():
