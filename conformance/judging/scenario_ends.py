@@ -38,7 +38,7 @@ def found(log: Log, step: Find, told: Found) -> Verdict:
 
 def _found_by_time(log: Log, time: int, told: Found) -> Verdict:
     """It is the first record in the log that has this time or a later one, whichever follow."""
-    if log.has_other_times:
+    if log.is_stamped or any(one.batch["isTransactional"] for one in log.stored):  # a marker has a time of its own
         return Verdict(Kind.EITHER, f"offset {told.offset}")
     due = next(
         (

@@ -57,8 +57,8 @@ class Log:
     """Whether the topic keeps records with a null value for a while, when they are the last of their keys."""
     began: int = 0
     """The time from which those of records are counted, in milliseconds since 1970."""
-    has_other_times: bool = False
-    """Whether records have other times than their producer gave them, or there are markers among them."""
+    is_stamped: bool = False
+    """Whether records have the broker's times, not those of their producer."""
     is_unsure: bool = False
     """Whether bytes were taken of which nobody said what they are."""
 

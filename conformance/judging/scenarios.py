@@ -162,7 +162,6 @@ def _written(log: Log, at: int, step: Write, told: Wrote) -> Verdict:
     )
     log.stored.append(stored)
     log.began = int(told.time) if step.times else log.began
-    log.has_other_times |= is_transactional
     log.end, log.told[at] = stored.end, offset
     log.places.update((label, offset + index) for index, label in enumerate(step.labels(at)))
     if producer is not None:
@@ -286,7 +285,7 @@ def _altered(log: Log, shown: Value) -> Verdict | None:
     written = sent.batch["records"][shown["offset"] - sent.offset] if sent else None
     if written is None or written["value"] != shown["value"]:
         return None  # that another record stands there is told otherwise
-    log.has_other_times |= shown["timestampType"] != 0
+    log.is_stamped |= shown["timestampType"] != 0
     if shown["timestampType"] == 0 and shown["timestamp"] != written["timestamp"]:
         hint = (
             f"{text((shown['offset'], shown['value']))} has timestamp {shown['timestamp']}, not {written['timestamp']}"

@@ -67,6 +67,11 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
     first_offset: Number
 
 
+def listed_in(part: Values) -> list[Listed]:
+    """The aborted transactions that a fetch lists, by what its response says of the partition."""
+    return [Listed(str(one["ProducerId"]), str(one["FirstOffset"])) for one in part.get("AbortedTransactions") or ()]
+
+
 class Fetched(_Told, frozen=True):
     """What a fetch brought."""
 
@@ -135,8 +140,8 @@ class Write(_Step, frozen=True, tag="write"):
     tells: ClassVar[type[_Told]] = Wrote
 
     @property
-    def is_answered(self) -> bool:
-        """Whether an answer is due."""
+    def wants_answer(self) -> bool:
+        """Whether the producer reads one."""
         return self.acks != 0
 
     def labels(self, at: int) -> list[str]:
@@ -234,16 +239,12 @@ def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: 
     match step:
         case Write() | End() if step.producer not in begun:
             return f"producer {step.producer!r} has not begun"
-        case Write() if step.keys and len(step.keys) != step.records:
-            return f"{len(step.keys)} keys for {step.records} records"
-        case Write() if step.producer and not step.is_answered:
-            return "a producer with an identity wants an answer"
-        case Write() if step.times and len(step.times) != step.records:
-            return f"{len(step.times)} times for {step.records} records"
-        case Write() if step.tombstones and not step.keys:
-            return "a tombstone has a key"
+        case Write():
+            return _problem_of_batch(step)
         case Find() if (step.offset is None) == (step.time is None):
             return "one of offset and time is asked for"
+        case Find() if step.time is not None and not any(isinstance(one, Write) and one.times for one in before):
+            return "a time is asked for, and no record was written at one"
         case Fetch() if step.at not in places:
             return f"no record {step.at} was written before"
         case Delete() if step.before not in places:
@@ -251,6 +252,17 @@ def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: 
         case Repeat() if not any(isinstance(one, Write) and one.producer for one in before[step.step : step.step + 1]):
             return f"no producer wrote a batch in step {step.step}"
     return ""
+
+
+def _problem_of_batch(step: Write) -> str:
+    """What is wrong with a batch, whatever was before it; empty for nothing."""
+    if step.keys and len(step.keys) != step.records:
+        return f"{len(step.keys)} keys for {step.records} records"
+    if step.times and len(step.times) != step.records:
+        return f"{len(step.times)} times for {step.records} records"
+    if step.producer and not step.wants_answer:
+        return "a producer with an identity wants an answer"
+    return "a tombstone has a key" if step.tombstones and not step.keys else ""
 
 
 def called(step: Step) -> str:

@@ -122,11 +122,9 @@ class Connection:
         following = request_frame(self._correlation + 1, "ApiVersions", 0, {}, CLIENT)
         self.send(_SIZE.pack(len(frame)) + frame + _SIZE.pack(len(following)) + following)
         (first,) = _CORRELATION.unpack_from(self.receive())
-        if first == self._correlation:
+        is_answered: bool = first == self._correlation
+        if is_answered:
             (first,) = _CORRELATION.unpack_from(self.receive())
-            is_answered = True
-        else:
-            is_answered = False
         self._correlation += 1
         if first != self._correlation:
             raise Garbled(f"ApiVersionsResponse 0: correlation id {first} instead of {self._correlation}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -28,7 +29,6 @@ from conformance.semantics.scenarios import (
     Fetched,
     Find,
     Found,
-    Listed,
     Producer,
     Repeat,
     Restart,
@@ -39,6 +39,7 @@ from conformance.semantics.scenarios import (
     Wrote,
     batch_of,
     called,
+    listed_in,
 )
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
 from conformance.targets.brokers.connection import Connection, Late, Lost
@@ -192,10 +193,12 @@ class Play:
         now = self._began if step.times else int(time.time() * 1000)
         data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
         version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
-        if step.is_answered:
-            answered, offset = 0, self._produced(data, named, version)
+        if step.wants_answer:
+            offset, is_answered = self._produced(data, named, version), False
         else:
-            answered, offset = self._reconnecting(lambda: self.partition.produce_unanswered(data, version)), self._end
+            offset = self._end
+            with self._reconnecting():
+                is_answered = self.partition.produce_unanswered(data, version)
         keys: Sequence[str | None] = step.keys or [None] * step.records
         identity = producer.identity if producer else -1
         places = enumerate(zip(step.labels(at), keys, strict=True), start=offset)
@@ -207,7 +210,7 @@ class Play:
             if named is not None:
                 first, _ = self._undecided.get(producer.identity, (offset, 0))
                 self._undecided[producer.identity] = first, self._end
-        return Wrote(offset=str(offset), time=str(now), answered=bool(answered))
+        return Wrote(offset=str(offset), time=str(now), answered=is_answered)
 
     def _repeat(self, step: Repeat) -> Told:
         """Send a batch once more; an error that says that it is there already tells its offset. Raises Refusal."""
@@ -233,12 +236,14 @@ class Play:
 
     def _produced(self, data: bytes | None, named: str | None, version: int) -> int:
         """The offset that is told of bytes; a connection that is closed, or silence, refuses them. Raises Refusal."""
-        return self._reconnecting(lambda: self.partition.produce(data, transactional_id=named, version=version))
+        with self._reconnecting():
+            return self.partition.produce(data, transactional_id=named, version=version)
 
-    def _reconnecting(self, write: Callable[[], int]) -> int:
-        """What a request brings; where the connection ends, or keeps silent, there is another one. Raises Refusal."""
+    @contextmanager
+    def _reconnecting(self) -> Iterator[None]:
+        """Where the connection ends, or keeps silent, there is another one. Raises Refusal then."""
         try:
-            return write()
+            yield
         except (Lost, Late) as lost:
             self.partition.connection.close()
             topic = self.partition.topic
@@ -291,7 +296,7 @@ class Play:
             self.partition.connection.version("Fetch", low=step.version, high=step.version)
         at = self._place(step.at)
         part = self._settled(at, isolation, step.max_bytes, step.version)
-        data, listed = part["Records"] or b"", _listed(part)
+        data, listed = part["Records"] or b"", listed_in(part)
         is_committed = step.isolation == READ_COMMITTED
         stop = part["LastStableOffset"] if is_committed else part["HighWatermark"]
         data, offset, _ = batches_until(data, at, stop) if step.max_bytes == ALL else (data, stop, True)
@@ -302,7 +307,7 @@ class Play:
             if next_offset == offset:
                 break
             data, offset = data + came, next_offset
-            listed += [one for one in _listed(following) if one not in listed]
+            listed += [one for one in listed_in(following) if one not in listed]
         return Fetched(
             hex=data.hex(),
             fetch_offset=str(at),
@@ -343,8 +348,3 @@ class Play:
         since = int(time.time() * 1000)
         self._end = max(self._end, compact(self.partition, (self.start, self._end), self._written.values(), step))
         return Cleaned(since=str(since))
-
-
-def _listed(part: Values) -> list[Listed]:
-    """The aborted transactions that a fetch lists."""
-    return [Listed(str(one["ProducerId"]), str(one["FirstOffset"])) for one in part.get("AbortedTransactions") or ()]

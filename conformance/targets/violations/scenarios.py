@@ -83,7 +83,7 @@ class _AnswersAll(ScenarioBroker):
         """Answer also what asks for none."""
         told = ScenarioBroker.play(self, steps)
         return [
-            msgspec.structs.replace(one, answered=True) if isinstance(step, Write) and not step.is_answered else one
+            msgspec.structs.replace(one, answered=True) if isinstance(step, Write) and not step.wants_answer else one
             for step, one in zip(steps, told, strict=True)
         ]
 
