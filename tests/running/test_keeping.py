@@ -57,6 +57,14 @@ def test_a_short_answer_is_kept_whole_and_reads_as_before():
     assert kept.cause == before.cause
 
 
+def test_what_a_target_says_beside_the_records_that_it_handed_out_is_shown(catalog):
+    read = catalog.cases["batch/three-records:read"]
+    answer = {"ok": True, "value": {"records": [{"offset": "3"}], "nextOffset": "4"}}
+    told = plain({**answer, "message": "where everything is offered"}, read)
+    shown = actual_text(told, told.verdict.path)
+    assert shown == f"{actual_text(plain(answer, read), told.verdict.path)} (where everything is offered)"
+
+
 def test_a_long_answer_stands_as_length_and_digest_under_the_same_cause():
     value = ["b", *("x" for _ in range(100_000))]
     answer = {"ok": True, "value": value, "consumed": 7, "hex": LONG}

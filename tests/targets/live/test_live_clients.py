@@ -92,6 +92,16 @@ def test_messages_of_magic_1_are_read_from_new_fetches_too_where_a_client_speaks
     assert is_told == (verdict == "fail" and offers == "bare")
 
 
+def test_only_a_client_that_is_offered_less_is_asked_again_where_everything_is_offered(run, tmp_path):
+    old, topics = "message-set/v1-one-message:read", {}
+    for offers in ("full", "bare"):
+        asked = tmp_path / offers
+        body = f"for line in told():\n    open({str(asked)!r}, 'a').write('topic ')\n    consume(line)\n"
+        assert run(body, old, offers=offers)[old]["verdict"] == "pass"
+        topics[offers] = len(asked.read_text().split())
+    assert topics["bare"] == topics["full"] + 2, "whether the client comes through there, and once more"
+
+
 def test_aborted_transactions_are_read_from_new_fetches_too(run):
     case = "read/aborted-is-hidden"
     body = NEWER.format(loses="'6b9'").replace("consume(line)", "consume({**line, **(BLIND if newest >= 12 else {})})")
