@@ -5,8 +5,9 @@ import { createInterface } from "node:readline";
 
 const say = (told) => process.stdout.write(JSON.stringify(told) + "\n");
 
-/** Bytes as hex digits; null where there are none. */
-export const hexed = (data) => (data == null ? null : data.toString("hex"));
+/** Bytes as hex digits, what a client hands out in their place by its text; null where there is nothing. */
+export const hexed = (data) =>
+  data == null ? null : (Buffer.isBuffer(data) ? data : Buffer.from(String(data))).toString("hex");
 
 /** Hex digits as bytes; null stays null. */
 export const octets = (digits) => (digits === null ? null : Buffer.from(digits, "hex"));
