@@ -1,13 +1,20 @@
-"""`python -m conformance.targets.live DRIVER.yaml PYTHON`: a live client behind the line protocol."""
+"""`python -m conformance.targets.live DRIVER.yaml PYTHON`: a live client behind the line protocol.
+
+It reads requests from standard input and answers each when the client has shown what it makes of the case.
+"""
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
+from conformance.cases.model import Answer
 from conformance.targets.live.baseline import BaselineError
 from conformance.targets.live.clients import DriverError
-from conformance.targets.live.drivers import read_driver
-from conformance.targets.live.serving import serve
+from conformance.targets.live.drivers import Driver, read_driver
+from conformance.targets.live.serving import LiveClient
 
 
 def main() -> None:
@@ -18,6 +25,55 @@ def main() -> None:
         sys.exit(str(problem))
     except (OSError, DriverError) as problem:
         sys.exit(f"the driver did not start: {problem or type(problem).__name__}")
+
+
+async def serve(driver: Driver) -> None:
+    """Answer the requests on standard input until it ends, each when it is due, in their order."""
+    live = LiveClient(driver)
+    loop = asyncio.get_running_loop()
+    due: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
+    encoder = msgspec.json.Encoder()
+
+    async def answer(request: Mapping[str, object]) -> Answer:
+        if request.get("op") == "describe":
+            return await live.describe()
+        if request.get("op") == "read":
+            return await live.read(request)
+        if request.get("op") == "send":
+            return await live.send(request)
+        if request.get("op") == "encode" and request.get("type") == "RECORD_BATCH":
+            return await live.encode(request)
+        return {"unsupported": "a live client is not asked this"}
+
+    async def write() -> None:
+        while (row := await due.get()) is not None:
+            number, task = row
+            line = encoder.encode({"id": number, **await _answered(task)})
+            await loop.run_in_executor(None, _out, line + b"\n")
+
+    try:
+        await live.start()
+        writer = asyncio.create_task(write())
+        while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
+            request = msgspec.json.decode(line)
+            due.put_nowait((request.get("id"), asyncio.ensure_future(answer(request))))
+        due.put_nowait(None)
+        await writer
+    finally:
+        await live.close()
+
+
+async def _answered(task: asyncio.Future[Answer]) -> Answer:
+    """The answer to a request; a driver that cannot be started any more is a crash of that case."""
+    try:
+        return await task
+    except (OSError, TimeoutError, DriverError) as problem:
+        return {"crash": f"the driver did not start again: {problem or type(problem).__name__}"}
+
+
+def _out(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

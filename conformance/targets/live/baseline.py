@@ -56,3 +56,8 @@ def is_as_due(expected: Expectation, answer: Answer) -> bool:
     with suppress(NotationError):
         return judge_read(expected, answer["value"]).kind is not Kind.FAIL
     return False
+
+
+def may_need_more(answer: Answer) -> bool:
+    """Whether a client may come through where more is offered: it was refused a request, or it says that it failed."""
+    return "unsupported" in answer or answer.get("ok") is False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 Offer = Mapping[str, tuple[int, int]]
 
@@ -61,15 +61,9 @@ on, as librdkafka before 2.14 compresses nothing otherwise (KAFKA-18659). It clo
 comes."""
 
 OFFERS: Mapping[str, Offer] = {"bare": BARE, "low": LOW, "full": FULL}
-"""By the name that a driver.yaml or `serve-broker --offer` gives."""
+"""By the name that a driver.yaml or `serve-broker --offer` gives; each holds all that those before it hold."""
 
 
-def instead_of(offers: str, request: str) -> str:
-    """Which other offers a driver's file may name for other versions of a request; empty where there is none."""
-    ranges = {name: offer[request] for name, offer in OFFERS.items() if request in offer}
-    others = [
-        f"`offers: {name}` offers {request} {low} to {high}"
-        for name, (low, high) in ranges.items()
-        if (low, high) != ranges.get(offers)
-    ]
-    return f"in the driver's file {', '.join(others)}" if others else ""
+def from_on(offers: str) -> Sequence[str]:
+    """The name of an offer, and those that hold more, the least of them first."""
+    return [*OFFERS][[*OFFERS].index(offers) :]

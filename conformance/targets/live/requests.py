@@ -74,10 +74,11 @@ class Witness:
             if check == "offered" and is_told and row["offered"] and len(self.heedless) < _SHOWN:
                 self.heedless.append(row)
 
-    @property
-    def not_offered(self) -> list[str]:
-        """The names of the requests that came in a version which is not offered."""
-        return [name for name, check in self._flawed if check == "offered"]
+    def begin_anew(self) -> None:
+        """Keep nothing of what came but the versions beside those that the client was told of."""
+        self.unread, self._flawed = "", {}
+        for row in self.heedless:
+            self._flawed.setdefault((api_of(row["hex"]), "offered"), []).append(row)
 
     def answer(self, parts: Request, heard: Iterable[Value]) -> Answer:
         """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""

@@ -1,20 +1,15 @@
-"""A live client behind the line protocol: `read` requests become topics of the scripted broker.
+"""What a live client makes of a case: `read` requests become topics of the scripted broker.
 
-`python -m conformance.targets.live DRIVER.yaml` reads requests from standard input and answers each when the client has
-shown what it makes of the case: two witnesses tell that, what the client hands to the application, and the offset from
-which it fetches next.
+Two witnesses tell it: what the client hands to the application, and the offset from which it fetches next.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-
-import msgspec
 
 from conformance.cases.conversations import SENT
 from conformance.cases.log_questions import fetch_question
@@ -25,12 +20,12 @@ from conformance.codec.notation import NotationError
 from conformance.codec.record_batch import RECORD_BATCH
 from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS
-from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due
+from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due, may_need_more
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.clients import Client, DriverError, Heard
+from conformance.targets.live.clients import Client, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.neighbours import Between, between
-from conformance.targets.live.offers import OFFERS, instead_of, to_producers
+from conformance.targets.live.offers import OFFERS, from_on, to_producers
 from conformance.targets.live.outcomes import consumed, delivered, silence
 from conformance.targets.live.producing import told_of, why_not, written
 from conformance.targets.live.requests import Conversations, lacking_for
@@ -55,7 +50,7 @@ class LiveClient:
 
     def __init__(self, driver: Driver) -> None:
         """Nothing runs before `start`."""
-        self._driver, self._seats = driver, Seats(driver)
+        self._driver, self._offers, self._seats = driver, driver.offers, Seats(driver)
         self._server = Server(self._seats.void, OFFERS[driver.offers])
         self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
         self._bare = Server(self._seats.void, OFFERS["bare"])
@@ -107,6 +102,7 @@ class LiveClient:
             "version": client.version,
             "language": driver.language,
             **claims,
+            "offers": self._offers,
             "codecs": list(driver.codecs),
             "magics": list(driver.magics),
         }
@@ -142,7 +138,7 @@ class LiveClient:
         It matters where a client goes another way in newer versions of Fetch: messages of magic 0 and 1 have lengths of
         their own, and the list of aborted transactions has another form there.
         """
-        if OFFERS[self._driver.offers] is OFFERS["full"]:
+        if OFFERS[self._offers] is OFFERS["full"]:
             return False
         async with self._trying:
             if self._has_come is None:
@@ -173,26 +169,38 @@ class LiveClient:
     async def _pass_baseline(self) -> None:
         """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client.
 
-        A version beside those that the client was told of is its own fault all the same. Raises BaselineError where
-        there is no such request.
+        One that needs other versions than its driver's offer has is offered more, and is judged there. A version beside
+        those that it was told of is its own fault all the same. Raises BaselineError where there is no such request.
         """
+        reason, witness = "", self._server.witness
+        for offers in from_on(self._driver.offers):
+            self._offers, self._broker.offered = offers, OFFERS[offers]
+            self._written_to.offered = to_producers(OFFERS[offers])
+            failed = await self._failed_baseline()
+            if failed is None:
+                return
+            sent = f", as it sent what is no request ({witness.unread})" if witness.unread else ""
+            came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
+            reason = reason or f"the client is not judged: {came}"
+            if not may_need_more(failed):
+                break
+            await self._seats.crowd.empty()  # what it still asks for is of the offer before
+            witness.begin_anew()
+        if not witness.heedless:
+            raise BaselineError(reason)
+        fault = judge_sent(Sends("offered", ""), SENT.render(witness.heedless))
+        self._unjudged = f"it sent {fault.detail}; {reason}"
+
+    async def _failed_baseline(self) -> Answer | None:
+        """What came of the first plain batch; None where one of them comes through."""
         failed: Answer = {}
         for parts in baseline(self._driver.isolations[0]):
             self._broker.has_told = False  # each consumer asks for itself: it does not know what another was told
             answer = await self._put(self._seats.crowd, parts, name="baseline")
             if "unsupported" not in answer and is_as_due(fetch_question(parts).expect, answer):
-                return
+                return None
             failed = failed or answer
-        witness = self._server.witness
-        sent = f", as it sent what is no request ({witness.unread})" if witness.unread else ""
-        reason = f"the client is not judged: no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
-        beside = witness.not_offered if "unsupported" in failed else []
-        ways_out = filter(None, (instead_of(self._driver.offers, name) for name in beside))
-        reason = "; ".join([reason, *ways_out])
-        if not witness.heedless:
-            raise BaselineError(reason)
-        fault = judge_sent(Sends("offered", ""), SENT.render(witness.heedless))
-        self._unjudged = f"it sent {fault.detail}; {reason}"
+        return failed
 
     async def _confirmed(self, expected: Expectation, put: Put) -> Answer:
         """What comes of a case; what is not as due is asked once more, apart, before it counts."""
@@ -299,52 +307,3 @@ class LiveClient:
         if heard.flooded:
             return delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
         return {"timeout": silence(topic, heard, STARTUP)} if late else None
-
-
-async def serve(driver: Driver) -> None:
-    """Answer the requests on standard input until it ends, each when it is due, in their order."""
-    live = LiveClient(driver)
-    loop = asyncio.get_running_loop()
-    due: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
-    encoder = msgspec.json.Encoder()
-
-    async def answer(request: Mapping[str, object]) -> Answer:
-        if request.get("op") == "describe":
-            return await live.describe()
-        if request.get("op") == "read":
-            return await live.read(request)
-        if request.get("op") == "send":
-            return await live.send(request)
-        if request.get("op") == "encode" and request.get("type") == "RECORD_BATCH":
-            return await live.encode(request)
-        return {"unsupported": "a live client is not asked this"}
-
-    async def write() -> None:
-        while (row := await due.get()) is not None:
-            number, task = row
-            line = encoder.encode({"id": number, **await _answered(task)})
-            await loop.run_in_executor(None, _out, line + b"\n")
-
-    try:
-        await live.start()
-        writer = asyncio.create_task(write())
-        while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
-            request = msgspec.json.decode(line)
-            due.put_nowait((request.get("id"), asyncio.ensure_future(answer(request))))
-        due.put_nowait(None)
-        await writer
-    finally:
-        await live.close()
-
-
-async def _answered(task: asyncio.Future[Answer]) -> Answer:
-    """The answer to a request; a driver that cannot be started any more is a crash of that case."""
-    try:
-        return await task
-    except (OSError, TimeoutError, DriverError) as problem:
-        return {"crash": f"the driver did not start again: {problem or type(problem).__name__}"}
-
-
-def _out(line: bytes) -> None:
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()

@@ -810,26 +810,44 @@ def test_a_client_that_is_told_what_is_offered_by_a_later_consumer_alone_is_not_
     assert run(body, "request/*", status=3, op="", offers="low") == {}
 
 
+NEEDS = """
+say(version="1")
+known = {{}}
+for line in map(json.loads, sys.stdin):
+    connection = Connection(line["bootstrap"])
+    {asks}
+    consume(line)
+"""
+GIVES_UP = """
+    rows = connection.ask('ApiVersions', 0, {})['ApiKeys']
+    newest = known.setdefault('Fetch', max(row['MaxVersion'] for row in rows if row['ApiKey'] == 1))
+    if newest < 11:
+        say(topic=line["topic"], error="other", message="the broker is too old")
+        continue
+"""
+HEARTBEAT = "connection.ask('Heartbeat', 0, {'GroupId': 'g', 'GenerationId': 1, 'MemberId': 'm'})"
+
+
 @pytest.mark.parametrize(
-    ("strange", "way_out"),
+    ("asks", "offers", "charged"),
     [
-        (
-            "('Fetch', 2, {})",
-            "in the driver's file `offers: low` offers Fetch 4 to 11, `offers: full` offers Fetch 4 to 18",
-        ),
-        (
-            "('Heartbeat', 0, {'GroupId': 'g', 'GenerationId': 1, 'MemberId': 'm'})",
-            "in the driver's file `offers: low` offers Heartbeat 0 to 3, `offers: full` offers Heartbeat 0 to 4",
-        ),
-        ("('Produce', 3, {'Acks': 0, 'TopicData': ()})", ""),
+        ("connection.ask('Metadata', 5, {'Topics': ()})", "low", False),
+        ("connection.ask('Metadata', 9, {'Topics': ()})", "full", False),
+        (HEARTBEAT, "low", False),
+        (GIVES_UP, "low", False),
+        (f"{TOLD}; connection.ask('Metadata', 5, {{'Topics': ()}})", "low", True),
     ],
-    ids=["version", "request", "another reason"],
+    ids=["low", "full", "a request", "says that it gives up", "is told what is offered"],
 )
-def test_who_is_not_judged_because_of_the_offer_is_told_of_the_others(tmp_path, run, strange, way_out):
-    assert run(STRANGE.format(first="pass", strange=strange, then=""), THREE, status=3, op="") == {}
+def test_a_client_that_needs_more_than_its_driver_names_is_judged_where_it_is_offered(
+    tmp_path, run, asks, offers, charged
+):
+    found = run(NEEDS.format(asks=asks), THREE, "batch/single-record:read", "request/version-offered", op="")
+    verdicts = {name: row["verdict"] for name, row in found.items()}
+    assert verdicts[THREE] == verdicts["batch/single-record:read"] == "pass"
+    assert verdicts["request/version-offered"] == ("fail" if charged else "pass")
     (target,) = json.loads((tmp_path / "r.json").read_text())["targets"]
-    assert way_out in target["problem"]
-    assert ("offers:" in target["problem"]) == bool(way_out)
+    assert target["describe"]["offers"] == offers
 
 
 def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it_sends(driver, tmp_path, traces):
