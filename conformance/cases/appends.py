@@ -152,7 +152,8 @@ def _of_batch(batch: Value, chosen: Request) -> Expectation:
     free += ["timestamp"] * any(record.get("timestampType") for record in records)
     free += ["timestampType"] * bool(batch["timestampType"])
     is_early = chosen.get("produceVersion", MESSAGES_LAST + 1) <= MESSAGES_LAST
-    return Appends(records, tuple(free), is_early or _may_be_refused(batch), most=magic)
+    tells_time = magic == BATCHES and not is_early and "timestampType" in chosen
+    return Appends(records, tuple(free), is_early or _may_be_refused(batch), most=magic, tells_time=tells_time)
 
 
 def _may_be_refused(batch: Value) -> bool:
@@ -183,7 +184,8 @@ def answer(_: codec.Wire, parts: Request) -> Answer:
     served = appended_bytes(read.value, 1, parts)
     magic = carried(parts.get("fetchVersion", _FIRST_WITH[BATCHES]))
     served = served if magic == BATCHES else convert(served, magic)
-    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, **_refused_beside(parts)})
+    time = 0 if parts.get("timestampType") == "LogAppendTime" else -1
+    value = ANSWERED.render({"logEnd": 1, "baseOffset": 1, "appendTime": time, **_refused_beside(parts)})
     return {"ok": True, "hex": served.hex(), "value": value}
 
 

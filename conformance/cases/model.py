@@ -121,6 +121,8 @@ class Appends:
     """The highest magic that the fetch carries."""
     has_beside: bool = False
     """What stands beside it in other partitions has to be refused."""
+    tells_time: bool = False
+    """The time that a broker tells is judged: that of the append, where the topic has it, or none."""
 
 
 @dataclass(frozen=True, slots=True)

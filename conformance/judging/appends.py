@@ -14,6 +14,7 @@ from conformance.semantics.conversion import CONVERTED, converted, flattened
 _APPENDED_TIME = "timestamp.log-append-overwritten"
 _LARGEST = "broker.writes-max-timestamp"
 _EPOCH = "batch.partition-leader-epoch-by-broker"
+_TELLS_TIME = "broker.tells-append-time"
 _DOWN = "convert.down-for-old-consumers"
 _OFFSETS = "offset.broker-assigns-base"
 
@@ -32,10 +33,11 @@ def judge_appended(expect: Appends, given: object, served: bytes) -> Verdict:
     verdict = _as_sent(expect, end, served, "served")
     if verdict.kind is not Kind.FAIL and answered.get("stored") is not None:
         verdict = _stored(expect, answered, served) or verdict
-    # Where the times are the broker's choice, by the topic or by what the producer wrote, so is the largest.
-    if verdict.kind is Kind.FAIL or "timestamp" in expect.free:
+    if verdict.kind is Kind.FAIL:
         return verdict
-    return _untimely(served) or verdict
+    # Where the times are the broker's choice, by the topic or by what the producer wrote, so is the largest.
+    untimely = None if "timestamp" in expect.free else _untimely(served)
+    return untimely or (_told_time(answered, served) if expect.tells_time else None) or verdict
 
 
 def _taken_beside(beside: Value) -> Verdict | None:
@@ -93,6 +95,17 @@ def _untimely(served: bytes) -> Verdict | None:
             hint = f"maxTimestamp {batch['maxTimestamp']} is served, and the largest of the records is {largest}"
             return Verdict(Kind.FAIL, hint, requirement=_LARGEST, level="should")
     return None
+
+
+def _told_time(answered: Value, served: bytes) -> Verdict | None:
+    """What is wrong with the time that a broker told: that which its consumers see, where it is that of the append."""
+    told = answered.get("appendTime")
+    batches = codec.decode("LOG", served).value["batches"]
+    due = next((batch["maxTimestamp"] if batch["timestampType"] else -1 for batch in batches), told)
+    if told in (None, due):
+        return None
+    hint = f"the broker told the producer {told} as the time of the append, due is {due}"
+    return Verdict(Kind.FAIL, hint, path="appendTime", requirement=_TELLS_TIME, level="should")
 
 
 def _of_broker(batch: Value) -> Verdict | None:

@@ -109,6 +109,28 @@ def test_what_an_append_time_topic_serves_has_the_type_and_a_time():
     assert (found.path, found.requirement) == ("[0].timestamp", "timestamp.log-append-overwritten")
 
 
+@pytest.mark.parametrize(
+    ("settings", "told", "says"),
+    [
+        ({"timestampType": "CreateTime"}, "5", "told the producer 5 as the time of the append, due is -1"),
+        ({"timestampType": "LogAppendTime"}, "-1", "told the producer -1 as the time of the append, due is 0"),
+        ({}, "5", ""),
+        ({"timestampType": "LogAppendTime", "fetchVersion": 3}, "5", ""),
+        ({"timestampType": "LogAppendTime", "produceVersion": 2}, "5", ""),
+    ],
+    ids=["none", "that of the append", "of a topic with any times", "of messages", "in an old version"],
+)
+def test_the_time_that_a_broker_tells_is_that_which_its_consumers_see(settings, told, says):
+    found = verdict(batch(), told=lambda one: {"value": {**one["value"], "appendTime": told}}, **settings)
+    untold = {"logEnd": "1", "baseOffset": "1"}
+    assert verdict(batch(), told=lambda _: {"value": untold}, **settings).kind is not Kind.FAIL
+    if not says:
+        assert found.kind is not Kind.FAIL
+        return
+    assert says in found.detail
+    assert (found.path, found.requirement, found.level) == ("appendTime", "broker.tells-append-time", "should")
+
+
 def test_a_refusal_that_is_due_is_charged_to_what_binds_a_broker(catalog):
     charged = {case.id: (case.requirement, case.level) for case in catalog.cases.values() if case.op == "append"}
     assert charged["crc/one:append"] == ("crc.broker-validates", "must")
@@ -274,7 +296,9 @@ def test_a_broker_that_keeps_a_max_timestamp_of_no_record_fails_at_should():
     assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "broker.writes-max-timestamp", "should")
     assert found.detail == "maxTimestamp 9999 is served, and the largest of the records is 1002"
     assert verdict(late(batch())).kind is Kind.PASS  # the reference writes it anew
-    assert verdict(batch(), told=kept, timestampType="LogAppendTime").kind is Kind.PASS
+    told = {"value": {"logEnd": "1", "baseOffset": "1", "appendTime": "9999"}}
+    own = verdict(batch(), told=lambda answer: {**kept(answer), **told}, timestampType="LogAppendTime")
+    assert own.kind is Kind.PASS
 
 
 def test_the_largest_time_is_a_brokers_own_where_a_producer_wrote_that_times_are_of_the_append():

@@ -516,6 +516,10 @@ LIES = {
         Ways(timed=lambda records, start, time: next(
             (one for one in records if one[0] >= start and one[1] >= time), records[-1])),
         "scenario/by-time", "broker.finds-by-time"),
+    "tells a producer a time where there is none": Lie(
+        Ways(append_time=lambda _: 1234), "append/create-time-tells-none", "broker.tells-append-time"),
+    "tells a producer no time where there is one": Lie(
+        Ways(append_time=lambda _: -1), "append/append-time-is-told", "broker.tells-append-time"),
     "answers what asks for no answer": Lie(
         Ways(acknowledges=lambda _: True), "scenario/without-answers", "broker.leaves-acks-0-unanswered"),
     "counts the offsets of an empty log anew": Lie(

@@ -168,6 +168,8 @@ class Ways:
         lambda records, start, time: next((one for one in records if one[0] >= start and one[1] >= time), (-1, -1))
     )
     """Offset and time of the record to which a time leads, of those of the log and where that begins."""
+    append_time: object = staticmethod(lambda time: time)
+    """The time of the append that it tells, of the one that is due."""
     acknowledges: object = staticmethod(lambda acks: acks != 0)
     """Whether a request to write is answered."""
     deleted: object = staticmethod(lambda _: None)
@@ -517,7 +519,9 @@ class ModelBroker:
             error, offset = log.append(data, self.ways, request.version)
         if self.log_dir is not None and log is not None:
             self._keep(log, [batch for _, batch in log.batches[before:]], data)
-        return {"Index": part["Index"], "ErrorCode": error, "BaseOffset": offset}
+        due = 0 if not error and log.settings.get("timestampType") == "LogAppendTime" else -1
+        time = self.ways.append_time(due)
+        return {"Index": part["Index"], "ErrorCode": error, "BaseOffset": offset, "LogAppendTimeMs": time}
 
     def _keep(self, log, batches, sent):
         """Write batches to the segment of a log, as `Ways.kept` has it."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from conformance.cases.appends import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
 from conformance.cases.model import Answer, Request
 from conformance.targets.brokers.connection import BrokerDown, Connection, Late, Lost, NotOffered
-from conformance.targets.brokers.partition import UNSURE, Partition, Refusal, error_class
+from conformance.targets.brokers.partition import UNSURE, Partition, Receipt, Refusal, error_class
 from conformance.targets.brokers.segments import Segments, Stored
 from conformance.targets.brokers.topics import Topic
 from conformance.targets.live.frames import Values
@@ -44,8 +44,8 @@ class Appended:
 
     end: int
     """Where the log ended before."""
-    told: int | Refusal
-    """The offset that it told, or how it refused the data."""
+    told: Receipt | Refusal
+    """What it told of the data, or how it refused it."""
     served: bytes
     trouble: str
     """How a fetch was refused; empty where it was not."""
@@ -55,7 +55,7 @@ class Appended:
     @property
     def offset(self) -> int:
         """The offset that it told, -1 for none."""
-        return -1 if isinstance(self.told, Refusal) else self.told
+        return -1 if isinstance(self.told, Refusal) else self.told.offset
 
     def answer(self, parts: Request, beside: Sequence[Appended]) -> Answer:
         """The answer to a request with these parts, with what became of other partitions."""
@@ -76,6 +76,8 @@ class Appended:
         """The answer where there is something of it; what is stored is told where that is not what is served."""
         # A batch that is there although it was refused is neither: no offset was told.
         value: Values = {"logEnd": self.end, "baseOffset": self.offset}
+        if isinstance(self.told, Receipt):
+            value["appendTime"] = self.told.append_time
         if self.stored and self.stored.data != self.served:
             value |= {"stored": self.stored.data, "segment": self.stored.place}
         if beside:
@@ -156,7 +158,7 @@ class Appending:
             return str(problem)
         return ""
 
-    def _told(self, partition: Partition, parts: Request) -> Mapping[int, int | Refusal]:
+    def _told(self, partition: Partition, parts: Request) -> Mapping[int, Receipt | Refusal]:
         """What a broker tells of record data, by partition. Raises BrokerDown."""
         beside: bytes = parts.get("beside", b"")
         others = [index for index in range(1 + OTHERS) if index != partition.index] if beside else []

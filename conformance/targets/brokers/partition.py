@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from conformance.cases.error_codes import named
 from conformance.codec.log import extents
@@ -52,6 +53,14 @@ class Refusal(Exception):
         return named(self.code) if self.code else "no answer"
 
 
+class Receipt(NamedTuple):
+    """What a broker tells of bytes that it has taken."""
+
+    offset: int
+    append_time: int
+    """Milliseconds since 1970; -1 for none, and where the version of the request tells none."""
+
+
 def said(code: int) -> str:
     """An error in words."""
     return f"error {named(code)}"
@@ -70,8 +79,10 @@ class Partition:
     topic: Topic
     index: int = 0
 
-    def produce(self, data: bytes | None, *, transactional_id: str | None = None, version: int | None = None) -> int:
-        """Write bytes as a producer does: the offset that the broker tells. Raises Refusal, or as Connection.ask."""
+    def produce(
+        self, data: bytes | None, *, transactional_id: str | None = None, version: int | None = None
+    ) -> Receipt:
+        """Write bytes as a producer does: what the broker tells. Raises Refusal, or as Connection.ask."""
         version = self.connection.version("Produce", low=3) if version is None else version
         body = self._written(version, {self.index: data}, transactional_id)
         return _told(self._settled("Produce", version, body))
@@ -82,12 +93,12 @@ class Partition:
 
     def produce_plain(self) -> int:
         """Write a plain batch: its offset. Raises Refusal, or as Connection.ask; Garbled for one beyond a new topic."""
-        offset = self.produce(plain_log(2))
+        offset = self.produce(plain_log(2)).offset
         if not 0 <= offset < _LARGEST_OFFSET:
             raise Garbled(f"offset {offset} of a plain batch")
         return offset
 
-    def produce_with(self, data: bytes, others: Mapping[int, bytes]) -> Mapping[int, int | Refusal]:
+    def produce_with(self, data: bytes, others: Mapping[int, bytes]) -> Mapping[int, Receipt | Refusal]:
         """Write bytes, and others to further partitions, in one request: what the broker tells, by partition.
 
         Raises as Connection.ask.
@@ -95,7 +106,7 @@ class Partition:
         version = self.connection.version("Produce", low=3)
         rows = {self.index: data, **others}
         response = self.connection.ask("Produce", version, self._written(version, dict(sorted(rows.items())), None))
-        told: dict[int, int | Refusal] = {}
+        told: dict[int, Receipt | Refusal] = {}
         for index in rows:
             try:
                 told[index] = _told(_part("Produce", response, index))
@@ -174,13 +185,12 @@ def _part(request: str, response: Values, index: int) -> Values:
     raise Garbled(f"{request}: nothing is said of the partition")
 
 
-def _told(part: Values) -> int:
-    """The offset that a broker tells of what was written. Raises Refusal."""
+def _told(part: Values) -> Receipt:
+    """What a broker tells of what was written. Raises Refusal."""
     if part["ErrorCode"]:
         message = part.get("ErrorMessage")
         raise Refusal(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
-    offset: int = part["BaseOffset"]
-    return offset
+    return Receipt(part["BaseOffset"], part.get("LogAppendTimeMs", -1))
 
 
 def batches_until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:

@@ -27,7 +27,7 @@ def fates(partition: Partition, batches: Sequence[Value], end: int) -> Answer:
     found, codes = [], []
     for at, batch in enumerate(batches):
         try:
-            offset = partition.produce(_batch({**batch, "producerId": ids[batch["producerId"]]}))
+            offset = partition.produce(_batch({**batch, "producerId": ids[batch["producerId"]]})).offset
         except Refusal as refusal:
             if refusal.code in UNSURE:
                 return {"unsupported": f"whether it is stored is not told: {refusal}"}

@@ -133,7 +133,8 @@ def _filled(partition: Partition, timestamp: int) -> int:
     """Write a batch that begins a new segment: the offset behind it."""
     plain = {"offset": 0, "attributes": 0, "headers": ()}
     record = {**plain, "timestamp": timestamp, "key": FILLER, "value": FILLER}
-    return partition.produce(codec.encode("RECORD_BATCH", {**batch_of(Write(), 0, None), "records": (record,)})) + 1
+    batch = codec.encode("RECORD_BATCH", {**batch_of(Write(), 0, None), "records": (record,)})
+    return partition.produce(batch).offset + 1
 
 
 def _superseded(written: Collection[Written], *, tombstones: bool) -> set[int]:

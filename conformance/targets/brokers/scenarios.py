@@ -237,7 +237,7 @@ class Play:
     def _produced(self, data: bytes | None, named: str | None, version: int) -> int:
         """The offset that is told of bytes; a connection that is closed, or silence, refuses them. Raises Refusal."""
         with self._reconnecting():
-            return self.partition.produce(data, transactional_id=named, version=version)
+            return self.partition.produce(data, transactional_id=named, version=version).offset
 
     @contextmanager
     def _reconnecting(self) -> Iterator[None]:

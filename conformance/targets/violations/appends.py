@@ -81,6 +81,7 @@ APPENDS: dict[str, Lie] = {
     "broker.validates-records": _takes,
     "broker.writes-max-timestamp": _serves(_writes_late),
     "broker.tells-each-partition": _serves(_beside),
+    "broker.tells-append-time": _serves(lambda _, answer: {**answer, "value": {**answer["value"], "appendTime": "7"}}),
     "broker.keeps-size-limit": _unlimited,
     "compression.broker-keeps-producer-codec": _as_if({"compressionType": "zstd"}),
     "compression.broker-none-uncompresses": _as_if(_KEPT),

@@ -128,7 +128,7 @@ def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
             assert found.kind in (Kind.PASS, Kind.EITHER), found
         partition, end = target._begun({})
         segments = Segments.of(broker.log_dir, partition.topic.name)
-        first, after = partition.produce(plain_log(2)), partition.produce(plain_log(2))
+        first, after = partition.produce_plain(), partition.produce_plain()
         stored = segments.since(end, after)
         assert isinstance(partition, Partition)
         assert first == end
