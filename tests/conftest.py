@@ -36,7 +36,8 @@ settings.register_profile("busy", deadline=None)  # no test asserts on wall time
 settings.load_profile("busy")
 
 # `nohup`, or a script that starts the tests in the background, has these signals ignored; commands would do so, too.
-for told, due in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+for told, due in DEFAULTS.items():
     if signal.getsignal(told) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(told, due)
 

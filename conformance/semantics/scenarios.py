@@ -205,6 +205,10 @@ class Compact(_Step, frozen=True, tag="compact"):
     tells: ClassVar[type[_Told]] = Cleaned
 
 
+class Roll(_Step, frozen=True, tag="roll"):
+    """The log goes on in a new segment: a record comes that is so much later that a broker begins one."""
+
+
 class Expire(_Step, frozen=True, tag="expire"):
     """All that was written is older than the topic keeps it, and goes."""
 
@@ -213,7 +217,7 @@ class Restart(_Step, frozen=True, tag="restart"):
     """The broker shuts down as its operator would have it, and comes back."""
 
 
-Step = Begin | Write | Repeat | End | Send | Fetch | Delete | Find | Compact | Expire | Restart
+Step = Begin | Write | Repeat | End | Send | Fetch | Delete | Find | Compact | Roll | Expire | Restart
 Told = Began | Wrote | Did | Fetched | Deleted | Found | Cleaned
 
 
@@ -245,6 +249,8 @@ def _problem(step: Step, before: Sequence[Step], places: Container[str], begun: 
             return "one of offset and time is asked for"
         case Find() if step.time is not None and not any(isinstance(one, Write) and one.times for one in before):
             return "a time is asked for, and no record was written at one"
+        case Find() if step.time is not None and any(isinstance(one, Roll) for one in before):
+            return "a time is asked for, and what begins a segment is later than all"
         case Fetch() if step.at not in places:
             return f"no record {step.at} was written before"
         case Delete() if step.before not in places:

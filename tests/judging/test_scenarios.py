@@ -63,6 +63,10 @@ def test_the_reference_passes_every_scenario(catalog):
         ),
         ([{"do": "find"}], "step 0: one of offset and time is asked for"),
         ([{"do": "write"}, {"do": "find", "time": 0}], "step 1: a time is asked for, and no record was written at one"),
+        (
+            [{"do": "write", "times": [0]}, {"do": "roll"}, {"do": "find", "time": 0}],
+            "step 2: a time is asked for, and what begins a segment is later than all",
+        ),
         ([{"do": "find", "offset": "latest", "time": 0}], "step 0: one of offset and time is asked for"),
         ([{"do": "write", "tombstones": True}], "step 0: a tombstone has a key"),
         ([{"do": "write"}, {"do": "repeat", "step": 0}], "step 1: no producer wrote a batch in step 0"),

@@ -476,6 +476,8 @@ LIES = {
         "scenario/aborted", "broker.marks-transactions"),
     "lists the last aborted transaction alone": Lie(
         Ways(lists=lambda due: due[-1:]), "scenario/aborted-then-committed", "broker.marks-transactions"),
+    "lists the first aborted transaction alone": Lie(
+        Ways(lists=lambda due: due[:1]), "scenario/aborted-over-segments", "broker.marks-transactions"),
     "holds nothing back": Lie(
         Ways(holds_back=lambda _: 1 << 40), "scenario/undecided", "broker.holds-back-undecided"),
     "holds back from the newest transaction on": Lie(

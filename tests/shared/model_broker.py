@@ -230,7 +230,8 @@ class Log:
         self.batches += [(self.end, one) for one in ways.served(kept)]
         if not error and batch is not None and batch["isTransactional"] and not batch["isControlBatch"]:
             self.undecided.setdefault(batch["producerId"], offset)
-        if not error and batch is not None and batch["records"][0]["key"] == b"filler":
+        is_compacted = "deleteRetention" in self.settings
+        if not error and is_compacted and batch is not None and batch["records"][0]["key"] == b"filler":
             self.compact(ways)
         return error, -1 if error else ways.told(offset)
 

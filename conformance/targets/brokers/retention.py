@@ -114,8 +114,7 @@ def compact(partition: Partition, span: tuple[int, int], written: Collection[Wri
 
     `written` are the records between the two offsets of `span`. Raises Unplayed, Refusal, or as Connection.ask.
     """
-    latest = max((one["maxTimestamp"] for one in _read(partition, *span)), default=0)
-    end = _filled(partition, max(latest, int(time.time() * 1000)) + _YEAR)
+    end = roll(partition, span)
     deadline, span = time.monotonic() + _CLEANED, (span[0], end)
     due = _superseded(written, tombstones=step.tombstones)
     stay = {one.offset for one in written} - due
@@ -129,8 +128,13 @@ def compact(partition: Partition, span: tuple[int, int], written: Collection[Wri
         time.sleep(_PAUSE)
 
 
-def _filled(partition: Partition, timestamp: int) -> int:
-    """Write a batch that begins a new segment: the offset behind it."""
+def roll(partition: Partition, span: tuple[int, int]) -> int:
+    """Write a batch that begins a new segment, as it is later than all between two offsets: the offset behind it.
+
+    Raises Refusal, or as Connection.ask.
+    """
+    latest = max((one["maxTimestamp"] for one in _read(partition, *span)), default=0)
+    timestamp = max(latest, int(time.time() * 1000)) + _YEAR
     plain = {"offset": 0, "attributes": 0, "headers": ()}
     record = {**plain, "timestamp": timestamp, "key": FILLER, "value": FILLER}
     batch = codec.encode("RECORD_BATCH", {**batch_of(Write(), 0, None), "records": (record,)})

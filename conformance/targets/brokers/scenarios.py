@@ -32,6 +32,7 @@ from conformance.semantics.scenarios import (
     Producer,
     Repeat,
     Restart,
+    Roll,
     Send,
     Step,
     Told,
@@ -54,6 +55,7 @@ from conformance.targets.brokers.retention import (
     delete_records,
     expire,
     found,
+    roll,
 )
 from conformance.targets.live.frames import Values
 
@@ -147,9 +149,13 @@ class Play:
             case Find():
                 return self._find(step)
             case Delete():
-                return self._delete(step)
+                return Deleted(low_watermark=str(delete_records(self.partition, self._place(step.before))))
             case Compact():
-                return self._compact(step)
+                since, span = int(time.time() * 1000), (self.start, self._end)
+                self._end = max(self._end, compact(self.partition, span, self._written.values(), step))
+                return Cleaned(since=str(since))
+            case Roll():
+                self._end = max(self._end, roll(self.partition, (self.start, self._end)))
             case Expire():
                 expire(self.partition, self._end)
         return Did()
@@ -338,13 +344,3 @@ class Play:
 
     def _part(self, offset: int, isolation: int, most: int, version: int | None = None) -> Values:
         return self.partition.fetched(offset, isolation, most, least=0, version=version)
-
-    # --- what goes from a log -------------------------------------------------------------------------
-
-    def _delete(self, step: Delete) -> Told:
-        return Deleted(low_watermark=str(delete_records(self.partition, self._place(step.before))))
-
-    def _compact(self, step: Compact) -> Told:
-        since = int(time.time() * 1000)
-        self._end = max(self._end, compact(self.partition, (self.start, self._end), self._written.values(), step))
-        return Cleaned(since=str(since))
