@@ -16,12 +16,8 @@ KEPT = "producer"
 SETTINGS = {"compressionType": (*CODEC_NAMES, KEPT), "timestampType": TIMESTAMP_TYPES}
 """The settings of a topic that change what is stored, with their values (record-batch#compression-configuration)."""
 
-APPENDED = n.Fields(
-    {
-        **{"logEnd": n.DECIMAL, "baseOffset": n.DECIMAL, "appendTime": n.DECIMAL},
-        **{"stored": n.HEX, "segment": n.TEXT},
-    }
-)
+_NUMBERS = ("logEnd", "baseOffset", "appendTime")
+APPENDED = n.Fields({**dict.fromkeys(_NUMBERS, n.DECIMAL), "stored": n.HEX, "segment": n.TEXT})
 """Beside the bytes that a broker serves of a batch: where its log ended before, and the offset and time that it told.
 
 Where other bytes are stored than are served, these, and the file in which they stand.

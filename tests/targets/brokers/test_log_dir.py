@@ -119,6 +119,24 @@ def test_a_run_takes_the_folder(tmp_path, catalog):
     assert "what was stored" in " ".join(done.stdout.split())
 
 
+def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, catalog):
+    broker = bundled_broker("kafka")
+
+    def segments(case):
+        """How many there are of the topic in which a case is played."""
+        before = set(broker.log_dir.iterdir())
+        target = BrokerTarget(Address.of(broker))
+        try:
+            assert judge(case, outcome(target.answer(case.request))).kind is Kind.PASS
+            return max(len([*one.glob("*.log")]) for one in set(broker.log_dir.iterdir()) - before if one.is_dir())
+        finally:
+            target.close()
+
+    case = catalog.cases["scenario/aborted-over-segments"]
+    rolls = sum(step["do"] == "roll" for step in case.request["steps"])
+    assert segments(case) == segments(catalog.cases["scenario/aborted"]) + rolls
+
+
 def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
     broker = bundled_broker("kafka")
     target = BrokerTarget(Address.of(broker))

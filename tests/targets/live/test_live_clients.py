@@ -94,12 +94,15 @@ def test_messages_of_magic_1_are_read_from_new_fetches_too_where_a_client_speaks
 
 def test_only_a_client_that_is_offered_less_is_asked_again_where_everything_is_offered(run, tmp_path):
     old, topics = "message-set/v1-one-message:read", {}
-    for offers in ("full", "bare"):
-        asked = tmp_path / offers
-        body = f"for line in told():\n    open({str(asked)!r}, 'a').write('topic ')\n    consume(line)\n"
+    needs_all = "    Connection(line['bootstrap']).ask('Metadata', 9, {'Topics': ()})\n"
+    for offers, needs in (("full", ""), ("bare", ""), ("bare", needs_all)):
+        asked = tmp_path / f"{offers}-{len(needs)}"
+        notes = f"    if line['topic'].startswith('case'): open({str(asked)!r}, 'a').write('topic ')\n"
+        body = f"say(version='1')\nfor line in map(json.loads, sys.stdin):\n{notes}{needs}    consume(line)\n"
         assert run(body, old, offers=offers)[old]["verdict"] == "pass"
-        topics[offers] = len(asked.read_text().split())
-    assert topics["bare"] == topics["full"] + 2, "whether the client comes through there, and once more"
+        topics[offers, needs] = len(asked.read_text().split())
+    assert topics["bare", ""] == topics["full", ""] + 2, "whether the client comes through there, and once more"
+    assert topics["bare", needs_all] == topics["full", ""], "it is judged where everything is offered as it is"
 
 
 def test_aborted_transactions_are_read_from_new_fetches_too(run):

@@ -224,6 +224,19 @@ HONEST = "lambda data, number: data"
 CASES = ("batch/three-records:encode", "gzip/over-1-kilobyte:encode", "producer/id-max:encode", "producer/none:encode")
 
 
+NEEDS_MORE = """
+say(version="1")
+for line in map(json.loads, sys.stdin):
+    Connection(line["bootstrap"]).ask("Metadata", 9, {"Topics": ()})
+    write(line) if "produce" in line else consume(line)
+"""
+
+
+def test_a_client_that_needs_more_than_its_driver_names_is_offered_more_to_write_with(wrote):
+    found = wrote(HONEST, "batch/three-records:encode", status=0, serve=NEEDS_MORE)
+    assert found["batch/three-records:encode"]["verdict"] == "pass"
+
+
 def test_an_honest_producer_conforms(wrote):
     found = wrote(HONEST, *CASES, "producer/*:encode", "lz4/*:encode", "request/produce*", "request/init*", status=0)
     assert {found[name]["verdict"] for name in CASES} == {"pass"}
