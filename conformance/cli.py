@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -34,6 +35,9 @@ COMMANDS = {
 }
 """The name of each command and its line in the help; its module in `conformance/commands/` has `_` for `-`."""
 
+_OBJECTS = 50_000
+"""Objects that are made before those that are new are looked through for cycles: what a command loads has none."""
+
 
 def command_of(name: str) -> click.Command:
     """The command of a name in the table; its module is loaded only now."""
@@ -60,6 +64,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command, and exit with the status that it returns or that its error has."""
+        gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
         try:
             status = super().invoke(ctx)
         except KeyboardInterrupt:

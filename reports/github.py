@@ -18,7 +18,6 @@ from conformance.reports.annotated import printable
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, Section, grouped
-from conformance.reports.markdown_file import render as markdown
 from conformance.reports.text import title
 from conformance.running.results import TargetRun
 
@@ -53,6 +52,8 @@ def step_of_job(report: Report, console: Console, written: Container[Path]) -> I
 
 def _append(summary: Path, report: Report, console: Console) -> None:
     """Add the report in Markdown to the summary, which other commands of the step may have written to."""
+    from conformance.reports.markdown_file import render as markdown
+
     try:
         with summary.open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.writelines(markdown(report))

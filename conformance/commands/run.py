@@ -3,79 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import Any
 
 import click
 
-from conformance.cases.catalog import Catalog, is_based, of_bases, read_catalog
-from conformance.cases.model import Case
 from conformance.commands import options as shared
-from conformance.commands.own_case import OwnCase, own_case
-from conformance.errors import UsageError, UserError
-from conformance.exit_status import ExitStatus, overall
-from conformance.reports.annotated import printable
-from conformance.reports.console import open_console
-from conformance.reports.formats import Report, write_files
-from conformance.reports.github import is_in_job, step_of_job
-from conformance.reports.progress import progress_bar
-from conformance.reports.screen import kin_in_full, texts
-from conformance.running.at_once import Work, collect_seldom, do_at_once
-from conformance.running.executor import judge_and_shrink
+from conformance.errors import UsageError
+from conformance.exit_status import ExitStatus
 from conformance.running.interrupts import interrupt_on_signals
-from conformance.running.known_failures import (
-    Known,
-    Update,
-    known_text,
-    read_known,
-    stale,
-    unseen,
-    update_lines,
-    updated,
-)
-from conformance.running.making import FurtherCases
-from conformance.running.policy import FailurePolicy
-from conformance.running.prepared import prepared
-from conformance.running.results import TargetRun
-from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
-from conformance.running.shrinking import Kin, failures_by_kin, kin
-from conformance.running.status import status_of
-from conformance.safety.files import Outputs, check_folder, check_writable
-from conformance.targets.launch import clean
+from conformance.targets.proportion import Allowance
 from conformance.targets.resolve import target_spec
-from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec, loaded_once
-
-if TYPE_CHECKING:
-    from conformance.reports.json_file import RowFile
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What `conformance run` is asked for."""
-
-    targets: tuple[TargetSpec, ...]
-    vectors: tuple[Path, ...]
-    selection: Selection
-    own_case: OwnCase | None
-    """A case of the user's own, instead of the selection."""
-    policy: FailurePolicy
-    known_failures: Path | None
-    update_known_failures: bool
-    save_failures: Path | None
-    files: Mapping[str, Path]
-    """The report files, by the name of the format."""
-    clean: bool
-    """Whether what a broker was left with is deleted at the end."""
-    outputs: Outputs
-    """Writes all files at the end; it knows those that nobody else may change until then."""
-    quiet: bool
-    verbosity: int
-    """0: one screen for a target; 1: an example of every cause; 2: every failing case."""
 
 
 @click.command("run")
@@ -137,12 +76,18 @@ def command(**given: Any) -> ExitStatus:
     live:NAME (a client), broker:HOST:PORT, broker:./broker.yaml or broker:NAME (a broker).
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
-    return run_targets(_options(given))
+    targets = _targets(given)
+    interrupt_on_signals()
+    with ExitStack() as stack:
+        begun = tuple(stack.enter_context(loaded_once(target)) for target in targets)
+        # What judges is much code: it is loaded while the targets are.
+        from conformance.commands.judging import run_targets
+
+        return run_targets(begun, given)
 
 
-def _options(given: dict[str, Any]) -> RunOptions:
-    """The options from click's parameters. Raises UsageError, FileError or UnknownTarget."""
-    # What is quickly found wrong comes first: cases take seconds to make.
+def _targets(given: dict[str, Any]) -> tuple[TargetSpec, ...]:
+    """The targets that are named, each once. Raises UsageError, FileError or UnknownTarget."""
     allowance = Allowance(timeout=given["timeout"], memory=given["memory"], growth=given["growth"])
     names = dict.fromkeys(given["targets"])
     asked = [name for name in names if name.startswith("broker:")]
@@ -151,200 +96,4 @@ def _options(given: dict[str, Any]) -> RunOptions:
     if given["log_dir"] and len(asked) != 1:
         raise UsageError("--log-dir", f"it is the folder of one broker; there are {len(asked)} among the targets")
     folders = dict.fromkeys(asked, given["log_dir"])
-    targets = tuple(target_spec(name, given["python"], allowance, given["jobs"], folders.get(name)) for name in names)
-    # Before the known failures are read: what is then written follows from them.
-    watched, folder = [path for path in (given["known_failures"],) if path], given["save_failures"]
-    outputs = Outputs.watching(watched, folder) if watched or folder else Outputs()
-    known = _known(given["known_failures"], update=given["update_known_failures"])
-    return RunOptions(
-        targets,
-        given["vectors"],
-        Selection(
-            given["select"],
-            given["as_of"],
-            given["generated"],
-            given["seed"],
-            shared.read_messages(given["definitions"]),
-        ),
-        None if given["case"] is None else OwnCase(given["case"], given["op"]),
-        FailurePolicy(given["fail_on"], given["strict"], known, given["basis"], given["python"] or ""),
-        given["known_failures"],
-        given["update_known_failures"],
-        given["save_failures"],
-        given["files"],
-        given["clean"],
-        outputs,
-        given["quiet"],
-        given["verbose"],
-    )
-
-
-def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
-    """The known failures. Raises UsageError or FileError."""
-    if path is None and update:
-        raise UsageError("--update-known-failures", "name the file with --known-failures")
-    return () if path is None else read_known(path)
-
-
-# --- judging ------------------------------------------------------------------------------------------
-
-
-def run_targets(options: RunOptions) -> ExitStatus:
-    """Run everything and report. Raises UsageError, FileError, UnknownType or OSError before anything runs."""
-    _check_outputs(options)  # before what takes seconds
-    interrupt_on_signals()
-    catalog = read_catalog(options.vectors, options.selection.messages)
-    with ExitStack() as stack:
-        targets = tuple(stack.enter_context(loaded_once(target)) for target in options.targets)
-        options = replace(options, targets=targets)
-        runs: list[TargetRun] = []
-        try:
-            status = _judge_and_report(options, catalog, runs, _row_files(options, stack), stack)
-        finally:
-            is_clean = not options.clean or _clean(options.targets, runs)
-    return status if is_clean else overall([status, ExitStatus.NOT_JUDGED])
-
-
-def _clean(targets: Sequence[TargetSpec], runs: Sequence[TargetRun]) -> bool:
-    """Delete what the targets that answered were left with; whether nothing is left, what is being told."""
-    launches = {target.name: target.launch for target in targets}
-    begun = [launches[run.name] for run in runs if run.description is not None]
-    problems = [f"{one.name}: {problem}" for one in begun if one and one.cleaning and (problem := clean(one))]
-    for problem in problems:
-        open_console(err=True).print(f"conformance: --clean: {printable(problem)}", markup=False, soft_wrap=True)
-    return not problems
-
-
-def _judge_and_report(
-    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile], stack: ExitStack
-) -> ExitStatus:
-    try:
-        interrupted = _judge(options, catalog, runs, rows, stack)
-    except Exception:
-        if runs:
-            with suppress(Exception):  # the defect is told of, whatever else goes wrong
-                _report(options, catalog, runs, rows)
-        raise
-    status = _report(options, catalog, runs, rows)
-    return ExitStatus.INTERRUPTED if interrupted else status
-
-
-def _check_outputs(options: RunOptions) -> None:
-    """Try every file that is written at the end. Raises OSError."""
-    paths = list(options.files.values())
-    if options.update_known_failures and options.known_failures is not None:
-        paths.append(options.known_failures)
-    if paths:
-        check_writable(paths)
-    if options.save_failures is not None:
-        check_folder(options.save_failures)
-
-
-def _row_files(options: RunOptions, stack: ExitStack) -> dict[str, RowFile]:
-    """Where rows of the JSON report are written as results come, by target. Raises OSError.
-
-    An update makes failures known at the end, so all rows are made then.
-    """
-    if "json" not in options.files or options.update_known_failures:
-        return {}
-    from conformance.reports.json_file import RowFile
-
-    report = options.files["json"]
-    return {target.name: stack.enter_context(closing(RowFile(report))) for target in options.targets}
-
-
-def _report(
-    options: RunOptions, catalog: Catalog, runs: Sequence[TargetRun], rows: Mapping[str, RowFile]
-) -> ExitStatus:
-    """Write the files that are asked for and print the text; what they come to."""
-    outputs, known = options.outputs, options.policy.known
-    if options.save_failures is not None:
-        from conformance.running.saving import save_all
-
-        save_all(runs, options.save_failures, outputs)
-    results = [result for run in runs for result in run.results]
-    old = stale(known, catalog.cases, results, catalog.requirements) if known else []
-    update = _update_known(options, runs, [entry for entry, _ in old]) if options.update_known_failures else None
-    if update is not None:
-        old = []
-    console = open_console()
-    # Files first: whoever reads the text may have gone.
-    told = [(str(entry), why) for entry, why in old]
-    report = Report(runs, options.selection.seed, told, catalog.requirements, rows)
-    write_files(options.files, report, outputs)
-    lines = [f"stale known failure {entry} (line {entry.line}): {why}" for entry, why in old]
-    if update is not None:
-        lines += update_lines(update, str(options.known_failures))
-    with step_of_job(report, console, options.files.values()):
-        for shown in texts(report, options.verbosity, quiet=options.quiet):
-            console.print(shown, crop=False)
-        for line in lines:
-            console.print(printable(line), markup=False, soft_wrap=True)
-    for problem in outputs.problems:
-        open_console(err=True).print(f"conformance: {problem}", markup=False, soft_wrap=True)
-    return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs, stale_entries=bool(old))
-
-
-def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], FurtherCases | None]:
-    """The cases that are asked for, at least one, and those that are made while these are judged.
-
-    Raises UsageError or UnknownType.
-    """
-    chosen, targets = options.selection, options.targets
-    of_basis = partial(of_bases, bases=options.policy.bases, requirements=catalog.requirements)
-    if options.own_case is not None:
-        cases: Sequence[Case] = of_basis([own_case(options.own_case, catalog)])
-    elif makes_many(chosen) and (cases := of_basis(first_cases(chosen, catalog))):
-        bases, rows = options.policy.bases, catalog.requirements
-        made = partial(further_cases, chosen, catalog, targets, prepared)
-        return cases, FurtherCases(lambda: (case for case in made() if is_based(case, bases, rows)))
-    else:
-        cases = of_basis(selected_cases(chosen, catalog, targets))
-    if not cases:
-        raise UserError("the selection matches no case (see `conformance list`)")
-    return cases, None
-
-
-def _judge(
-    options: RunOptions, catalog: Catalog, runs: list[TargetRun], rows: Mapping[str, RowFile], stack: ExitStack
-) -> bool:
-    """Judge all targets at once into `runs`; whether it was interrupted. Raises UsageError or UnknownType before."""
-    cases, further = _cases(options, catalog)
-    with progress_bar(open_console(err=True)) as progress:
-        collect_seldom(stack)
-        works: list[Work] = [further.make] if further else []
-        for target in options.targets:
-            shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))
-            row_file = rows.get(target.name)
-            runs.append(TargetRun(target.name, told=row_file.add if row_file else None))
-            work = partial(judge_and_shrink, target, runs[-1], cases, further or tuple, catalog, options.policy)
-            works.append(partial(work, partial(_shrunk, options), shown))
-        try:
-            do_at_once(works)
-        except KeyboardInterrupt:
-            runs[:] = [run for run in runs if run.description is not None or run.problem] or runs[:1]
-            return True
-    return False
-
-
-def _shrunk(options: RunOptions, run: TargetRun) -> Container[Kin]:
-    """What the failures have in common that are shrunk: all where something shows a small case of every cause."""
-    asked = options.files or options.save_failures or options.verbosity or options.update_known_failures
-    return failures_by_kin(run.results) if asked or is_in_job() else kin_in_full(run)
-
-
-def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence[Known]) -> Update | None:
-    """Write the list anew, and take what it now names as known; None where it cannot be written."""
-    assert options.known_failures is not None
-    results = [result for run in runs for result in run.results]
-    known = options.policy.known
-    if options.own_case is None and not options.selection.patterns:
-        gone = [*gone, *unseen(known, results)]
-    update = updated(known, results, gone)
-    if not options.outputs.write(options.known_failures, [known_text(update.entries)]):
-        return None
-    for run in runs:
-        run.results[:] = [replace(result, known=True) if result.counts else result for result in run.results]
-        left = failures_by_kin(run.results)
-        run.shrunk[:] = [shrunk for shrunk in run.shrunk if kin(shrunk.result) in left]
-    return update
+    return tuple(target_spec(name, given["python"], allowance, given["jobs"], folders.get(name)) for name in names)

@@ -14,7 +14,7 @@ from uuid import uuid4
 from conformance.errors import UsageError, UserError
 from conformance.targets.launch import Launch
 from conformance.targets.manifests import BROKER, DRIVER, SHIM, Adapter, adapter_in
-from conformance.targets.session import Allowance
+from conformance.targets.proportion import Allowance
 from conformance.targets.target import TargetSpec
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"

@@ -31,7 +31,7 @@ from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.proportion import DIGITS_FOR_A_SECOND, Cost, greedy
 from conformance.targets.proportion import Allowance as Allowance  # noqa: PLC0414 - its users find it here
 from conformance.targets.protocol import Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
-from conformance.targets.warm import CannotFork, WarmStart
+from conformance.targets.warm import WarmStart
 from conformance.targets.window import Window, fitting, outcome_of_line
 
 _STARTS = 3
@@ -180,10 +180,8 @@ class Session:
 
     def _begun(self) -> TargetProcess:
         """A new process. Raises OSError."""
-        if self.warm is not None and self.warm.is_due:
-            with suppress(CannotFork):
-                return self.warm.process(self.allowance.memory)
-        return TargetProcess(self.launch, self.allowance.memory)
+        memory = self.allowance.memory
+        return TargetProcess(self.launch, memory) if self.warm is None else self.warm.process(memory)
 
     def _end(self) -> None:
         if self._process is not None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from conformance.cases.model import Case, Outcome
 from conformance.targets.launch import Launch
-from conformance.targets.processes import ProcessTarget
-from conformance.targets.protocol import Description
-from conformance.targets.reference import ReferenceTarget
-from conformance.targets.session import Allowance
+from conformance.targets.proportion import Allowance
 from conformance.targets.warm import WarmStart
+
+if TYPE_CHECKING:
+    from conformance.cases.model import Case, Outcome
+    from conformance.targets.protocol import Description
 
 
 class Target(Protocol):
@@ -60,16 +60,26 @@ class TargetSpec:
 
     def open(self) -> Target:
         """The target, ready to be asked; its processes start when they are needed."""
+        # What asks it is much code: it is loaded while the first process starts.
         if self.launch is None:
+            from conformance.targets.reference import ReferenceTarget
+
             return ReferenceTarget()
+        from conformance.targets.processes import ProcessTarget
+
         return ProcessTarget(self.launch, self.allowance, self.jobs, self.warm)
 
 
 @contextmanager
 def loaded_once(spec: TargetSpec) -> Iterator[TargetSpec]:
-    """The target for those who open it one after another: its processes are forked from one that has it loaded."""
+    """The target for those who open it one after another: its processes are forked from one that has it loaded.
+
+    A Python module begins to load at once.
+    """
     if spec.launch is None:
         yield spec
         return
     with closing(WarmStart(spec.launch, spec.allowance.startup)) as warm:
+        if spec.launch.forks:
+            warm.begin(spec.allowance.memory)
         yield replace(spec, warm=warm)

@@ -1,4 +1,4 @@
-"""Processes of a target forked from one that has it loaded: a target that dies often is not loaded each time."""
+"""Processes of a target that nobody waits for: one begins before it is asked, others are forked from a loaded one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import socket
 import threading
 import time
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Self
 
@@ -24,6 +25,7 @@ class WarmStart:
     """Starts processes of one target by forking a parent, which is started when the first is asked for.
 
     All who ask the target in a run may share it, so that the target is loaded twice: as a program, and as the parent.
+    The program can be begun while nobody asks yet: it loads the target while we load what asks it.
     """
 
     def __init__(self, launch: Launch, startup: float) -> None:
@@ -32,13 +34,28 @@ class WarmStart:
         self._alone = threading.Lock()
         self._parent: TargetProcess | None = None
         self._channel: socket.socket | None = None
+        self._begun: list[Future[TargetProcess]] = []
+        """The program that was begun, as long as nobody has it."""
         self._declined = not launch.forks
         self.is_due = False
         """Whether processes are forked: not before the target was started as a program, and has described itself."""
 
+    def begin(self, memory: int) -> None:
+        """Start the target as a program, without waiting for it."""
+        pool = ThreadPoolExecutor(1)
+        self._begun.append(pool.submit(TargetProcess, self._launch, memory))
+        pool.shutdown(wait=False)
+
     def process(self, memory: int) -> TargetProcess:
-        """A process of the target that is as one started anew. Raises OSError or CannotFork."""
-        return TargetProcess(self._launch, memory, self._forked)
+        """A process of the target that is as one started anew: forked, or that which was begun. Raises OSError."""
+        if self.is_due:
+            with suppress(CannotFork):
+                return TargetProcess(self._launch, memory, self._forked)
+        try:
+            begun = self._begun.pop()
+        except IndexError:
+            return TargetProcess(self._launch, memory)
+        return begun.result()
 
     @property
     def is_cheap(self) -> bool:
@@ -55,8 +72,11 @@ class WarmStart:
         self._declined = True
 
     def close(self) -> None:
-        """End the parent, from any thread; one that waits for it gets CannotFork."""
+        """End the parent, and what nobody asked for, from any thread; one that waits for it gets CannotFork."""
         self._declined = True
+        while self._begun:
+            with suppress(OSError, IndexError):
+                self._begun.pop().result().close()
         parent = self._parent
         if parent is not None:
             parent.kill()

@@ -473,6 +473,20 @@ def test_a_small_command_imports_only_what_it_uses(tmp_path, arguments, most, mo
     assert sum(name.startswith("conformance") for name in imported) <= most
 
 
+def test_a_run_loads_what_judges_only_once_its_targets_have_begun_to_load(tmp_path):
+    probe = (
+        "import sys; from contextlib import nullcontext; from conformance.commands import run\n"
+        "def loaded_once(spec):\n"
+        "    heavy = 'rich', 'conformance.reports', 'conformance.judging'\n"
+        "    print([name for name in sys.modules if name.startswith(heavy)])\n"
+        "    return nullcontext(spec)\n"
+        "run.loaded_once = loaded_once\n"
+        "run.command(['reference', '--select', 'varint/six-bytes'])"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("['conformance.reports', 'conformance.reports.formats']\nreference ")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_table_has_a_module_of_its_name_that_defines_it(name):
     assert command_of(name).name == name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +14,7 @@ from conformance.targets import protocol
 from conformance.targets.process import TargetProcess
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Allowance, Session
+from conformance.targets.session import Allowance, CannotStart, Session
 from conformance.targets.target import TargetSpec, loaded_once
 from conformance.targets.warm import WarmStart
 
@@ -104,6 +106,40 @@ def test_who_opens_a_target_again_does_not_load_it_again(launch, tmp_path):
     with closing(TargetSpec("m", way).open()) as target:
         target.describe()
     assert loaded(tmp_path) == 3
+
+
+def test_a_module_begins_to_load_before_anyone_asks_it_and_whoever_asks_first_has_that_process(launch, tmp_path):
+    with loaded_once(TargetSpec("m", launch("os._exit(5)"), Allowance(timeout=20))) as spec:
+        while not (tmp_path / "loaded").exists():
+            time.sleep(0.01)
+        begun = spec.warm._begun[0].result()
+        with closing(spec.open()) as target:
+            assert target.describe().name == "m"
+            assert target._first._process is begun
+            assert spec.warm._begun == []
+    assert loaded(tmp_path) == 1
+
+
+def test_a_process_that_nobody_asks_is_ended_with_those_who_might_have(launch):
+    with loaded_once(TargetSpec("m", launch("os._exit(5)"), Allowance(timeout=20))) as spec:
+        begun = spec.warm._begun[0].result()
+        assert begun.alive
+    assert not begun.alive
+
+
+def test_a_program_that_is_no_module_is_started_when_it_is_asked(launch):
+    program = replace(launch("os._exit(5)"), forks=False)
+    with loaded_once(TargetSpec("m", program, Allowance(timeout=20))) as spec:
+        assert spec.warm._begun == []
+
+
+def test_what_cannot_be_begun_is_told_to_whoever_asks(launch):
+    nothing = replace(launch("os._exit(5)"), command=("/no/such/program",))
+    spec = TargetSpec("m", nothing, Allowance(timeout=20))
+    with loaded_once(spec) as spec, closing(spec.open()) as target, pytest.raises(CannotStart, match="No such file"):
+        target.describe()
+    with loaded_once(spec):
+        pass  # nobody asks
 
 
 DEEDS = {
