@@ -12,9 +12,10 @@ from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.primitives import ARRAYS
 from conformance.running.claim_checks import Claim, claims_of, first, is_known
 from conformance.running.exchanges import Weight, exchange
+from conformance.running.patterns import nearest
 from conformance.targets import protocol, reference
 from conformance.targets.launch import Launch
-from conformance.targets.protocol import OPS, Description
+from conformance.targets.protocol import OPS, Description, cut
 from conformance.targets.session import Allowance, CannotStart, Session
 
 _MANY = 200
@@ -80,6 +81,8 @@ def _description(described: Description) -> Iterator[Check]:
             yield Check(_BAD, f"describe says its {name}", "it is empty, so reports do not say what was judged")
     if reason := described.raw.get("unjudged"):
         yield Check(_BAD, "can be judged on all that it is there for", str(reason))
+    if unread := [*_unread(described)]:
+        yield Check(_GOOD, "says in describe what this release of the suite does not read", ", ".join(unread))
     claimed = {name for types in described.supports.values() for name in types}
     strange = [name for name in sorted(claimed) if not is_known(name)]
     if strange:
@@ -87,6 +90,25 @@ def _description(described: Description) -> Iterator[Check]:
     if not described.whole_log and len(strange) == len(claimed):
         there_are = ", ".join([*codec.TYPES, *ARRAYS, "MESSAGE"])
         yield Check(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"there are the types {there_are}")
+
+
+_DESCRIBED = (
+    *("protocol", "name", "version", "language", "supports", "codecs", "magics", "messages", "via", "surrogates"),
+    *("unjudged", "offers"),  # of live clients
+)
+"""The fields of the answer to `describe`."""
+
+
+def _unread(described: Description) -> Iterator[str]:
+    """What it says of itself that nobody looks at, with the names that it may have meant."""
+    for inside, names, known in (
+        ("", described.raw, _DESCRIBED),
+        ("supports.", described.raw.get("supports", {}), (*OPS, *WHOLE_LOG)),
+    ):
+        for name in names:
+            if name not in known:
+                meant = f" (is it {' or '.join(near)}?)" if (near := nearest(name, known)) else ""
+                yield f"{inside}{cut(name)}{meant}"
 
 
 def _doors(described: Description) -> Check:

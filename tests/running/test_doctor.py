@@ -194,6 +194,13 @@ def test_a_message_that_is_claimed_is_asked_in_each_version(tmp_path):
     assert not [what for what in found if "does not judge" in what]
 
 
+def test_what_describe_says_and_nobody_reads_is_told_with_the_names_that_are_near(tmp_path):
+    said = {"supports": {"decodes": ["INT8"], "read": True}, "magic": [2], "colour": "red"}
+    told = checks(tmp_path, said)["says in describe what this release of the suite does not read"]
+    assert told.good
+    assert told.detail == "magic (is it magics?), colour, supports.decodes (is it decode or encode?)"
+
+
 def test_a_generic_codec_is_asked_every_message_with_its_definition(tmp_path):
     deed = "if 'message' in request and 'definition' not in request: return {'unsupported': 'no definition'}"
     found = checks(tmp_path, {"supports": {"decode": ["MESSAGE"]}}, deed)
