@@ -44,3 +44,11 @@ def delivered(topic: Topic, heard: Heard, error: str = "", message: str = "") ->
     after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
     value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
     return {"ok": True, "value": value, **told}
+
+
+def remarked(answer: Answer, how: str) -> Answer:
+    """The answer with the way in which the topic was served, where a report shows it."""
+    for fault in ("crash", "timeout"):
+        if fault in answer:
+            return {**answer, fault: f"{answer[fault]} ({how})"}
+    return {**answer, "message": f"{how}; {answer.get('message', '')}".rstrip("; ")}

@@ -26,7 +26,7 @@ from conformance.targets.live.clients import Client, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, from_on, to_producers
-from conformance.targets.live.outcomes import consumed, delivered, silence
+from conformance.targets.live.outcomes import consumed, delivered, remarked, silence
 from conformance.targets.live.producing import told_of, why_not, written
 from conformance.targets.live.requests import Conversations, lacking_for
 from conformance.targets.live.seats import STARTUP, Put, Seat, Seats
@@ -129,7 +129,7 @@ class LiveClient:
                 break
             other = await self._confirmed(expected, put)
             if not is_as_due(expected, other):
-                answer = {**other, "message": f"{how}; {other.get('message', '')}".rstrip("; ")}
+                answer = remarked(other, how)
         return answer
 
     async def _comes_through(self) -> bool:

@@ -113,6 +113,14 @@ def test_aborted_transactions_are_read_from_new_fetches_too(run):
     assert "where everything is offered" in json.dumps(found[case])
 
 
+def test_a_client_that_dies_where_everything_is_offered_is_told_to_die_there(run):
+    old = "message-set/v1-three-messages:read"
+    body = NEWER.format(loses="'6b3'").replace('record = {**record, "key": None}', "os._exit(5)")
+    row = run(body, old)[old]
+    assert row["verdict"] == "crash"
+    assert row["cause"] == "crash: died of exit status # (where everything is offered)"
+
+
 def test_a_client_that_asks_for_valid_bytes_again_and_again_has_refused_them(run):
     body = """
 for line in told():
