@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.cases.model import LEVELS, Kind
+from conformance.cases.model import LEVELS, AnyOf, Appends, Delivers, Expectation, Kind
 from conformance.judging.causes import Cause
 from conformance.running.results import Result, Shrunk, TargetRun
 
@@ -137,13 +137,22 @@ def _group(target: str, key: _Key, members: Sequence[Result], shrunk: Sequence[S
 
 
 def _smallest(members: Sequence[Result], shrunk: Sequence[Shrunk]) -> Example:
-    """The smallest case at the highest level; of several of one size a vector, which is there for everyone."""
+    """The smallest case at the highest level, one without an open place if there is any.
+
+    Of several of one size it is a vector, which is there for everyone.
+    """
     alone = [Example(result) for result in members if not (shrunk and result.label.is_shrinkable)]
-    return min([*alone, *(Example(one.result, one) for one in shrunk)], key=_size)
+    by_size = sorted([*alone, *(Example(one.result, one) for one in shrunk)], key=_size)
+    highest = [example for example in by_size if example.result.level == by_size[0].result.level]
+    return next((example for example in highest if not _is_open(example.result.label.expect)), highest[0])
 
 
 def _size(example: Example) -> tuple[int, int]:
     return LEVELS.index(example.result.level), example.result.label.size
+
+
+def _is_open(expect: Expectation) -> bool:
+    return isinstance(expect, AnyOf) or (isinstance(expect, Delivers | Appends) and expect.open)
 
 
 def _rank(group: FailureGroup) -> tuple[int, int, int, str]:

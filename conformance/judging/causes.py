@@ -37,7 +37,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import last_offset
 from conformance.codec.notation import UNSHOWN
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.judging.differences import STEP, part_at, way_of
+from conformance.judging.differences import KEPT, STEP, part_at, way_of
 from conformance.judging.open_places import explaining, open_places
 from conformance.semantics.conversion import flattened
 from conformance.semantics.visibility import VIEW, View
@@ -170,7 +170,7 @@ def _field(name: str, path: str) -> str:
     names = _names(path)
     if name.startswith("MESSAGE<"):
         return ".".join([name.removeprefix("MESSAGE<").partition(",")[0], *names])
-    structure = _structure(name, names)
+    structure = "HEADER" if names[-1:] == ["headers"] and path.endswith("]") else _structure(name, names)
     ends = names and not path.endswith("]")
     return f"{structure}.{_SAME.get(names[-1], names[-1])}" if ends else structure
 
@@ -201,7 +201,6 @@ def _broken(case: Case, mark: codec.Violation | None, rule: str) -> str:
 _HOLD_RECORDS = ("RECORD", "RECORD_BATCH", "LOG")
 
 # --- what was accepted --------------------------------------------------------------------------------
-
 _ACCEPTED = "accepted what must be refused"
 
 
@@ -263,6 +262,8 @@ def _unreadable(case: Case, written: bytes, rule: str) -> Cause:
 
 def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
+    if verdict.requirement == KEPT:
+        return _IN_A_MAP
     place = explaining(open_places(case), verdict.path) if isinstance(case.expect, AnyOf) else None
     if place is not None:
         return Cause(_MISREAD, _broken(case, place, case.requirement))
@@ -274,6 +275,7 @@ def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     return Cause(way_of(field, expected, actual), field)
 
 
+_IN_A_MAP = Cause("missing", "HEADER of a repeated key")
 _MISREAD = "another reading"
 """Of an open place: neither refused nor read in a way that the documents allow."""
 
@@ -313,6 +315,8 @@ def _delivered(case: Case, expect: Delivers, answer: dict[str, Value], verdict: 
         return Cause(_ACCEPTED, _broken(case, view.damage, verdict.requirement))
     if shown.get("error") is not None and (path == "error" or count < len(view.records)):
         return Cause("refused", f"{shown['error']}, {_stopped_at(case, view, count, shown['error'])}")
+    if verdict.requirement == KEPT:
+        return _IN_A_MAP
     if "]." in path:
         place = explaining(view.remarks, path)
         return Cause(_MISREAD, _broken(case, place, "")) if place else _misdelivered(view, path, records)

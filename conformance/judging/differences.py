@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 
 from conformance.cases.model import Value
-from conformance.codec.notation import UNSHOWN
+from conformance.codec.notation import UNSHOWN, Names
+from conformance.codec.record_batch import ATTRIBUTES
 
 STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 """A step of a path: a name, or an index in brackets."""
 _OTHER = "another value"
+_NAMED = tuple(f".{bits.name}" for bits in ATTRIBUTES if isinstance(bits.notation, Names))
+"""How fields end whose numbers stand for names: how far one is from another says nothing."""
+KEPT = "header.duplicate-keys-kept"
 
 
 def part_at(value: Value, path: str) -> Value:
@@ -53,7 +57,26 @@ def _about_null(expected: Value, actual: Value) -> str:
 def _about_number(field: str, expected: int, actual: int) -> str:
     if field.lower().endswith("timestamp") and actual == expected - expected % 1000:
         return "cut to whole seconds"
+    if field.endswith(_NAMED):
+        return _OTHER
     if abs(actual - expected) == 1:
         return "off by 1"
     bits = next((bits for bits in _WIDTHS if (actual - expected) % (1 << bits) == 0), 0)
     return f"off by a multiple of 2^{bits}" if bits else _OTHER
+
+
+_TO_HEADERS = re.compile(r".*headers(?=\[|\Z)")
+
+
+def is_of_a_map(expected: Value, actual: Value, path: str) -> bool:
+    """Whether what differs at a path are headers, of which a target shows one for each key: it keeps them in a map."""
+    found = _TO_HEADERS.match(path)
+    due, shown = (part_at(value, found[0]) if found else () for value in (expected, actual))
+    if not (isinstance(due, tuple | list) and isinstance(shown, tuple | list)):
+        return False
+    keys = [header.get("key") for header in shown]
+    return (
+        len(due) > len(shown) == len(set(keys))
+        and {*keys} == {header["key"] for header in due}
+        and all(any(header.items() <= one.items() for one in due) for header in shown)
+    )

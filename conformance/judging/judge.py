@@ -5,7 +5,6 @@ It judges in layers: did it answer, accepted or refused, value, bytes consumed o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -42,7 +41,9 @@ from conformance.codec.log import rule_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.codec.observation import Comparison
 from conformance.codec.record_batch import stored_magic
+from conformance.judging.about import is_about, touches
 from conformance.judging.answers import bytes_of, count
+from conformance.judging.differences import KEPT, is_of_a_map
 from conformance.judging.logs import judge_log
 from conformance.judging.open_places import explaining, open_places
 from conformance.semantics.visibility import View
@@ -147,10 +148,10 @@ def _shown(case: Case, answer: Answer) -> tuple[Value, int | None]:
 def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:
     value, consumed = _shown(case, answer)
     comparison = compare_shown(case.wire, reading.value, value)
-    if (differs := _difference(case, reading, comparison, consumed)) is not None:
+    if (differs := _difference(case, reading, comparison, value, consumed)) is not None:
         return differs
     unobserved = (*comparison.unshown, *(["consumed"] if consumed is None else []))
-    about = [path for path in case.about if _touches(path, unobserved)]
+    about = [path for path in case.about if touches(path, unobserved)]
     if about:
         return Verdict(Kind.SKIP, "unobserved: " + ", ".join(about), unobserved=unobserved)
     # A message without fields in its version is shown by an empty object.
@@ -159,9 +160,11 @@ def _compare(case: Case, reading: Reads, answer: Answer) -> Verdict:
     return Verdict(Kind.PASS, unobserved=unobserved) if unobserved else PASSED
 
 
-def _difference(case: Case, reading: Reads, comparison: Comparison, consumed: int | None) -> Verdict | None:
+def _difference(
+    case: Case, reading: Reads, comparison: Comparison, value: Value, consumed: int | None
+) -> Verdict | None:
     if comparison.mismatches:
-        return _value_difference(case, reading.value, comparison.mismatches)
+        return _value_difference(case, reading.value, value, comparison.mismatches)
     if reading.consumed is None:
         return _impossible(case, consumed)
     if consumed not in (None, reading.consumed):
@@ -177,34 +180,22 @@ def _impossible(case: Case, consumed: int | None) -> Verdict | None:
     return Verdict(Kind.FAIL, f"{consumed} bytes consumed of {most}", path="consumed")
 
 
-def _value_difference(case: Case, expected: Value, paths: Sequence[str]) -> Verdict:
+def _value_difference(case: Case, expected: Value, actual: Value, paths: Sequence[str]) -> Verdict:
     """The difference to report, of values that differ at these paths: one that the case is about if there is any.
 
-    Another field's difference is a fault all the same, but against the requirement that says what that field is.
+    Another field's difference is a fault all the same, but against the requirement that says what that field is. That
+    headers were put into a map is told where nothing else differs: it says nothing of whatever else a case is about.
     """
-    path = next((path for path in paths if _is_about(case, path)), None)
+    others = [path for path in paths if not is_of_a_map(expected, actual, path)]
+    if not others:
+        return Verdict(Kind.FAIL, f"{paths[0]} differs: one header is shown of each key", paths[0], requirement=KEPT)
+    paths = others
+    path = next((path for path in paths if is_about(case, path)), None)
     requirement = "" if path else rule_of(case.type, paths[0], expected)
     path = path or paths[0]
     detail = "the value differs" if path == "value" else f"{path} differs"
     detail += f" (and {len(paths) - 1} further)" if len(paths) > 1 else ""
     return Verdict(Kind.FAIL, detail, path=path, requirement=requirement)
-
-
-_INDEX = re.compile(r"\[\d+\]")
-
-
-def _is_about(case: Case, path: str) -> bool:
-    if case.type not in STRUCTURED:
-        return True
-    plain = _INDEX.sub("", path).removeprefix(".")
-    return any(plain == about or plain.startswith(about + ".") for about in case.about)
-
-
-def _touches(path: str, unobserved: tuple[str, ...]) -> bool:
-    """Whether a path, or something around it, was left out."""
-    if path == "consumed":
-        return "consumed" in unobserved
-    return any(hidden in ("value", path) or path.startswith(hidden + ".") for hidden in unobserved)
 
 
 def _among_bytes(case: Case, readings: tuple[Reads | Refuses | Writes, ...], written: bytes) -> Verdict:
@@ -224,7 +215,7 @@ def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: A
     wrong = []
     for reading in readings:
         if isinstance(reading, Reads):
-            differs = _difference(case, reading, compare_shown(case.wire, reading.value, value), consumed)
+            differs = _difference(case, reading, compare_shown(case.wire, reading.value, value), value, consumed)
             if differs is None:
                 if value is UNSHOWN:
                     return Verdict(Kind.SKIP, "unobserved: the target shows no value")
@@ -245,7 +236,7 @@ def fits(case: Case, reading: Reads | Refuses | Writes, answer: Answer) -> bool:
         case Writes():
             return _compare_bytes(case, reading, bytes_of(answer)).kind is Kind.PASS
     value, consumed = _shown(case, answer)
-    return _difference(case, reading, compare_shown(case.wire, reading.value, value), consumed) is None
+    return _difference(case, reading, compare_shown(case.wire, reading.value, value), value, consumed) is None
 
 
 def _misread(case: Case, differs: Verdict) -> str:
@@ -317,7 +308,7 @@ def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | 
         if not others:
             return Verdict(Kind.FAIL, "other offsets were written", paths[0], "legacy.uncompressed-offsets-free", "may")
         paths = tuple(others)
-    differs = _value_difference(case, expected, paths)
+    differs = _value_difference(case, expected, meant, paths)
     return replace(differs, detail=f"{differs.detail} in what was written")
 
 

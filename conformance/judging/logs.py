@@ -25,6 +25,7 @@ from conformance.codec.notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.judging.answers import batches_in, bytes_of, failed
+from conformance.judging.differences import KEPT, is_of_a_map
 from conformance.judging.exchanges import judge_exchanged
 from conformance.judging.open_places import explaining
 from conformance.judging.requests import judge_sent
@@ -155,7 +156,12 @@ def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) 
         hint = f"offset {offsets[early]} is delivered, but the fetch began at {view.fetch_offset}"
         return failed(hint, f"records[{early}]", "offset.fetch-absolute")
     held = shown if whole else shown[: len(due)]
-    path = next(ListOf(SEEN).mismatches(tuple(due), held, "records"), None)
+    paths, both = ListOf(SEEN).mismatches(tuple(due), held, "records"), ({"records": due}, {"records": held})
+    path = first = next(paths, None)
+    if first is not None and is_of_a_map(*both, first):
+        path = next((one for one in paths if not is_of_a_map(*both, one)), None)
+        if path is None:
+            return failed(f"{first} differs: one header is delivered of each key", first, KEPT)
     if path is None:
         return None
     at, _, field = path.removeprefix("records[").partition("].")

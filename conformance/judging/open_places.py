@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from conformance import codec
 from conformance.cases.model import Case
+from conformance.codec.record_batch import ATTRIBUTES
 from conformance.judging.differences import STEP
 
 _OFFSETS = ("baseOffset", "lastOffsetDelta", "offset", "offsetDelta")
@@ -17,6 +18,8 @@ _REACH = {
     "control.key-layout": ("records", "key", "value", "headers"),
     "control.single-record": ("records",),
     "non-idempotent.producer-id": ("producerId", "producerEpoch", "baseSequence"),
+    "record.attributes-zero": ("attributes",),
+    "attributes.reserved-bits": ("attributes", *(bits.name for bits in ATTRIBUTES)),
 }
 """Open places that leave open what these fields are, and nothing else; any other may change all that comes after it."""
 
@@ -29,8 +32,20 @@ def open_places(case: Case) -> tuple[codec.Violation, ...]:
 def explaining(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:
     """The open place that explains another value at a path: one in that field, else the first that may reach it."""
     field = _last_name(path)
-    reaching = [place for place in places if field in _REACH.get(place.requirement, (field,))]
+    reaching = [
+        place
+        for place in places
+        if field in _REACH.get(place.requirement, (field,)) and not _is_in_front(path, place.path)
+    ]
     return next((place for place in reaching if place.path == path), next(iter(reaching), None))
+
+
+def _is_in_front(path: str, place: str) -> bool:
+    """Whether a path leads to an element in front of that in which an open place lies: its bytes were read before."""
+    for (name, index), (other, its_index) in zip(STEP.findall(path), STEP.findall(place), strict=False):
+        if (name, index) != (other, its_index):
+            return bool(index and its_index) and int(index) < int(its_index)
+    return False
 
 
 def _last_name(path: str) -> str:

@@ -1,5 +1,7 @@
 """Which failures have one cause, and which have not."""
 
+from functools import partial
+
 import pytest
 
 from conformance import codec
@@ -151,7 +153,58 @@ def test_the_type_of_a_timestamp_is_not_a_time_that_was_cut(cause):
         answer["value"]["timestampType"] = "CreateTime"
         return answer
 
-    assert cause("attributes/log-append-time", answering(created)) == "off by 1: RECORD_BATCH.timestampType"
+    assert cause("attributes/log-append-time", answering(created)) == "another value: RECORD_BATCH.timestampType"
+
+
+def in_a_map(answer, *, keeps=-1):
+    """What is shown of records whose headers were put into a map: the last of each key, or the first."""
+    value = answer["value"]
+    for record in value["records"]:
+        found = {}
+        for header in record["headers"][:: 1 if keeps else -1]:
+            found[header["key"]] = header
+        record["headers"] = list(found.values())
+    return answer
+
+
+@pytest.mark.parametrize("keeps", [-1, 0], ids=["the last", "the first"])
+def test_headers_in_a_map_are_one_cause_whatever_a_case_is_about(cause, catalog, keeps):
+    names = (
+        *("batch/record-header-duplicate-keys", "batch/record-header-duplicate-keys:read"),
+        *(
+            "batch/records-with-and-without-headers",
+            "compression/zstd-recompressed",
+            "compression/zstd-recompressed:read",
+        ),
+    )
+    assert len({catalog.cases[name].requirement for name in names}) > 2
+    found = {name: cause(name, answering(partial(in_a_map, keeps=keeps))) for name in names}
+    assert set(found.values()) == {"missing: HEADER of a repeated key"}
+    case = catalog.cases["compression/zstd-recompressed"]
+    assert judge(case, answering(in_a_map)(case)).requirement == "header.duplicate-keys-kept"
+
+
+def test_what_differs_beside_headers_in_a_map_is_told_first(cause):
+    def both(answer):
+        in_a_map(answer)["value"]["records"][-1]["key"] = None
+        return answer
+
+    for name in ("compression/zstd-recompressed", "compression/zstd-recompressed:read"):
+        assert cause(name, answering(both)) == "null: RECORD.key"
+
+
+def test_a_header_that_is_not_there_is_missing_as_a_header_and_a_record_as_a_record(cause):
+    def without_a_header(answer):
+        answer["value"]["records"][0]["headers"].pop()
+        return answer
+
+    def without_a_record(answer):
+        answer["value"]["records"].pop()
+        return answer
+
+    name = "batch/record-header-keys-that-objects-have"
+    assert cause(name, answering(without_a_header)) == "missing: HEADER"
+    assert cause(name, answering(without_a_record)) == "missing: RECORD"
 
 
 @pytest.mark.parametrize(

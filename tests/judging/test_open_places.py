@@ -5,6 +5,7 @@ import pytest
 from conformance import codec
 from conformance.cases.from_reference import ad_hoc_case, log_case
 from conformance.cases.model import Accepted, Kind
+from conformance.cases.vector_tool import recomputed
 from conformance.judging.causes import cause_of
 from conformance.judging.judge import judge
 from conformance.targets import reference
@@ -119,3 +120,40 @@ def test_a_fetch_is_judged_at_an_open_place_as_a_batch_is(question, catalog):
 
     rule = "varint.fifth-byte-excess-bits"
     assert judged(case, kept) == (rule, f"another reading: {rule} in RECORD")
+
+
+SECOND_KEY_LENGTH = (
+    "0000000000000000 00000000 ffffffff 02 00000000 0000 00000001 00000000000003e8 00000000000003e8"
+    "ffffffffffffffff ffff ffffffff 00000002"
+    "0c 00 00 00 01 01 00"
+    "0e 00 00 02 8100 01 00"
+)
+"""Two records; the length of the second key, -1, is not in its shortest form, which is open."""
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_an_open_place_explains_nothing_in_the_records_in_front_of_it(catalog, at):
+    digits = recomputed(bytes.fromhex(SECOND_KEY_LENGTH), ["batchLength", "crc"]).hex()
+    case = decoded("RECORD_BATCH", digits, catalog)
+    assert case.requirement == "varint.non-minimal"
+
+    def at_the_epoch(answer):
+        answer["value"]["records"][at]["timestamp"] = "1"
+        return answer
+
+    assert (
+        judged(case, at_the_epoch)
+        == [
+            ("timestamp.record-formula", "another value: RECORD.timestamp"),
+            ("varint.non-minimal", "another reading: varint.non-minimal in RECORD"),
+        ][at]
+    )
+
+
+def test_bits_in_reserve_explain_no_timestamp(catalog):
+    def at_the_epoch(answer):
+        answer["value"]["records"][0]["timestamp"] = "1"
+        return answer
+
+    case = catalog.cases["attributes/bit-7"]
+    assert judged(case, at_the_epoch) == ("timestamp.record-formula", "another value: RECORD.timestamp")
