@@ -80,8 +80,8 @@ def _rule(case: Case, verdict: Verdict) -> str:
 
 _VARYING = (
     (re.compile(r"(?<!\w)([bu]?)(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w)"), "#"),
-    (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8,}\b"), "#"),
-    (re.compile(r"(?<![A-Za-z#])-?\d+(?:\.\d+)?"), "#"),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{2,}\b"), "#"),
+    (re.compile(r"(?<![A-Za-z\d#])-?\d+(?:\.\d+)?"), "#"),
     (re.compile(r"#(?:\W{1,2}#)+"), "#"),
     (re.compile(r"\s+"), " "),
 )
@@ -264,7 +264,7 @@ def _differs(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
     """A field has another value than is due. Where the bytes hold an open place, that is what the target misreads."""
     if verdict.requirement == KEPT:
         return _IN_A_MAP
-    place = explaining(open_places(case), verdict.path) if isinstance(case.expect, AnyOf) else None
+    place = open_places(case).explaining(verdict.path) if isinstance(case.expect, AnyOf) else None
     if place is not None:
         return Cause(_MISREAD, _broken(case, place, case.requirement))
     name = case.expect.type if isinstance(case.expect, WritesAs) else ""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conformance import codec
+from conformance.cases.charging import layout_rule
 from conformance.cases.due import AsDue
 from conformance.cases.encoding import FREE_FIELDS
 from conformance.cases.from_vectors import STRUCTURED
@@ -45,7 +46,7 @@ from conformance.judging.about import is_about, touches
 from conformance.judging.answers import bytes_of, count
 from conformance.judging.differences import KEPT, is_of_a_map
 from conformance.judging.logs import judge_log
-from conformance.judging.open_places import explaining, open_places
+from conformance.judging.open_places import open_places
 from conformance.semantics.visibility import View
 
 _SAID = 200
@@ -244,13 +245,14 @@ def _misread(case: Case, differs: Verdict) -> str:
 
     Empty for the requirement of the case.
     """
-    places = open_places(case)
-    if not places or differs.path == "consumed":
+    found = open_places(case)
+    if not found.places or differs.path == "consumed":
         return ""
-    place = explaining(places, differs.path)
+    place = found.explaining(differs.path)
+    is_open = case.requirement == found.places[0].requirement
     if place is None:
-        return differs.requirement
-    return place.requirement if case.requirement == places[0].requirement else ""
+        return differs.requirement or (layout_rule(case.wire) if is_open else "")
+    return place.requirement if is_open else ""
 
 
 def _short(case: Case, value: Value) -> str:

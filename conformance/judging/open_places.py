@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from conformance import codec
 from conformance.cases.model import Case
@@ -24,9 +25,24 @@ _REACH = {
 """Open places that leave open what these fields are, and nothing else; any other may change all that comes after it."""
 
 
-def open_places(case: Case) -> tuple[codec.Violation, ...]:
+@dataclass(frozen=True, slots=True)
+class OpenPlaces:
+    """The open places of some bytes, in their order, and where the fields lie."""
+
+    places: tuple[codec.Violation, ...]
+    spans: Sequence[codec.Span]
+
+    def explaining(self, path: str) -> codec.Violation | None:
+        """The open place that explains another value at a path; a field in front of a place was read before it."""
+        ends = {span.layer: span.stop for span in self.spans if span.path == path}
+        behind = [place for place in self.places if place.at >= ends.get(place.layer, place.at + 1)]
+        return explaining([place for place in self.places if place not in behind], path)
+
+
+def open_places(case: Case) -> OpenPlaces:
     """The open places of the bytes of a case, each with the path of its field."""
-    return codec.decode(case.wire, case.data or b"", trail=True).remarks
+    read = codec.decode(case.wire, case.data or b"", trail=True)
+    return OpenPlaces(read.remarks, read.spans)
 
 
 def explaining(places: Sequence[codec.Violation], path: str) -> codec.Violation | None:

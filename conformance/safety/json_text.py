@@ -33,13 +33,18 @@ def read_json(text: bytes) -> object:
 
 def read_bounded(text: bytes) -> object:
     """The same, however deep it is: nothing may go through it before `is_deep`. Raises ValueError."""
-    # No value stands without a comma before it, a bracket around it or a colon between; those in strings count too.
-    if len(text) > MOST_VALUES and text.count(b"[") + text.count(b"{") + text.count(b",") > MOST_VALUES:
+    if holds_too_many(text):
         raise ValueError(f"more than {MOST_VALUES:,} values")
     try:
         return _value(text)
     except RecursionError:
         raise too_deep() from None
+
+
+def holds_too_many(text: bytes) -> bool:
+    """Whether a text has more values than any may have; they are counted without being made."""
+    # No value stands without a comma before it, a bracket around it or a colon between; those in strings count too.
+    return len(text) > MOST_VALUES and text.count(b"[") + text.count(b"{") + text.count(b",") > MOST_VALUES
 
 
 def _value(text: bytes) -> object:

@@ -37,8 +37,16 @@ Claim: TypeAlias = tuple[str, str]
 
 
 def claim_of(case: Case | PackedCase) -> Claim:
-    """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type."""
-    return case.op, "" if case.op in WHOLE_LOG else case.type.partition("<")[0]
+    """The claim that a case rests on; arrays of all elements are one, and operations on whole logs have no type.
+
+    A message is a claim of its own, in all its versions: what is wrong with one says nothing of others.
+    """
+    if case.op in WHOLE_LOG:
+        return case.op, ""
+    return case.op, case.type.partition("," if case.type.startswith(_MESSAGE) else "<")[0]
+
+
+_MESSAGE = "MESSAGE<"
 
 
 def labels(cases: Sequence[Case]) -> Sequence[Case | PackedCase]:
@@ -47,15 +55,16 @@ def labels(cases: Sequence[Case]) -> Sequence[Case | PackedCase]:
 
 
 def probes_for(description: Description, cases: Sequence[Case]) -> Iterator[Case]:
-    """One plain value per claimed type and operation that the cases need."""
+    """One plain value per claimed type and operation that the cases need; one message stands for all."""
     seen: set[Claim] = set()
     for at, case in enumerate(labels(cases)):
-        if claim_of(case) in seen:
+        probed = case.op, claim_of(case)[1].partition("<")[0]
+        if probed in seen:
             continue
         if description.claims(case.op, case.type) and description.has(case) and not description.unused(case):
             probe = probe_case(case.op, cases[at].wire)
             if probe is not None:
-                seen.add(claim_of(case))
+                seen.add(probed)
                 yield probe
 
 

@@ -38,8 +38,8 @@ _ERRORS_KEPT = 1 << 16
 """Bytes of standard error, the last ones."""
 _ADVICE = ("note: ", "stack backtrace:")
 """How lines begin that Rust prints after what went wrong."""
-_LAST_LOOKS = 64
-"""Chunks of standard error read for a target's last words, at most."""
+_OF_GO = ("fatal error: ", "panic: ")  # in front of the stacks of all that runs
+_LAST_LOOKS = 64  # chunks of standard error read for a target's last words, at most
 _CHUNK, _LARGE_CHUNK = 1 << 16, 1 << 20
 FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
@@ -212,8 +212,8 @@ class TargetProcess:
         """The last line of standard error that says something: frames of a stack and advice to its reader do not."""
         lines = [line for line in self.errors.splitlines() if line.strip()]
         telling = [line for line in lines if not line[0].isspace() and not line.startswith(_ADVICE)]
-        last = (telling or lines or [""])[-1].strip()[:300]
-        return f"; standard error ends: {last}" if last else ""
+        told = [line for line in telling if line.startswith(_OF_GO)] or telling or lines or [""]
+        return f"; standard error ends: {told[-1].strip()[:300]}" if told[-1] else ""
 
     @property
     def alive(self) -> bool:

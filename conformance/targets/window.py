@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from conformance.cases.due import AsDue, digest_of_answer
-from conformance.cases.model import Outcome
+from conformance.cases.model import Accepted, Broke, Outcome
 from conformance.errors import CannotStart
+from conformance.safety.json_text import MOST_VALUES, holds_too_many
 from conformance.targets import protocol
 from conformance.targets.held import held
 from conformance.targets.protocol import Body, Breakdown
@@ -17,6 +19,8 @@ WINDOW = 64
 """Requests in flight at most."""
 WINDOW_BYTES = 48_000
 """Bytes in flight at most; a larger request travels alone. Both pipes must never be full at once."""
+_ACCEPTS = rb'\{"id": ?%d, ?"ok": ?true, ?"value"'
+"""How an answer begins that gives the value of what was read."""
 _TOGETHER = 1 << 16
 """Bytes of answers that are read together."""
 
@@ -68,6 +72,11 @@ def outcome_of_line(line: bytes, number: int, request: Body) -> Outcome:
 
 
 def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
+    if holds_too_many(line) and re.match(_ACCEPTS % number, line):
+        detail = f"answered with more than {MOST_VALUES:,} values, {len(line) >> 20} MiB"
+        return Broke(
+            "memory", detail, answered=Accepted({}, len(line))
+        )  # it made far more of it than any case calls for
     answer = protocol.fields_of_any_depth(line, number)
     if due and digest_of_answer({name: entry for name, entry in answer.items() if name != "id"}) == due:
         return AsDue()

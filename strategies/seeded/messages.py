@@ -96,7 +96,23 @@ def message_of_another_version(message: Message, version: int, choices: Choices,
         return ...
     near = [other for other in others if abs(other - version) == 1]
     drawn = draw_message(message, choices.pick(near if choices.chance(50) else others), choices, scalar)
-    return writable(message, version, drawn) if choices.chance(70) else drawn
+    return completed(message, version, writable(message, version, drawn) if choices.chance(70) else drawn)
+
+
+def completed(message: Message, version: int, value: Values, name: str = "") -> Values:
+    """The value of a structure with all fields of the version but tagged ones: a library may have other defaults."""
+    whole = dict(value)
+    for member in message.structures[name or message.name]:
+        if version not in member.versions:
+            continue
+        if member.name not in whole and version not in member.tagged:
+            whole[member.name] = default_of(message, member)
+        held = whole.get(member.name)
+        if held is not None and member.type in message.structures:
+            parts = held if isinstance(held, tuple) else (held,)
+            parts = tuple(completed(message, version, part, member.type) for part in parts)
+            whole[member.name] = parts if isinstance(held, tuple) else parts[0]
+    return whole
 
 
 def writable(message: Message, version: int, value: Values, name: str = "") -> Values:
@@ -130,7 +146,7 @@ def unencodable_message(message: Message, version: int, choices: Choices) -> obj
         other = _OTHERS.get(member.type) if not member.is_array else None
         if not there and not member.ignorable and other is not None:
             wrong += [{member.name: one} for one in other if one != member.default][:1]
-    return choices.pick(tuple(wrong)) if wrong else ...
+    return completed(message, version, choices.pick(tuple(wrong))) if wrong else ...
 
 
 _OTHERS: dict[str, tuple[object, ...]] = {

@@ -57,6 +57,7 @@ def on_seconds(answer):
         ("no field 'a' in 'b'", "no field 'count' in 'x y'"),
         ('unknown codec "zip"', 'unknown codec "rar"'),
         ("digest deadbeef01 at 3", "digest 00c0ffee99 at 17"),
+        ("crc32 checksum 1a", "crc32 checksum 7"),
         ("datetime(1969, 12, 31, 23)", "datetime(1932, 1, 3)"),
         ("cut  off\nat 3", "cut off at 12.5"),
     ],

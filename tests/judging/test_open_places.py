@@ -6,6 +6,8 @@ from conformance import codec
 from conformance.cases.from_reference import ad_hoc_case, log_case
 from conformance.cases.model import Accepted, Kind
 from conformance.cases.vector_tool import recomputed
+from conformance.codec.message_definition import type_name
+from conformance.definitions.shipped import shipped_types
 from conformance.judging.causes import cause_of
 from conformance.judging.judge import judge
 from conformance.targets import reference
@@ -155,5 +157,20 @@ def test_bits_in_reserve_explain_no_timestamp(catalog):
         answer["value"]["records"][0]["timestamp"] = "1"
         return answer
 
-    case = catalog.cases["attributes/bit-7"]
+    case = decoded("RECORD_BATCH", catalog.cases["attributes/bit-7"].data.hex(), catalog)
+    assert case.requirement == "attributes.reserved-bits"
     assert judged(case, at_the_epoch) == ("timestamp.record-formula", "another value: RECORD.timestamp")
+
+
+def test_an_open_place_at_the_end_of_a_message_explains_no_field_in_front_of_it(catalog):
+    wire = shipped_types().wire(type_name("HeartbeatResponse", 4))
+    case = ad_hoc_case("decode", wire, {"hex": "0000000000058000"}, catalog)
+    assert (case.requirement, case.level) == ("uvarint.non-minimal", "may")
+
+    def swapped(answer):
+        return {**answer, "value": {**answer["value"], "ThrottleTimeMs": 5, "ErrorCode": 0}}
+
+    assert judged(case, swapped) == (
+        "definitions.field-order-is-wire-order",
+        "another value: HeartbeatResponse.ThrottleTimeMs",
+    )

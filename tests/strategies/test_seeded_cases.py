@@ -320,6 +320,29 @@ def test_a_crash_over_what_stands_behind_a_damage_that_apache_kafka_does_not_see
     assert Kind.CRASH not in fetch_of(aborted + KEY_BEYOND, catalog).disputed
 
 
+@pytest.mark.parametrize(
+    "name", ["ListOffsetsRequest,11", "FetchResponse,17", "MetadataRequest,0", "JoinGroupRequest,9"]
+)
+def test_an_encoder_is_told_every_field_of_its_version_as_a_library_may_have_defaults_of_its_own(catalog, name):
+    asked = [case for case in generated_cases([f"MESSAGE<{name}>"], 60, 0, catalog) if case.op == "encode"]
+    assert any(":skewed" in case.id for case in asked)
+    for case in asked:
+        message, version = case.wire.message, case.wire.version
+        missing = []
+
+        def look(value, structure, *, message=message, version=version, missing=missing):
+            for member in message.structures[structure]:
+                if version in member.versions and version not in member.tagged and member.name not in value:
+                    missing.append(member.name)
+                held = value.get(member.name)
+                if member.type in message.structures and held is not None:
+                    for one in held if member.is_array else [held]:
+                        look(one, member.type)
+
+        look(case.request["value"], message.name)
+        assert missing == [], case.id
+
+
 @pytest.mark.once
 def test_messages_of_another_version_are_written_dropped_from_or_refused(catalog):
     cases = [case for case in generated_cases(("MESSAGE<SuiteDropped,0>",), 800, 0, catalog) if ":skewed" in case.id]

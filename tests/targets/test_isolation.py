@@ -136,10 +136,26 @@ note: run with `RUST_BACKTRACE=full` for a verbose backtrace.
 """
 
 
+GO_SAYS = """
+fatal error: runtime: out of memory
+
+goroutine 1 gp=0xc000002380 m=0 mp=0x8a2f40 [running]:
+main.main()
+	/src/adapter.go:9 +0x1d
+created by runtime.gcBgMarkStartWorkers in goroutine 1
+	/go/src/runtime/mgc.go:1339 +0x105
+"""
+
+
 @pytest.mark.parametrize(
     ("printed", "shown"),
-    [(RUST_SAYS, "index 9 is out of bounds"), ("E: no table\n\tat Main.java\n", "E: no table"), ("  a\n  b\n", "b")],
-    ids=["a panic of Rust", "an exception of Java", "indented lines alone"],
+    [
+        (RUST_SAYS, "index 9 is out of bounds"),
+        (GO_SAYS, "fatal error: runtime: out of memory"),
+        ("E: no table\n\tat Main.java\n", "E: no table"),
+        ("  a\n  b\n", "b"),
+    ],
+    ids=["a panic of Rust", "a fatal error of Go", "an exception of Java", "indented lines alone"],
 )
 def test_the_line_shown_says_what_went_wrong_and_is_no_frame_and_no_advice(suite, said, printed, shown):
     body = f"for request in requests():\n    sys.stderr.write({printed!r}); sys.exit(4)\n"

@@ -21,7 +21,7 @@ from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.protocol import Gone, ProtocolError, Silent
 from conformance.targets.session import Allowance, CannotStart, Session
-from conformance.targets.window import WINDOW
+from conformance.targets.window import WINDOW, outcome_of_line
 
 
 def question(number):
@@ -672,6 +672,13 @@ def test_an_answer_means_what_the_protocol_says(line, outcome):
 def test_a_line_that_is_no_answer_is_told_with_what_it_said(line, said):
     with pytest.raises(ProtocolError, match=said):
         protocol.fields(line, 1)
+
+
+def test_a_value_of_too_many_values_was_accepted_and_is_out_of_proportion():
+    line = b'{"id":1,"ok":true,"value":[' + b"0," * 1_000_000 + b"0]}"
+    found = outcome_of_line(line, 1, protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"}))
+    assert (found.how, found.detail) == ("memory", "answered with more than 1,000,000 values, 1 MiB")
+    assert found.answered == Accepted({}, len(line))
 
 
 @pytest.mark.parametrize("answer", [{}, {"ok": 1}, {"ok": None}, {"ok": False}, {"ok": False, "error": "bad"}])
