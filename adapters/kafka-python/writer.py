@@ -1,6 +1,7 @@
 """KafkaProducer of kafka-python as an application uses it: send, flush."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))
@@ -18,7 +19,8 @@ def produce(told: Told) -> None:
     settings = {"transactional_id": topic} if asked["transactional"] else {"enable_idempotence": asked["idempotent"]}
     settings |= {"compression_type": None if asked["compression"] == "none" else asked["compression"]}
     settings |= {"acks": "all", "linger_ms": 500, "batch_size": MUCH, "max_request_size": MUCH}
-    with KafkaProducer(bootstrap_servers=told["bootstrap"], client_id=topic, **settings) as producer:
+    # Releases before 3.0 have no context manager of their own.
+    with closing(KafkaProducer(bootstrap_servers=told["bootstrap"], client_id=topic, **settings)) as producer:
         if asked["transactional"]:
             producer.init_transactions()
             producer.begin_transaction()

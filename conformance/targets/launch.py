@@ -148,6 +148,23 @@ def end_in_words(status: int | None) -> str:
     return f"died of {names.get(-status, f'signal {-status}')}"
 
 
+_ADVICE = ("note: ", "stack backtrace:")
+"""How lines begin that Rust prints after what went wrong."""
+_OF_GO = ("fatal error: ", "panic: ")
+"""How the line begins in which Go says what went wrong, in front of the stacks of all that runs."""
+
+
+def last_words(errors: str) -> str:
+    """How standard error ends, after a semicolon: the last line that says something; nothing where none does.
+
+    Frames of a stack and advice to its reader say nothing.
+    """
+    lines = [line for line in errors.splitlines() if line.strip()]
+    telling = [line for line in lines if not line[0].isspace() and not line.startswith(_ADVICE)]
+    told = [line for line in telling if line.startswith(_OF_GO)] or telling or lines
+    return f"; standard error ends: {told[-1].strip()[:300]}" if told else ""
+
+
 def clean(launch: Launch) -> str:
     """Delete what a run of a target has left elsewhere: what kept that from being done, else nothing."""
     done = subprocess.run(  # noqa: S603 - our own program

@@ -25,7 +25,7 @@ import psutil
 
 from conformance.targets import keeper
 from conformance.targets.family import Footprint, found_below, freeze, give_way, is_any_running, resident
-from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, start, waited_for_a_core
+from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, last_words, start, waited_for_a_core
 from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
 
 _SAMPLE = 0.01
@@ -36,10 +36,8 @@ _FAMILY = 0.1
 """Seconds between two looks for its children."""
 _ERRORS_KEPT = 1 << 16
 """Bytes of standard error, the last ones."""
-_ADVICE = ("note: ", "stack backtrace:")
-"""How lines begin that Rust prints after what went wrong."""
-_OF_GO = ("fatal error: ", "panic: ")  # in front of the stacks of all that runs
-_LAST_LOOKS = 64  # chunks of standard error read for a target's last words, at most
+_LAST_LOOKS = 64
+"""Chunks of standard error read for a target's last words, at most."""
 _CHUNK, _LARGE_CHUNK = 1 << 16, 1 << 20
 FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
@@ -206,14 +204,7 @@ class TargetProcess:
         with contextlib.suppress(OSError, KeyError, ValueError):
             # A child that lives on may write for ever, so the number of reads is limited.
             any(not self._read_errors() for _ in range(_LAST_LOOKS))
-        return Gone(f"{end_in_words(self._status())}{self._last_words()}")
-
-    def _last_words(self) -> str:
-        """The last line of standard error that says something: frames of a stack and advice to its reader do not."""
-        lines = [line for line in self.errors.splitlines() if line.strip()]
-        telling = [line for line in lines if not line[0].isspace() and not line.startswith(_ADVICE)]
-        told = [line for line in telling if line.startswith(_OF_GO)] or telling or lines or [""]
-        return f"; standard error ends: {told[-1].strip()[:300]}" if told[-1] else ""
+        return Gone(f"{end_in_words(self._status())}{last_words(self.errors)}")
 
     @property
     def alive(self) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 
 from conformance.cases.model import ERRORS, Answer
+from conformance.targets.launch import last_words
 from conformance.targets.live.topics import BEFORE_KEY, END_KEY
 
 _LONGEST_LINE = 32 << 20
@@ -29,6 +30,10 @@ _MOST_RECORDS = 40_000
 """Records of a topic that are listened to; no case is due more."""
 _BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
 """The keys of records that are not those of a case."""
+_CHUNK = 1 << 14
+"""Characters of standard error that are kept, the last ones."""
+_LAST = 1.0
+"""Seconds in which the last of it comes, once the driver has ended."""
 _FAREWELL = 2.0
 """Seconds a driver has to exit after the end of its input."""
 _LOOK, _LOOKS = 0.02, 50
@@ -70,6 +75,7 @@ class Client:
         """Nothing runs before `start`."""
         self._command, self._env = command, env
         self._heard: dict[str, Heard] = {}
+        self._errors = ""
         self.version = ""
         self.is_alive = False
         self.was_asked = False
@@ -81,13 +87,18 @@ class Client:
             *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
             env={**self._env},
             limit=_LONGEST_LINE,
             start_new_session=True,  # so that it ends with its children
         )
         self.is_alive = True
+        self._listener = asyncio.create_task(self._listen())
         assert self._process.stdout is not None
-        hello = _line(await asyncio.wait_for(self._process.stdout.readline(), seconds))
+        said = await asyncio.wait_for(self._process.stdout.readline(), seconds)
+        if not said:
+            raise DriverError(f"the driver ended{await self._last_words()}")
+        hello = _line(said)
         self.version = str(hello.get("version", ""))
         self._reader = asyncio.create_task(self._read())
 
@@ -123,6 +134,8 @@ class Client:
         await self._process.wait()
         if hasattr(self, "_reader"):
             await self._reader
+        if hasattr(self, "_listener"):
+            self._listener.cancel()
         for _ in range(_LOOKS):  # a busy child dies only when its turn comes
             if not _is_alive(self._process.pid):
                 break
@@ -145,7 +158,20 @@ class Client:
         if heard.crash or not heard.died:
             return heard.crash
         before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
-        return f"died of {_how_it_ended(self.status)}{before}"
+        return f"died of {_how_it_ended(self.status)}{last_words(self._errors)}{before}"
+
+    async def _listen(self) -> None:
+        """Keep the end of what the driver complains of, and hand all of it on."""
+        assert self._process.stderr is not None
+        while chunk := await self._process.stderr.read(_CHUNK):
+            self._errors = (self._errors + chunk.decode("utf-8", "replace"))[-_CHUNK:]
+            with suppress(OSError):
+                os.write(2, chunk)
+
+    async def _last_words(self) -> str:
+        """How standard error of a driver ended that has ended itself; a child of it may keep that open."""
+        await asyncio.wait([self._listener], timeout=_LAST)
+        return last_words(self._errors)
 
     async def _read(self) -> None:
         """Hand out what the driver says, until it ends."""
@@ -159,6 +185,7 @@ class Client:
         self.is_alive = False
         self._kill()
         await self._process.wait()
+        await asyncio.wait([self._listener], timeout=_LAST)
         for heard in self._heard.values():
             heard.died = not heard.is_over
             heard.changed.set()

@@ -432,7 +432,7 @@ for line in told():
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("raise SystemExit('no library')\n", "the driver ended"),
+        ("raise SystemExit('no library')\n", "the driver ended; standard error ends: no library"),
         ("print('hello')\n", "no JSON object"),
     ],
     ids=["ends", "talks"],
