@@ -29,6 +29,7 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
+from conformance.cases.record_fields import holds_other_bytes
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
 from conformance.codec.notation import NotationError, is_nan
@@ -67,8 +68,8 @@ def _expectation(wire: codec.Wire, read: codec.Decoded) -> tuple[Expectation, st
         corrupt = all(violation.requirement in CHECKSUM_RULES for violation in read.violations)
         return Refuses("corrupt" if corrupt else None, "corrupt" if corrupt else "malformed"), requirement
     value = Reads(read.value, read.consumed)
-    if wire.name in _RECORDS and not _is_clean_log(read.value):
-        # Some readers take this type for bytes, others for record batches: settled is only what both read alike.
+    if holds_other_bytes(wire, read.value):
+        # Some readers take these fields for bytes, others for record batches: settled is only what both read alike.
         return AnyOf((Refuses(), value)), requirement if read.rests_on else "records.content-batches"
     if any(remark.openness is codec.Openness.ANY_VALUE for remark in read.remarks):
         return AnyOf(), requirement
@@ -79,14 +80,6 @@ def _first_rule(violations: Sequence[codec.Violation], otherwise: str) -> str:
     """The requirement that a case rests on: where readers are known to die if there is such a place, or the first."""
     rules = [one.requirement for one in violations]
     return next((rule for rule in rules if rule.startswith("robustness.")), next(iter(rules), otherwise))
-
-
-_RECORDS = ("RECORDS", "COMPACT_RECORDS")
-
-
-def _is_clean_log(data: bytes | None) -> bool:
-    read = codec.decode("LOG", data or b"")
-    return read.ok and not read.remarks and not read.value["partial"]
 
 
 def decode_case(identity: str, wire: codec.Wire, data: bytes, catalog: Catalog, *, mutation: str = "") -> Case:

@@ -102,14 +102,15 @@ def _identity(case: Case) -> str:
 
 
 def _encoded(case: Case) -> dict[str, object]:
-    """The value to encode and the bytes expected; empty where a compressor decides on the bytes."""
+    """The value to encode and the bytes expected; empty where a compressor decides on the bytes of a batch."""
     value = {"value": case.request["value"]}
     if isinstance(case.expect, Refuses) or (isinstance(case.expect, AnyOf) and case.expect.readings):
         return {**value, "reject": "invalid-value"}
     if isinstance(case.expect, Writes):
         return {**value, "hex": case.expect.data.hex()}
-    # The bytes of a message set tell its magic and codec; an encoder is not held to the rest of them.
-    return {**value, "hex": case.data.hex()} if case.type == "MESSAGE_SET" and case.data else {}
+    # The bytes of a message set tell its magic and codec, those of a message are one way to write it: an encoder is
+    # not held to the rest of them.
+    return {} if case.type == "RECORD_BATCH" or not case.data else {**value, "hex": case.data.hex()}
 
 
 def _of_log(expect: Expectation) -> dict[str, object]:

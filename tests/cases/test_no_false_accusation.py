@@ -9,7 +9,10 @@ from conformance.cases.from_reference import decode_case, log_case
 from conformance.cases.model import Accepted, Delivers, Kind, Refused
 from conformance.cases.operations import parts_of
 from conformance.codec.known_tags import by_name
+from conformance.codec.message_definition import type_name
+from conformance.definitions.shipped import shipped_types
 from conformance.judging.judge import judge
+from conformance.targets.probes import plain_log
 
 REFUSED = Refused("malformed")
 THREE = {"records": [{"key": "6b", "value": "76"}] * 3}
@@ -179,3 +182,15 @@ def test_a_producer_of_plain_messages_may_give_them_any_offsets_and_is_still_jud
     keyed = codec.encode("MESSAGE_SET", [{"offset": -1, "key": b"k", "value": None}], magic=0)
     verdict = judge(case, Accepted({"hex": keyed.hex()}))
     assert (verdict.kind, verdict.level, verdict.path) == (Kind.FAIL, "", "[0].key")
+
+
+FETCHED = "0000000000000001 0000 00000001 00000000 0000 0000000000000000 {size} {records}"
+"""FetchResponse 3 of one topic without a name and one partition: its records."""
+
+
+@pytest.mark.parametrize(("records", "kind"), [("112f25932b", Kind.EITHER), (plain_log(2).hex(), Kind.FAIL)])
+def test_a_reader_of_messages_that_looks_into_their_records_may_refuse_what_is_no_batch(records, kind, catalog):
+    size = f"{len(records) // 2:08x}"
+    data = bytes.fromhex(FETCHED.format(size=size, records=records))
+    case = decode_case("gen/x", shipped_types().wire(type_name("FetchResponse", 3)), data, catalog)
+    assert judge(case, REFUSED).kind is kind

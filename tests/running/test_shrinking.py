@@ -15,10 +15,11 @@ from conformance import codec
 from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import ad_hoc_case, encode_case
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Refused, Refuses, Verdict, WritesAs
+from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Refused, Refuses, Verdict, Writes, WritesAs
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.notation import NotationError
+from conformance.definitions.shipped import shipped_types
 from conformance.judging.judge import judge
 from conformance.reports.grouping import Example
 from conformance.reports.text import stands_for
@@ -263,6 +264,19 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     result = Result("t", case, Refused("other"), Verdict(Kind.FAIL), "must")
     assert as_vector(Shrunk(result, 1, case.id)) is None
     assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs()) == []
+
+
+def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(catalog, tmp_path):
+    types = catalog.types.adding(shipped_types().messages.values())
+    wire = types.wire("MESSAGE<ListOffsetsRequest,11>")
+    value = {"ReplicaId": 0, "IsolationLevel": 0, "Topics": [], "TimeoutMs": 0}
+    case = encode_case("bytes/MESSAGE<ListOffsetsRequest,11>:encode/0", wire, value, catalog)
+    assert isinstance(case.expect, Writes)
+    result = Result("t", case, Accepted({"hex": "00"}), Verdict(Kind.FAIL, "other bytes"), "must")
+    (path,) = save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs())
+    (vector,) = read_vectors(path, types)
+    asked = {made.op: made for made in make_cases(vector, catalog.requirements)}
+    assert (asked["encode"].request, asked["encode"].expect) == (case.request, case.expect)
 
 
 def shrunk_failure(type, digest):
