@@ -119,6 +119,9 @@ type request struct {
 	Type  string          `json:"type"`
 	Hex   string          `json:"hex"`
 	Value json.RawMessage `json:"value"`
+	// Of a message.
+	Message string `json:"message"`
+	Version int    `json:"version"`
 }
 
 type response map[string]any
