@@ -13,6 +13,9 @@ from conformance.running.doctor import examine
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 
+_OK, _NOTE, _FAIL = _WORDS = "ok", "note", "FAIL"
+"""What stands in front of a check: in order, in order but worth a look, a fault of the adapter."""
+
 
 @click.command("doctor")
 @click.argument("target")
@@ -22,9 +25,11 @@ def command(target: str, python: str | None, definitions: Path | None) -> ExitSt
     """Check an adapter before it judges its target."""
     spec = target_spec(target, python, Allowance())
     types = types_with(shared.read_messages(definitions))
-    healthy = True
+    counts = dict.fromkeys(_WORDS, 0)
     for check in examine(spec.launch, types, spec.allowance):
-        healthy &= check.good
+        word = _FAIL if not check.good else _NOTE if check.is_noted else _OK
+        counts[word] += 1
         detail = f": {check.detail}" if check.detail else ""
-        click.echo("\n      ".join([f"{'ok  ' if check.good else 'FAIL'}  {check.what}{detail}", *check.advice]))
-    return ExitStatus.OK if healthy else ExitStatus.NOT_JUDGED
+        click.echo("\n      ".join([f"{word:<4}  {check.what}{detail}", *check.advice]))
+    click.echo("\nchecks: " + ", ".join(f"{count} {word}" for word, count in counts.items() if count))
+    return ExitStatus.NOT_JUDGED if counts[_FAIL] else ExitStatus.OK

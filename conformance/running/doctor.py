@@ -34,6 +34,8 @@ class Check:
     detail: str = ""
     advice: tuple[str, ...] = ()
     """Further lines, which show what would have been in order."""
+    is_noted: bool = False
+    """Whether it is in order, and worth a look all the same."""
 
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Iterable[Outcome]]
@@ -82,11 +84,13 @@ def _description(described: Description) -> Iterator[Check]:
     if reason := described.raw.get("unjudged"):
         yield Check(_BAD, "can be judged on all that it is there for", str(reason))
     if unread := [*_unread(described)]:
-        yield Check(_GOOD, "says in describe what this release of the suite does not read", ", ".join(unread))
+        told = ", ".join(unread)
+        yield Check(_GOOD, "says in describe what this release of the suite does not read", told, is_noted=True)
     claimed = {name for types in described.supports.values() for name in types}
     strange = [name for name in sorted(claimed) if not is_known(name)]
     if strange:
-        yield Check(_GOOD, "claims types that this release of the suite does not judge", ", ".join(strange))
+        told = ", ".join(strange)
+        yield Check(_GOOD, "claims types that this release of the suite does not judge", told, is_noted=True)
     if not described.whole_log and len(strange) == len(claimed):
         there_are = ", ".join([*codec.TYPES, *ARRAYS, "MESSAGE"])
         yield Check(_BAD, f"claims a type, or one of {', '.join(WHOLE_LOG)}", f"there are the types {there_are}")
@@ -121,7 +125,8 @@ def _doors(described: Description) -> Check:
     vain = [f"{op} {name}".strip() for op, name in described.doors if not _is_claimed(described, op, name)]
     remarks = [f"not of {'; '.join(missing)}"] if missing else []
     remarks += [f"of what it does not claim: {', '.join(vain)}"] if vain else []
-    return Check(_GOOD, "says by `via` which call it judges, and who calls that", "; ".join(remarks))
+    what = "says by `via` which call it judges, and who calls that"
+    return Check(_GOOD, what, "; ".join(remarks), is_noted=bool(remarks))
 
 
 def _claimed(described: Description) -> dict[str, set[str]]:
@@ -155,7 +160,8 @@ def _claim(claim: Claim, types: codec.Types, ask: Ask) -> Check:
     alike = sum(one.weight is told.weight for one, _ in exchanges)
     front = f"{label}{_like(alike, len(exchanges))}: " if label else ""
     detail = "; ".join(filter(None, [f"{front}{told.text}", claim.remark, claim.door and f"via {claim.door}"]))
-    return Check(told.weight < Weight.WRONG, claim.what, detail, told.advice)
+    is_noted = told.weight in (Weight.REMARK, Weight.FAILURE)
+    return Check(told.weight < Weight.WRONG, claim.what, detail, told.advice, is_noted)
 
 
 def _like(alike: int, of: int) -> str:

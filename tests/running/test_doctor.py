@@ -105,6 +105,7 @@ def test_an_adapter_that_takes_seconds_to_end_is_in_order(tmp_path):
     done = doctor(tmp_path, SOUND.replace("for line in sys.stdin:", SLOW_TO_END.format(3)))
     assert done.returncode == 0, done.stdout
     assert "\nok    exits with 0 at the end of input\n" in done.stdout
+    assert re.search(r"\nchecks: \d+ ok(, \d+ note)?\n\Z", done.stdout)
 
 
 def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
@@ -119,7 +120,7 @@ def test_an_adapter_that_does_not_end_is_killed_and_told(tmp_path, monkeypatch):
 def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_path):
     done = doctor(tmp_path, SOUND.replace('"big", signed=True)', '"big", signed=True) + 1'))
     assert done.returncode == 0
-    assert re.search("^ok    decode INT8: .*; fail on a plain value: the value differs$", done.stdout, re.MULTILINE)
+    assert re.search("^note  decode INT8: .*; fail on a plain value: the value differs$", done.stdout, re.MULTILINE)
     assert '\n      expected {"ok":true,"value":1,"consumed":1}\n' in done.stdout
     assert not re.search("on a plain value", doctor(tmp_path, SOUND).stdout)
 
@@ -127,7 +128,7 @@ def test_a_wrong_value_is_the_target_s_own_and_told_beside_a_sound_claim(tmp_pat
 def test_an_adapter_that_says_nothing_of_doors_is_told_which_are_missing(tmp_path):
     done = doctor(tmp_path, SOUND)
     assert done.returncode == 0
-    assert re.search(r"^ok    says by `via` .*: not of decode INT8$", done.stdout, re.MULTILINE)
+    assert re.search(r"^note  says by `via` .*: not of decode INT8$", done.stdout, re.MULTILINE)
 
 
 def test_an_adapter_that_names_each_door_hears_nothing_more_of_it(tmp_path):
@@ -140,14 +141,14 @@ def test_an_adapter_that_names_each_door_hears_nothing_more_of_it(tmp_path):
 def test_of_many_missing_doors_a_few_are_named_and_the_others_counted(tmp_path):
     many = [f"T{number}" for number in range(20)]
     done = doctor(tmp_path, SOUND.replace('["INT8"]', f'["INT8", *{many}]'))
-    assert re.search(r"^ok    says by `via` .*: not of decode INT8, T0, .*, 13 more$", done.stdout, re.MULTILINE)
+    assert re.search(r"^note  says by `via` .*: not of decode INT8, T0, .*, 13 more$", done.stdout, re.MULTILINE)
 
 
 def test_a_door_of_what_is_not_claimed_is_told(tmp_path):
     via = '"protocol": 1, "via": {"decode": "public: poll", "encode INT8": "public: send"},'
     done = doctor(tmp_path, SOUND.replace('"protocol": 1,', via))
     assert done.returncode == 0
-    assert re.search(r"^ok    says by `via` .*: of what it does not claim: encode INT8$", done.stdout, re.MULTILINE)
+    assert re.search(r"^note  says by `via` .*: of what it does not claim: encode INT8$", done.stdout, re.MULTILINE)
 
 
 def test_the_reference_passes(tmp_path):
@@ -302,5 +303,5 @@ def test_doctor_takes_definitions_for_the_messages_that_are_claimed(tmp_path):
     done = conformance("doctor", f"command:{sys.executable} t.py", "--definitions", "Mine.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
-        '^ok    decode Mine 0: version 0: asked 00, answered {"A":0}; shows no `consumed`', done.stdout, re.MULTILINE
+        '^note  decode Mine 0: version 0: asked 00, answered {"A":0}; shows no `consumed`', done.stdout, re.MULTILINE
     )

@@ -64,6 +64,7 @@ def test_a_module_that_describes_nothing_is_told_as_such(here):
     assert done.stdout == (
         "FAIL  starts and describes itself: module:./adapter.py was not described: describe crashed: "
         "TypeError: the module adapter is not an adapter: it has no function describe\n"
+        "\nchecks: 1 FAIL\n"
     )
 
 
