@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import click
 from rich.table import Table
 
 from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console
-from conformance.targets.manifests import Adapter, set_up
+from conformance.targets.manifests import BROKER, DRIVER, Adapter, adapter_in, set_up
 from conformance.targets.resolve import UnknownTarget, adapters, brokers, drivers
 
 
 @click.command("targets")
-@click.option("--setup", metavar="NAME", help="Set an adapter up: build what it needs.")
+@click.option(
+    "--setup",
+    metavar="NAME",
+    help="Set an adapter, or a driver.yaml or broker.yaml of your own, up: build what it needs.",
+)
 def command(setup: str | None) -> ExitStatus:
     """List the bundled adapters, and what is missing where one cannot run."""
     if setup is not None:
@@ -35,12 +40,18 @@ def _bundled() -> list[Adapter]:
 
 
 def _set_up(name: str) -> ExitStatus:
-    """Set an adapter up, and say each step. Raises UnknownTarget."""
+    """Set an adapter up, and say each step. Raises UnknownTarget, or FileError for a file that cannot be used."""
     known = {adapter.target: adapter for adapter in _bundled()}
-    if name not in known:
-        raise UnknownTarget(f"there is no adapter {name!r}: there are {', '.join(known)}")
+    kind, _, path = name.partition(":")
+    if name in known:
+        adapter = known[name]
+    elif Path(path).name == {"live": DRIVER, "broker": BROKER}.get(kind):
+        adapter = adapter_in(Path(path).resolve())
+    else:
+        names = ", ".join(known)
+        raise UnknownTarget(f"there is no adapter {name!r}: there are {names}, live:./{DRIVER} and broker:./{BROKER}")
     try:
-        for step in set_up(known[name]):
+        for step in set_up(adapter):
             click.echo(step)
     except subprocess.CalledProcessError as error:
         click.echo(f"conformance: setting up {name} failed: {error}", err=True)

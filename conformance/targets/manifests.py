@@ -31,6 +31,7 @@ BROKER = "broker.yaml"
 """The file that describes a broker."""
 
 SHIM = Path(__file__).with_name("shim.py")
+_BUNDLED = Path(__file__).parent.parent / "adapters"
 
 
 Besides = dict[str, Any]
@@ -61,9 +62,13 @@ class Adapter:
 
     @property
     def target(self) -> str:
-        """What it is called on the command line."""
+        """What it is called on the command line, where it is a bundled one."""
         kind = "live:" if self.live else "broker:" if self.broker else ""
         return f"{kind}{self.name}"
+
+    @property
+    def _is_bundled(self) -> bool:
+        return self.folder.resolve().parent == _BUNDLED.resolve()
 
     @property
     def driver(self) -> Path:
@@ -75,7 +80,10 @@ class Adapter:
         """Where it runs: its own folder, or the built copy of one that needs setting up."""
         if not self.setup:
             return self.folder
-        return user_cache_path("kafka-conformance", version=__version__) / self.name
+        cache = user_cache_path("kafka-conformance", version=__version__)
+        if self._is_bundled:
+            return cache / self.name
+        return cache / f"{self.name}-{hashlib.sha256(str(self.folder.resolve()).encode()).hexdigest()[:8]}"
 
     def missing(self, python: str | None = None) -> list[str]:
         """What it lacks to run here, a phrase each; the packages of another interpreter are not checked."""
@@ -83,7 +91,9 @@ class Adapter:
         if python is None:
             lacking += [requirement for requirement in self.requires if not _installed(requirement)]
         if self.setup and not self._is_set_up():
-            lacking.append(f"its set-up (conformance targets --setup {self.target})")
+            own = f"{'live' if self.live else 'broker'}:{self.folder / (DRIVER if self.live else BROKER)}"
+            named = self.target if self._is_bundled else shlex.quote(own)
+            lacking.append(f"its set-up (conformance targets --setup {named})")
         return lacking
 
     def _is_set_up(self) -> bool:

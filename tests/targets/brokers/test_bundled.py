@@ -196,12 +196,12 @@ def test_a_broker_that_cannot_be_prepared_is_not_started(fake, folders, step, pr
 
 def test_a_broker_that_is_not_set_up_says_how(fake):
     manifest = f"{FAKE}tools: [no-such-tool]\nsetup: [['true']]\n"
+    described = fake("", manifest)
     with pytest.raises(BrokerError) as told:
-        Running(fake("", manifest))
-    assert (
-        "cannot run here, it lacks no-such-tool on the PATH, its set-up (conformance targets --setup broker:fake)"
-        in (str(told.value))
-    )
+        Running(described)
+    lacking = "cannot run here, it lacks no-such-tool on the PATH, its set-up (conformance targets --setup broker:/"
+    assert lacking in str(told.value)
+    assert str(told.value).endswith("/fake/broker.yaml)")
 
 
 def test_a_restart_keeps_the_port_and_the_data_and_shuts_down_in_order(fake):

@@ -447,6 +447,31 @@ def test_a_driver_that_does_not_start_is_one_line(tmp_path, traces, body, told):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_driver_of_ones_own_that_needs_building_is_built_in_a_folder_of_its_own(tmp_path, traces):
+    build = [sys.executable, "-c", "import pathlib; pathlib.Path('built.py').write_text('from driver import *')"]
+    env = {**traces.env, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def command(folder, *words):
+        asked = [sys.executable, "-m", "conformance", *words]
+        return subprocess.run(asked, cwd=tmp_path / folder, env=env, capture_output=True, text=True, check=False)
+
+    for folder in ("one/tiny", "two/tiny"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "driver.py").write_text(START + HONEST)
+        text = DRIVER.format(name="tiny", module="built.py", concurrency=1)
+        (tmp_path / folder / "driver.yaml").write_text(f"{text}setup: [{json.dumps(build)}]\n")
+    told = command("one/tiny", "run", "live:./driver.yaml", "--select", THREE)
+    assert (told.returncode, told.stdout) == (2, "")
+    advice = f"(conformance targets --setup live:{tmp_path.resolve()}/one/tiny/driver.yaml)"
+    assert told.stderr.endswith(f"{advice}\n")
+    assert command("one/tiny", "targets", "--setup", "live:./driver.yaml").returncode == 0
+    assert command("one/tiny", "run", "live:./driver.yaml", "--select", THREE).returncode == 0
+    assert command("two/tiny", "run", "live:./driver.yaml", "--select", THREE).returncode == 2, "not that of the other"
+    missing = command("one", "targets", "--setup", "live:./driver.yaml")
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+    assert traces.left() == []
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
