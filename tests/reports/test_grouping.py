@@ -1,9 +1,11 @@
 """Which failures are one group, in which order the groups stand, and which examples of each are shown."""
 
+from dataclasses import replace
+
 import pytest
 
 from conformance import codec
-from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Reads, Verdict
+from conformance.cases.model import Accepted, AnyOf, Broke, Case, CaseKind, Kind, Reads, Refuses, Verdict
 from conformance.reports.grouping import Section, grouped, section_of
 from conformance.running.results import Result, Shrunk, TargetRun
 
@@ -82,6 +84,17 @@ def test_the_smallest_case_of_the_highest_level_is_shown_and_the_others_are_kept
     )
     assert shown(group) == ["a/3"]
     assert ids(group.others) == ["a/small", "a/5", "a/9"]
+
+
+def test_a_larger_case_is_shown_where_the_smallest_stands_at_an_open_place():
+    def at_an_open_place(one):
+        case = replace(one.case, expect=AnyOf((Refuses(), Reads(0, 1))))
+        return Result("t", case, one.outcome, one.verdict, one.level)
+
+    small, large = at_an_open_place(crashed("a/open", size=1)), crashed("a/plain", size=3)
+    (group,) = groups(small, large, crashed("a/may", level="may", size=2))
+    assert shown(group) == ["a/plain"]
+    assert shown(*groups(small, crashed("a/may", level="may"))) == ["a/open"]
 
 
 def test_groups_stand_by_section_then_level_then_the_number_of_cases():

@@ -266,12 +266,13 @@ def test_a_compressed_batch_to_encode_is_no_vector_as_its_bytes_are_free(catalog
     assert save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs()) == []
 
 
-def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(catalog, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "kind"), [("MESSAGE<ListOffsetsRequest,11>", Writes), ("MESSAGE<FetchRequest,13>", WritesAs)]
+)
+def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, kind, catalog, tmp_path):
     types = catalog.types.adding(shipped_types().messages.values())
-    wire = types.wire("MESSAGE<ListOffsetsRequest,11>")
-    value = {"ReplicaId": 0, "IsolationLevel": 0, "Topics": [], "TimeoutMs": 0}
-    case = encode_case("bytes/MESSAGE<ListOffsetsRequest,11>:encode/0", wire, value, catalog)
-    assert isinstance(case.expect, Writes)
+    case = encode_case(f"bytes/{name}:encode/0", types.wire(name), {"ReplicaId": 0}, catalog)
+    assert isinstance(case.expect, kind)
     result = Result("t", case, Accepted({"hex": "00"}), Verdict(Kind.FAIL, "other bytes"), "must")
     (path,) = save_all([TargetRun("t", shrunk=[Shrunk(result, 1, case.id)])], tmp_path, Outputs())
     (vector,) = read_vectors(path, types)

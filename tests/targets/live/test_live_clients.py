@@ -113,6 +113,15 @@ def test_aborted_transactions_are_read_from_new_fetches_too(run):
     assert "where everything is offered" in json.dumps(found[case])
 
 
+def test_the_names_of_all_topics_are_equally_long_so_that_a_case_lies_at_the_same_place_of_a_response(run, tmp_path):
+    names = tmp_path / "names"
+    note = f"open({str(names)!r}, 'a').write(line['topic'] + ' ')"
+    run(f"for line in told():\n    {note}\n    consume(line)\n", "batch/t*:read", "message-set/v1-*:read", status=0)
+    names = names.read_text().split()
+    assert len(names) > 12
+    assert {len(name) for name in names} == {24}
+
+
 def test_a_client_that_dies_where_everything_is_offered_is_told_to_die_there(run):
     old = "message-set/v1-three-messages:read"
     body = NEWER.format(loses="'6b3'").replace('record = {**record, "key": None}', "os._exit(5)")
