@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from conformance.cases.model import LEVELS, Accepted, Kind
+from conformance.cases.model import LEVELS, Accepted, CaseKind, Kind
 from conformance.cases.vector_files import Requirement
 from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import Explanation, explain
@@ -95,6 +95,8 @@ _SHOWN = 3
 
 def number_of_cases(group: FailureGroup) -> str:
     """How many cases fail for one cause, and of which kind."""
+    if [result.label.kind for result in group.members] == [CaseKind.AD_HOC]:
+        return "the case given"
     kinds = {"vector": group.vectors, "generated case": group.generated}
     return " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in kinds.items() if count)
 

@@ -7,6 +7,7 @@ import pytest
 from conformance import codec
 from conformance.cases.model import Accepted, AnyOf, Broke, Case, CaseKind, Kind, Reads, Refuses, Verdict
 from conformance.reports.grouping import Section, grouped, section_of
+from conformance.reports.text import number_of_cases
 from conformance.running.results import Result, Shrunk, TargetRun
 
 
@@ -140,3 +141,12 @@ def test_faults_of_the_adapter_are_one_group_whatever_the_requirement():
     )
     assert (group.cause, group.level, group.requirements) == (None, "", ())
     assert shown(group) == ["a/z", "a/b"]
+
+
+def test_a_case_that_was_given_is_not_called_a_generated_one():
+    one = crashed("bytes/INT8/0")
+    case = replace(one.case, kind=CaseKind.AD_HOC)
+    (group,) = groups(Result("t", case, one.outcome, one.verdict, one.level))
+    assert number_of_cases(group) == "the case given"
+    (group,) = groups(crashed("gen/4/INT8/0/1", generated=True))
+    assert number_of_cases(group) == "1 generated case"
