@@ -91,8 +91,9 @@ class Adapter:
         if python is None:
             lacking += [requirement for requirement in self.requires if not _installed(requirement)]
         if self.setup and not self._is_set_up():
-            own = f"{'live' if self.live else 'broker'}:{self.folder / (DRIVER if self.live else BROKER)}"
-            named = self.target if self._is_bundled else shlex.quote(own)
+            kind, file = ("live", DRIVER) if self.live else ("broker", BROKER)
+            is_own = (self.live or self.broker) and not self._is_bundled
+            named = shlex.quote(f"{kind}:{self.folder / file}") if is_own else self.target
             lacking.append(f"its set-up (conformance targets --setup {named})")
         return lacking
 

@@ -25,6 +25,8 @@ from conformance.cases.model import ERRORS, Answer
 from conformance.targets.launch import last_words
 from conformance.targets.live.topics import BEFORE_KEY, END_KEY
 
+DIED = "died of "
+"""How a crash begins that ended the process of the client; any other is one that its driver tells."""
 _LONGEST_LINE = 32 << 20
 _MOST_RECORDS = 40_000
 """Records of a topic that are listened to; no case is due more."""
@@ -158,7 +160,7 @@ class Client:
         if heard.crash or not heard.died:
             return heard.crash
         before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
-        return f"died of {_how_it_ended(self.status)}{last_words(self._errors)}{before}"
+        return f"{DIED}{_how_it_ended(self.status)}{last_words(self._errors)}{before}"
 
     async def _listen(self) -> None:
         """Keep the end of what the driver complains of, and hand all of it on."""

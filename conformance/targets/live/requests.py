@@ -24,8 +24,8 @@ _FLAWED = 4
 _REFUSALS = {"consume": (6,), "reset": (1,), "produce": (6,)}
 """The errors with which the first fetches or writes of a conversation are answered: 6 is NOT_LEADER_OR_FOLLOWER, 1 is
 OFFSET_OUT_OF_RANGE."""
-_WRITES = {"produce": "idempotence", "transact": "transactions"}
-"""What the producer of a client must be able to do for a conversation."""
+WRITES = {"produce": "idempotence", "transact": "transactions"}
+"""The conversations in which a client writes, and what its producer must be able to do for each."""
 
 
 def lacking_for(parts: Request, produces: Collection[str]) -> str:
@@ -33,7 +33,7 @@ def lacking_for(parts: Request, produces: Collection[str]) -> str:
 
     What it writes without idempotence has a definition too; neither sequences nor what is sent again are judged then.
     """
-    need = _WRITES.get(parts["conversation"], "")
+    need = WRITES.get(parts["conversation"], "")
     if need == "idempotence" and parts["check"] == "well-formed" and produces:
         return ""
     return "" if need in ("", *produces) else need
@@ -136,7 +136,7 @@ class Conversations:
         return said
 
     async def _brought_to(self, seat: Seat, conversation: str, isolation: str, refusals: Sequence[int]) -> Answer:
-        if conversation in _WRITES:
+        if conversation in WRITES:
             batches = written(transactional=conversation == "transact", idempotent=self._idempotent)
             return await self._write(seat, batches, refusals=refusals)
         asked = fetch_question({"hex": plain_log(2), "isolation": isolation}).parts

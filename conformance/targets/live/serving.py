@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from conformance.cases.conversations import SENT
+from conformance.cases.conversations import written as written_of
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
@@ -22,13 +23,13 @@ from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due, may_need_more
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.clients import Client, Heard
+from conformance.targets.live.clients import DIED, Client, Heard
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, from_on, to_producers
 from conformance.targets.live.outcomes import consumed, delivered, remarked, silence
 from conformance.targets.live.producing import told_of, why_not, written
-from conformance.targets.live.requests import Conversations, lacking_for
+from conformance.targets.live.requests import WRITES, Conversations, lacking_for
 from conformance.targets.live.seats import STARTUP, Put, Seat, Seats
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import Topic, holds_messages, is_served_by_entry, topic_of, unaskable
@@ -43,6 +44,10 @@ _SHOWN = 300
 
 Shown = Callable[[Topic, Heard], Answer]
 """The answer about a topic that is over."""
+
+
+def _is_ok(answer: Answer) -> bool:
+    return answer.get("ok") is True
 
 
 class LiveClient:
@@ -63,6 +68,8 @@ class LiveClient:
         }
         self._trying = asyncio.Lock()
         self._has_come: bool | None = None
+        self._never_writes: str | None = None
+        """Why nothing that the client writes is judged; empty where that is, None where nothing failed yet."""
         self._number = 0
         self._unjudged = ""
         """Why the client is judged on nothing but the versions that it sends; empty where it is judged on all."""
@@ -164,7 +171,9 @@ class LiveClient:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
-        return await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
+        answer = await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
+        failed = parts["conversation"] in WRITES and ("crash" in answer or "timeout" in answer)
+        return answer if not failed else await self._unless_it_never_writes(answer)
 
     async def _pass_baseline(self) -> None:
         """Let the client consume plain batches; where it comes through none, broker or driver fail, not the client.
@@ -214,9 +223,28 @@ class LiveClient:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
         if reason := why_not(batch, self._driver.produces):
             return {"unsupported": reason}
-        return await self._seats.confirmed(
-            lambda seat: self._write(seat, [batch]), lambda answer: answer.get("ok") is True
-        )
+        answer = await self._written([batch])
+        failed = answer.get("ok") is not True and "unsupported" not in answer
+        return answer if not failed else await self._unless_it_never_writes(answer)
+
+    async def _written(self, batches: Sequence[Value]) -> Answer:
+        """What comes of batches that the client is to write; what fails is asked once more, apart."""
+        return await self._seats.confirmed(lambda seat: self._write(seat, batches), _is_ok)
+
+    async def _unless_it_never_writes(self, answer: Answer) -> Answer:
+        """The answer about what a client failed to write; where no plain batch comes either, that is no fault of it.
+
+        A death is.
+        """
+        if answer.get("crash", "").startswith(DIED):
+            return answer
+        async with self._trying:
+            if self._never_writes is None:
+                ways = (False, True) if "idempotence" in self._driver.produces else (False,)
+                plain = [await self._written(written_of(idempotent=idempotent)[:1]) for idempotent in ways]
+                told = f"nothing that it writes is judged, as no plain batch came from it, but {str(plain[0])[:_SHOWN]}"
+                self._never_writes = "" if any(map(_is_ok, plain)) else told
+        return {"unsupported": self._never_writes} if self._never_writes else answer
 
     async def _write(self, seat: Seat, batches: Sequence[Value], refusals: Sequence[int] = ()) -> Answer:
         """Let the client write these batches to a topic, its first requests refused with these errors."""

@@ -271,6 +271,26 @@ def test_who_dies_before_it_sent_what_is_judged_has_crashed(wrote, deed, crashed
     assert all("SIGABRT" in found[f"request/{name}"]["detail"] for name in crashed)
 
 
+NO_SUCH = "raise TypeError('this release has no such argument')"
+
+
+@pytest.mark.parametrize(("where", "verdict"), [("True", "skip"), ("'gzip' in str(line)", "crash")])
+def test_what_a_driver_cannot_let_its_client_write_at_all_is_no_fault_of_the_client(wrote, where, verdict):
+    serve = f"""
+for line in told():
+    try:
+        if 'produce' in line and {where}: {NO_SUCH}
+        write(line) if 'produce' in line else consume(line)
+    except TypeError as error:
+        say(topic=line['topic'], crash=repr(error))
+"""
+    case = "gzip/over-1-kilobyte:encode"
+    found = wrote(None, case, status=1 if verdict == "crash" else 3, serve=serve)
+    assert found[case]["verdict"] == verdict
+    told = "nothing that it writes is judged, as no plain batch came from it, but {'crash': \"TypeError"
+    assert any(told in row["detail"] for row in found.values()) == (verdict == "skip")
+
+
 DIES_OF_THE_PAST = """
 import os, tiny_client
 past = []
