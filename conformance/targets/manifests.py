@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,12 @@ class Adapter:
 
     @property
     def _is_bundled(self) -> bool:
-        return self.folder.resolve().parent == _BUNDLED.resolve()
+        """Whether it is, or is the same as, one that comes with the suite: what is built of both is the same."""
+        bundled = _BUNDLED / self.name
+        if self.folder.resolve() == bundled.resolve():
+            return True
+        base = _BUNDLED / self.base.relative_to(self.folder.parent) if self.base else None
+        return bundled.is_dir() and replace(self, folder=bundled, base=base).digest() == self.digest()
 
     @property
     def driver(self) -> Path:
