@@ -77,6 +77,6 @@ def is_of_a_map(expected: Value, actual: Value, path: str) -> bool:
     keys = [header.get("key") for header in shown]
     return (
         len(due) > len(shown) == len(set(keys))
-        and {*keys} == {header["key"] for header in due}
+        and {*keys} == {header.get("key") for header in due}
         and all(any(header.items() <= one.items() for one in due) for header in shown)
     )
