@@ -148,8 +148,8 @@ def end_in_words(status: int | None) -> str:
     return f"died of {names.get(-status, f'signal {-status}')}"
 
 
-_ADVICE = ("note: ", "stack backtrace:")
-"""How lines begin that Rust prints after what went wrong."""
+_ADVICE = ("note: ", "stack backtrace:", "Node.js v", "}")
+"""How lines begin that Rust and Node print after what went wrong."""
 _OF_GO = ("fatal error: ", "panic: ")
 """How the line begins in which Go says what went wrong, in front of the stacks of all that runs."""
 

@@ -147,15 +147,29 @@ created by runtime.gcBgMarkStartWorkers in goroutine 1
 """
 
 
+NODE_SAYS = """
+node:internal/modules/run_main:123
+    triggerUncaughtException(
+    ^
+Error: no table
+    at Object.<anonymous> (/src/adapter.mjs:3:7) {
+  code: 'NO_TABLE'
+}
+
+Node.js v20.20.2
+"""
+
+
 @pytest.mark.parametrize(
     ("printed", "shown"),
     [
+        (NODE_SAYS, "Error: no table"),
         (RUST_SAYS, "index 9 is out of bounds"),
         (GO_SAYS, "fatal error: runtime: out of memory"),
         ("E: no table\n\tat Main.java\n", "E: no table"),
         ("  a\n  b\n", "b"),
     ],
-    ids=["a panic of Rust", "a fatal error of Go", "an exception of Java", "indented lines alone"],
+    ids=["an error of Node", "a panic of Rust", "a fatal error of Go", "an exception of Java", "indented lines alone"],
 )
 def test_the_line_shown_says_what_went_wrong_and_is_no_frame_and_no_advice(suite, said, printed, shown):
     body = f"for request in requests():\n    sys.stderr.write({printed!r}); sys.exit(4)\n"

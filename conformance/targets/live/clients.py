@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -34,6 +35,8 @@ _BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
 """The keys of records that are not those of a case."""
 _CHUNK = 1 << 14
 """Characters of standard error that are kept, the last ones."""
+_TELLING = re.compile("assert|panic|fatal", re.IGNORECASE)
+"""What stands in a line that says what a client died of; most lines are its log, which differs from run to run."""
 _LAST = 1.0
 """Seconds in which the last of it comes, once the driver has ended."""
 _FAREWELL = 2.0
@@ -160,7 +163,8 @@ class Client:
         if heard.crash or not heard.died:
             return heard.crash
         before = f"; {len(heard.records)} records were handed out before" if heard.records else ""
-        return f"{DIED}{_how_it_ended(self.status)}{last_words(self._errors)}{before}"
+        said = "\n".join(line for line in self._errors.splitlines() if _TELLING.search(line))
+        return f"{DIED}{_how_it_ended(self.status)}{last_words(said)}{before}"
 
     async def _listen(self) -> None:
         """Keep the end of what the driver complains of, and hand all of it on."""

@@ -122,6 +122,14 @@ def test_the_names_of_all_topics_are_equally_long_so_that_a_case_lies_at_the_sam
     assert {len(name) for name in names} == {24}
 
 
+def test_what_a_client_says_before_it_dies_is_told_and_its_log_is_not(run):
+    says = "sys.stderr.write('%7|LOG|a.c:9: Assertion failed\\n%7|LOG|1732600000.5 fetch\\n'); sys.stderr.flush()"
+    row = run(f"for line in told():\n    if 'case' in line['topic']: {says}; os.abort()\n    consume(line)\n", THREE)[
+        THREE
+    ]
+    assert row["cause"] == "crash: died of SIGABRT; standard error ends: %#|LOG|a.c:#: Assertion failed"
+
+
 def test_a_client_that_dies_where_everything_is_offered_is_told_to_die_there(run):
     old = "message-set/v1-three-messages:read"
     body = NEWER.format(loses="'6b3'").replace('record = {**record, "key": None}', "os._exit(5)")
