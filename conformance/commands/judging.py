@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conformance.cases.catalog import Catalog, is_based, of_bases, read_catalog
 from conformance.cases.model import Case
@@ -23,6 +23,7 @@ from conformance.reports.progress import progress_bar
 from conformance.reports.screen import kin_in_full, texts
 from conformance.running.at_once import Work, collect_seldom, do_at_once
 from conformance.running.executor import judge_and_shrink
+from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
     Known,
     Update,
@@ -71,7 +72,7 @@ class RunOptions:
     """0: one screen for a target; 1: an example of every cause; 2: every failing case."""
 
 
-def _options(targets: tuple[TargetSpec, ...], given: dict[str, Any]) -> RunOptions:
+def _options(targets: tuple[TargetSpec, ...], given: shared.Given) -> RunOptions:
     """The options from click's parameters. Raises UsageError or FileError."""
     # Before the known failures are read: what is then written follows from them.
     watched, folder = [path for path in (given["known_failures"],) if path], given["save_failures"]
@@ -110,13 +111,14 @@ def _known(path: Path | None, *, update: bool) -> tuple[Known, ...]:
 # --- judging ------------------------------------------------------------------------------------------
 
 
-def run_targets(targets: tuple[TargetSpec, ...], given: dict[str, Any]) -> ExitStatus:
+def run_targets(targets: tuple[TargetSpec, ...], given: shared.Given) -> ExitStatus:
     """Run everything and report; `given` are click's options.
 
     Raises UsageError, FileError, UnknownType or OSError before anything is asked.
     """
     options = _options(targets, given)
     _check_outputs(options)  # before what takes seconds
+    interrupt_on_signals()
     catalog = read_catalog(options.vectors, options.selection.messages)
     with ExitStack() as stack:
         runs: list[TargetRun] = []

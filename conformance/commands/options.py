@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import click
 
@@ -23,6 +23,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATH = click.Path(path_type=Path)
+Given: TypeAlias = dict[str, Any]
+"""The options of a command, as click has read them."""
 
 
 # --- from the text of an option to its value ----------------------------------------------------------

@@ -11,7 +11,6 @@ import click
 from conformance.commands import options as shared
 from conformance.errors import UsageError
 from conformance.exit_status import ExitStatus
-from conformance.running.interrupts import interrupt_on_signals
 from conformance.targets.proportion import Allowance
 from conformance.targets.resolve import target_spec
 from conformance.targets.target import TargetSpec, loaded_once
@@ -76,17 +75,15 @@ def command(**given: Any) -> ExitStatus:
     live:NAME (a client), broker:HOST:PORT, broker:./broker.yaml or broker:NAME (a broker).
     Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
     """
-    targets = _targets(given)
-    interrupt_on_signals()
     with ExitStack() as stack:
-        begun = tuple(stack.enter_context(loaded_once(target)) for target in targets)
+        begun = tuple(stack.enter_context(loaded_once(target)) for target in _targets(given))
         # What judges is much code: it is loaded while the targets are.
         from conformance.commands.judging import run_targets
 
         return run_targets(begun, given)
 
 
-def _targets(given: dict[str, Any]) -> tuple[TargetSpec, ...]:
+def _targets(given: shared.Given) -> tuple[TargetSpec, ...]:
     """The targets that are named, each once. Raises UsageError, FileError or UnknownTarget."""
     allowance = Allowance(timeout=given["timeout"], memory=given["memory"], growth=given["growth"])
     names = dict.fromkeys(given["targets"])

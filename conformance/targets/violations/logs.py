@@ -24,6 +24,10 @@ def _entries(request: Request, _: Answer | None = None) -> list[Values]:
     return list(read["value"]["batches"]) if read["ok"] else []
 
 
+def _is_cut(_: Request, answer: Answer) -> bool:
+    return answer["ok"] is True and answer["value"]["partial"] > 0
+
+
 def _has_legacy(request: Request, _: Answer) -> bool:
     return any("messages" in entry for entry in _entries(request))
 
@@ -70,6 +74,7 @@ def _dies_of_a_length(request: Request, answer: Answer) -> Answer:
 
 LOGS: dict[str, Lie] = {
     "format.legacy-still-met": refuses("LOG", _has_legacy),
+    "log.cut-last-batch": refuses("LOG", _is_cut),
     "format.magic-versions": accepts("batch.magic", "format.magic-versions", "batch.length-wrong-rejected"),
     "offset.next-formula": lies.view(lies.one_further),
     "offset.fetch-absolute": hands_out(_shifted),
