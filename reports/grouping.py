@@ -144,8 +144,7 @@ def _smallest(members: Sequence[Result], shrunk: Sequence[Shrunk]) -> Example:
     alone = [Example(result) for result in members if not (shrunk and result.label.is_shrinkable)]
     by_size = sorted([*alone, *(Example(one.result, one) for one in shrunk)], key=_size)
     highest = [example for example in by_size if example.result.level == by_size[0].result.level]
-    several = highest if len(highest) > 1 else []
-    return next((example for example in several if not _is_open(example.result.label.expect)), highest[0])
+    return next((example for example in highest if not _is_open(example.result.label.expect)), highest[0])
 
 
 def _size(example: Example) -> tuple[int, int]:

@@ -35,8 +35,8 @@ class OpenPlaces:
     def explaining(self, path: str) -> codec.Violation | None:
         """The open place that explains another value at a path; a field in front of a place was read before it."""
         ends = {span.layer: span.stop for span in self.spans if span.path == path}
-        behind = [place for place in self.places if place.at >= ends.get(place.layer, place.at + 1)]
-        return explaining([place for place in self.places if place not in behind], path)
+        read_by_then = [place for place in self.places if place.at < ends.get(place.layer, place.at + 1)]
+        return explaining(read_by_then, path)
 
 
 def open_places(case: Case) -> OpenPlaces:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -137,6 +138,15 @@ def test_an_adapter_is_set_up_again_when_a_file_of_its_base_changes(two_adapters
     list(manifests.set_up(old))
     (two_adapters / "new/shared").write_text("changed")
     assert old.missing() == ["its set-up (conformance targets --setup old)"]
+
+
+def test_a_copy_shares_what_is_built_of_a_bundled_one_while_it_is_the_same(two_adapters, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifests, "_BUNDLED", two_adapters)
+    shutil.copytree(two_adapters, tmp_path / "copy")
+    bundled, copy = adapters()["old"], manifests.adapter_in(tmp_path / "copy/old/target.yaml")
+    assert copy.home == bundled.home
+    (tmp_path / "copy/new/shared").write_text("changed")
+    assert copy.home != bundled.home
 
 
 def test_an_adapter_that_two_set_up_at_once_is_built_once(two_adapters):

@@ -473,6 +473,16 @@ def test_a_small_command_imports_only_what_it_uses(tmp_path, arguments, most, mo
     assert sum(name.startswith("conformance") for name in imported) <= most
 
 
+def test_a_command_looks_for_cycles_seldom_from_its_start(tmp_path):
+    probe = (
+        "import gc; from conformance.cli import main\n"
+        "try: main(['explain', '--type', 'VARINT', '7e'])\n"
+        "finally: print(gc.get_threshold()[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "50000"
+
+
 def test_a_run_loads_what_judges_only_once_its_targets_have_begun_to_load(tmp_path):
     probe = (
         "import sys; from contextlib import nullcontext; from conformance.commands import run\n"

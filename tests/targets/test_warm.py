@@ -110,9 +110,9 @@ def test_who_opens_a_target_again_does_not_load_it_again(launch, tmp_path):
 
 def test_a_module_begins_to_load_before_anyone_asks_it_and_whoever_asks_first_has_that_process(launch, tmp_path):
     with loaded_once(TargetSpec("m", launch("os._exit(5)"), Allowance(timeout=20))) as spec:
-        while not (tmp_path / "loaded").exists():
-            time.sleep(0.01)
         begun = spec.warm._begun[0].result()
+        while begun.alive and not (tmp_path / "loaded").exists():
+            time.sleep(0.01)
         with closing(spec.open()) as target:
             assert target.describe().name == "m"
             assert target._first._process is begun

@@ -102,7 +102,8 @@ class Client:
         assert self._process.stdout is not None
         said = await asyncio.wait_for(self._process.stdout.readline(), seconds)
         if not said:
-            raise DriverError(f"the driver ended{await self._last_words()}")
+            await self._hear_out()
+            raise DriverError(f"the driver ended{last_words(self._errors)}")
         hello = _line(said)
         self.version = str(hello.get("version", ""))
         self._reader = asyncio.create_task(self._read())
@@ -174,10 +175,9 @@ class Client:
             with suppress(OSError):
                 os.write(2, chunk)
 
-    async def _last_words(self) -> str:
-        """How standard error of a driver ended that has ended itself; a child of it may keep that open."""
+    async def _hear_out(self) -> None:
+        """Wait for the end of standard error of a driver that has ended; a child of it may keep that open."""
         await asyncio.wait([self._listener], timeout=_LAST)
-        return last_words(self._errors)
 
     async def _read(self) -> None:
         """Hand out what the driver says, until it ends."""
@@ -191,7 +191,7 @@ class Client:
         self.is_alive = False
         self._kill()
         await self._process.wait()
-        await asyncio.wait([self._listener], timeout=_LAST)
+        await self._hear_out()
         for heard in self._heard.values():
             heard.died = not heard.is_over
             heard.changed.set()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from conformance.cases.conversations import SENT
-from conformance.cases.conversations import written as written_of
+from conformance.cases.conversations import written as plain_batches
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
@@ -241,7 +241,7 @@ class LiveClient:
         async with self._trying:
             if self._never_writes is None:
                 ways = (False, True) if "idempotence" in self._driver.produces else (False,)
-                plain = [await self._written(written_of(idempotent=idempotent)[:1]) for idempotent in ways]
+                plain = [await self._written(plain_batches(idempotent=idempotent)[:1]) for idempotent in ways]
                 told = f"nothing that it writes is judged, as no plain batch came from it, but {str(plain[0])[:_SHOWN]}"
                 self._never_writes = "" if any(map(_is_ok, plain)) else told
         return {"unsupported": self._never_writes} if self._never_writes else answer
