@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -12,7 +13,6 @@ import click
 from conformance import __version__
 from conformance.errors import ConformanceError, Defect
 from conformance.exit_status import ExitStatus
-from conformance.safety.cycles import collect_seldom
 from conformance.safety.last_net import report_of
 
 COMMANDS = {
@@ -34,6 +34,9 @@ COMMANDS = {
     "vectors": "Check and format vector files.",
 }
 """The name of each command and its line in the help; its module in `conformance/commands/` has `_` for `-`."""
+
+_OBJECTS = 50_000
+"""Objects that are made before those that are new are looked through for cycles: what a command loads has none."""
 
 
 def command_of(name: str) -> click.Command:
@@ -61,7 +64,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command, and exit with the status that it returns or that its error has."""
-        collect_seldom()
+        gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
         try:
             status = super().invoke(ctx)
         except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from conformance.reports.formats import Report, write_files
 from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.progress import progress_bar
 from conformance.reports.screen import kin_in_full, texts
-from conformance.running.at_once import Work, do_at_once
+from conformance.running.at_once import Work, collect_seldom, do_at_once
 from conformance.running.executor import judge_and_shrink
 from conformance.running.interrupts import interrupt_on_signals
 from conformance.running.known_failures import (
@@ -40,7 +40,6 @@ from conformance.running.results import TargetRun
 from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
 from conformance.running.shrinking import Kin, failures_by_kin, kin
 from conformance.running.status import status_of
-from conformance.safety.cycles import keep_all
 from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.launch import clean
 from conformance.targets.target import TargetSpec
@@ -238,7 +237,7 @@ def _judge(
     """Judge all targets at once into `runs`; whether it was interrupted. Raises UsageError or UnknownType before."""
     cases, further = _cases(options, catalog)
     with progress_bar(open_console(err=True)) as progress:
-        keep_all(stack)
+        collect_seldom(stack)
         works: list[Work] = [further.make] if further else []
         for target in options.targets:
             shown = partial(progress.update, progress.add_task(target.name, total=None if further else len(cases)))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from typing import Protocol, TypeAlias
 
 from conformance.safety.memory import share_one_heap
 
 AT_ONCE = (os.cpu_count() or 1) + 2
 """Targets that are judged at once: more than there are cores, as some of them keep silent for seconds."""
+_OBJECTS = 50_000
+"""Objects that are made before those that are new are looked through for cycles."""
 _LOOK = 0.5
 """Seconds between two looks whether a signal came."""
 
@@ -59,3 +63,12 @@ def do_at_once(works: Sequence[Work]) -> None:
             raise
     for future in futures:
         future.result()
+
+
+def collect_seldom(stack: ExitStack) -> None:
+    """Look for cycles seldom until the stack is left: a run keeps nearly all it makes, and answers are many objects."""
+    before = gc.get_threshold()
+    gc.freeze()  # what lives as long as the run is not looked through again
+    stack.callback(gc.unfreeze)
+    gc.set_threshold(_OBJECTS, *before[1:])
+    stack.callback(gc.set_threshold, *before)

@@ -17,7 +17,7 @@ from conformance.cases.compiled import Cases, is_own
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed_with_due
 from conformance.definitions.shipped import types_with
-from conformance.safety.cycles import keep_all
+from conformance.running.at_once import collect_seldom
 from conformance.strategies.seeded.cases import generated_cases
 
 _TOGETHER = 64
@@ -97,7 +97,7 @@ def serve() -> None:
     order, requirements, messages = pickle.load(sys.stdin.buffer)  # noqa: S301 - packed by us
     cases = map(packed_with_due, made(order, Catalog(requirements, Cases(), types_with(messages))))
     with ExitStack() as stack, suppress(BrokenPipeError):  # nobody wants more
-        keep_all(stack)
+        collect_seldom(stack)
         while some := [case._replace(wire=None) for case in islice(cases, _TOGETHER)]:
             _write(some)
         _write([])
