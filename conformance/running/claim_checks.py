@@ -12,10 +12,9 @@ from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_definition import Versions, type_name
 from conformance.codec.primitives import ARRAYS
-from conformance.targets.probes import decode_probe, log_probe, plain_log, probe_case
+from conformance.targets.probes import MAGICS, decode_probe, log_probe, newest_magic, plain_log, probe_case
 from conformance.targets.protocol import Description
 
-MAGICS = (0, 1, 2)
 _NAMED = 8
 """Names that are listed where there may be many."""
 
@@ -89,7 +88,7 @@ def _typed(described: Description, op: str, name: str) -> Claim:
     if name in ARRAYS and not element:
         return Claim(f"{op} {name}", remark=f"not asked: no type of an element is claimed, such as INT32, for {op}")
     wire = codec.wire(f"{name}<{element}>" if element else name)
-    case = decode_probe(wire, plain_log(_newest(described))) if name == "LOG" else probe_case(op, wire)
+    case = probe_case(op, wire, newest_magic(described))
     assert case is not None
     return Claim(f"{op} {wire.name}", {"": case})
 
@@ -136,11 +135,6 @@ def _with_definition(described: Description, case: Case) -> Case:
 # --- logs and formats ---------------------------------------------------------------------------------
 
 
-def _newest(described: Description) -> int:
-    """The newest magic that it claims."""
-    return max((described.magics or set(MAGICS)) & set(MAGICS), default=MAGICS[-1])
-
-
 def _whole_log(described: Description, op: str) -> Claim:
     if op == "convert":
         down, up = plain_log(2), plain_log(1)
@@ -149,8 +143,7 @@ def _whole_log(described: Description, op: str) -> Claim:
             "magic 1 to 2": log_probe(op, convert_question(up, 2, 0), up),
         }
         return Claim(op, cases, one_suffices=True)
-    data = plain_log(_newest(described))
-    case = log_probe(op, read_question(data), data) if op == "read" else probe_case(op, codec.wire("LOG"))
+    case = probe_case(op, codec.wire("LOG"), newest_magic(described))
     assert case is not None
     return Claim(op, {"": case})
 
@@ -161,7 +154,7 @@ def _formats(described: Description) -> Iterator[Claim]:
         yield _format(described, f"magic {magic}", magic, 0)
     for name in sorted(described.codecs or ()):
         if name in CODEC_NAMES:
-            yield _format(described, f"codec {name}", _newest(described), CODEC_NAMES.index(name))
+            yield _format(described, f"codec {name}", newest_magic(described), CODEC_NAMES.index(name))
         else:
             yield Claim(f"codec {name}", remark=f"there is no codec of this name, but {', '.join(CODEC_NAMES)}")
 

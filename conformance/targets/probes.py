@@ -29,6 +29,7 @@ from conformance.cases.packing import PackedCase, PackedCases
 from conformance.judging.judge import judge
 from conformance.targets.protocol import Description
 
+MAGICS = (0, 1, 2)
 GENERAL = "general.exact-encoding"
 """The requirement of a probe."""
 
@@ -62,7 +63,7 @@ def probes_for(description: Description, cases: Sequence[Case]) -> Iterator[Case
         if probed in seen:
             continue
         if description.claims(case.op, case.type) and description.has(case) and not description.unused(case):
-            probe = probe_case(case.op, cases[at].wire)
+            probe = probe_case(case.op, cases[at].wire, newest_magic(description))
             if probe is not None:
                 seen.add(probed)
                 yield probe
@@ -83,15 +84,26 @@ def claim_verdict(case: Case, outcome: Outcome) -> Verdict:
     return verdict if verdict.kind is Kind.PROTOCOL else Verdict(Kind.PASS)
 
 
-def probe_case(op: str, wire: codec.Wire) -> Case | None:
-    """A case about a plain value of a type; None for a type without one, and for an operation that is not probed."""
+def newest_magic(description: Description) -> int:
+    """The newest magic that a target claims."""
+    return max((description.magics or set(MAGICS)) & set(MAGICS), default=MAGICS[-1])
+
+
+def probe_case(op: str, wire: codec.Wire, magic: int = 2) -> Case | None:
+    """A case about a plain value of a type; None for a type without one, and for an operation that is not probed.
+
+    What can be in several formats is in that of this magic, or the next older one that it can be in.
+    """
     if op in WHOLE_LOG:
-        return _log_probe(op)
+        return _log_probe(op, magic)
     name = wire.name
-    written = codec.wire("RECORD_BATCH") if name == "LOG" else wire
-    parameters = _PARAMETERS.get(name, {})
     try:
-        data = codec.encode(written, _plain_value(written), **parameters)
+        if name == "LOG":
+            data = plain_log(magic)
+        elif name == "MESSAGE_SET":
+            data = plain_log(min(magic, 1))
+        else:
+            data = codec.encode(wire, _plain_value(wire))
     except codec.Unencodable:
         return None  # a message whose defaults this version cannot write
     value = codec.decode(wire, data).value
@@ -126,12 +138,13 @@ def _probe(identity: str, op: str, wire: codec.Wire, question: Question, data: b
     return Case(identity, known, wire, GENERAL, "must", request, question.expect, data, kind=CaseKind.PROBE)
 
 
-def _log_probe(op: str) -> Case | None:
+def _log_probe(op: str, magic: int) -> Case | None:
     """A log of one plain batch to read, consume or append, a first batch of a producer, or a request; not `convert`."""
     data = plain_log(magic=2)
     plain = {"producerId": 1, "producerEpoch": 0, "baseSequence": 0, "recordCount": 1}
     match op:
         case "read":
+            data = plain_log(magic)
             return log_probe(op, read_question(data), data)
         case "sequence":
             return log_probe(op, sequence_question([plain]), data)
@@ -159,7 +172,6 @@ def plain_log(magic: int, compression: int = 0) -> bytes:
 _BATCH_MAGIC = 2
 _CONSUMES = {"conversation": "consume", "isolation": "read_uncommitted", "check": "offered"}
 _ASKS = {"frames": ({"message": "ApiVersionsRequest", "version": 0},)}
-_PARAMETERS = {"MESSAGE_SET": {"magic": 1}}
 
 
 def _plain_value(wire: codec.Wire) -> Value:

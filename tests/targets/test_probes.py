@@ -6,10 +6,11 @@ from conformance import codec
 from conformance.cases.due import AsDue
 from conformance.cases.model import Kind, Unsupported
 from conformance.codec.message_definition import type_name
+from conformance.codec.record_batch import stored_magic
 from conformance.definitions.shipped import shipped_types
 from conformance.targets import protocol
 from conformance.targets.claims import ClaimedTarget
-from conformance.targets.probes import claim_verdict, probe_case
+from conformance.targets.probes import claim_verdict, probe_case, probes_for
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,22 @@ def test_a_message_that_is_claimed_in_vain_takes_no_other_with_it():
     assert isinstance(found[1], AsDue)
     reason = "the claim to decode MESSAGE<ResponseHeader{}> was disproved at the start"
     assert [found[0].reason, found[2].reason] == [reason.format(",1"), reason.format(",0")]
+
+
+@pytest.mark.parametrize(("claimed", "due"), [([0], 0), ([1, 0], 1), ([0, 1, 2], 2), ([2, 9], 2), (None, 2)])
+def test_a_log_that_probes_a_claim_is_of_the_newest_magic_that_the_target_claims(claimed, due):
+    magics = {} if claimed is None else {"magics": claimed}
+    reads = {"supports": {"read": True, "decode": ["LOG"]}}
+    described = protocol.description({"ok": True, "name": "t", **reads, **magics})
+    cases = [probe_case("read", codec.wire("LOG")), probe_case("decode", codec.wire("LOG"))]
+    probes = [*probes_for(described, cases)]
+    assert len(probes) == 2
+    assert {stored_magic(probe.data) for probe in probes} == {due}
+
+
+@pytest.mark.parametrize(("claimed", "due"), [([0], 0), ([0, 1], 1), ([2, 1, 0], 1), (None, 1)])
+def test_a_message_set_that_probes_a_claim_is_of_the_newest_magic_that_it_can_be_of(claimed, due):
+    magics = {} if claimed is None else {"magics": claimed}
+    described = protocol.description({"ok": True, "name": "t", "supports": {"decode": ["MESSAGE_SET"]}, **magics})
+    (probe,) = probes_for(described, [probe_case("decode", codec.wire("MESSAGE_SET"))])
+    assert stored_magic(probe.data) == due

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from conformance import codec
 from conformance.cases.log_questions import read_question
-from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request
+from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.codec.batch_building import build
+from conformance.codec.batch_building import encode_built
 from conformance.codec.log import LOG
+from conformance.codec.message_set import encode_set
 from conformance.codec.notation import NotationError
 from conformance.judging.logs import judge_read
 
@@ -25,24 +25,31 @@ class BaselineError(Exception):
     """A client that comes through no plain batch; the message says what came instead."""
 
 
-def baseline(isolation: str) -> Iterator[Request]:
-    """Parts of `read` requests for plain batches, of which a client that can be judged comes through one at least."""
+def baseline(isolation: str, *, of_messages: bool = False) -> Iterator[Request]:
+    """Parts of `read` requests for plain batches, of which a client that can be judged comes through one at least.
+
+    `of_messages`: messages of magic 0 instead, which every version of Fetch carries.
+    """
     for counts in ((1,), (3,), (1, 2)):
         data, end = b"", 0
         for count in counts:
-            data += codec.encode("RECORD_BATCH", _plain(end, count))
+            records = _records(end, count)
+            data += encode_set(records, 0, 0) if of_messages else encode_built(_batch(records))
             end += count
         yield OPERATIONS["read"].parse(read_question(data, isolation=isolation).parts, LOG)
 
 
-def _plain(base: int, count: int) -> dict[str, object]:
-    """A batch without compression, of a producer without an id."""
-    records = tuple(
+def _records(base: int, count: int) -> tuple[Value, ...]:
+    return tuple(
         {"offset": base + index, "timestamp": _START_MS + index, "key": b"key", "value": b"value", "headers": ()}
         for index in range(count)
     )
+
+
+def _batch(records: Sequence[Value]) -> Value:
+    """A batch without compression, of a producer without an id."""
     kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
-    return build({"baseOffset": base, "partitionLeaderEpoch": 0, **kind, **_NOBODY, "records": records})
+    return {"baseOffset": records[0]["offset"], "partitionLeaderEpoch": 0, **kind, **_NOBODY, "records": records}
 
 
 def is_as_due(expected: Expectation, answer: Answer) -> bool:

@@ -36,6 +36,8 @@ class Broker:
     topics: dict[str, Topic] = field(default_factory=dict)
     has_told: bool = False
     """Whether a client was answered what is offered, since somebody set this to False."""
+    carried: int = -1
+    """The highest magic that the version of the last fetch carries; -1 before the first one."""
     is_tagged: bool = False
     """Whether its answers hold tagged fields that nobody knows."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from conformance.cases.appends import carried
 from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.topics import is_carried
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 NODE = 1
 """The id of the only node."""
 _CLUSTER = "conformance"
-_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID = 3, 100
+_UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 _LONGEST_WAIT_MS = 50
 """A consumer may ask on behind the end before it closes, and not close before it has the answer."""
@@ -52,7 +54,10 @@ def _list_offsets(broker: Broker, request: Request) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
         error, offset = (_UNKNOWN_TOPIC, -1) if topic is None else (0, _offset_at(topic, row["Timestamp"]))
-        return {"PartitionIndex": row["PartitionIndex"], "ErrorCode": error, "Timestamp": -1, "Offset": offset}
+        found = (
+            {"Timestamp": -1, "Offset": offset} if request.version else {"OldStyleOffsets": [offset] if topic else []}
+        )
+        return {"PartitionIndex": row["PartitionIndex"], "ErrorCode": error, **found}
 
     rows = [
         {"Name": row["Name"], "Partitions": [one(row["Name"], part) for part in row["Partitions"]]}
@@ -72,12 +77,14 @@ def _offset_at(topic: Topic, timestamp: int) -> int:
 
 def _fetch(broker: Broker, request: Request) -> Values:
     """What each partition has; SessionId stays 0, which declines a session."""
-    isolation = request.body["IsolationLevel"]
+    isolation, newest = request.body.get("IsolationLevel", 0), carried(request.version)
+    broker.carried = newest
     rows = []
     for row in request.body["Topics"]:
         asked, topic = named(broker, row, "Topic")
         unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
-        rows.append({**asked, "Partitions": [_fetched(topic, part, isolation, unknown) for part in row["Partitions"]]})
+        parts = [_fetched(topic, part, isolation, newest, unknown) for part in row["Partitions"]]
+        rows.append({**asked, "Partitions": parts})
     return {"Responses": rows}
 
 
@@ -88,13 +95,16 @@ def wait_before(request: Request, body: Values) -> float:
     return min(int(request.body["MaxWaitMs"]), _LONGEST_WAIT_MS) / 1000
 
 
-def _fetched(topic: Topic | None, row: Values, isolation: int, unknown: int) -> Values:
+def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
+    """What a partition has for a fetch whose version carries no magic above the newest one."""
     shown: Values = {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b""}
     if topic is None:
         return {**shown, "ErrorCode": unknown}
     if topic.refusals:
         return {**shown, "ErrorCode": topic.refusals.pop(0)}
-    records = topic.serve(row["FetchOffset"], isolation)
+    if not is_carried(topic.log, newest):
+        return {**shown, "ErrorCode": _UNSUPPORTED_VERSION}  # as Apache Kafka where it does not convert
+    records = topic.serve(row["FetchOffset"], isolation, newest)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
+from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.manifests import adapter_in
 
 
@@ -29,6 +31,11 @@ class Driver:
     """What its producer can be told: codecs, and `idempotence`, `transactions`, `timestamps`; empty for none."""
     writer: str = ""
     """The call that takes the records of an application."""
+
+    def of_messages(self, newest: int) -> Self:
+        """The same for a client that reads no batches, and no messages above the newest magic; it writes nothing."""
+        magics = tuple(magic for magic in self.magics if magic <= newest)
+        return replace(self, isolations=ISOLATIONS[:1], magics=magics, produces=(), writer="")
 
 
 def read_driver(path: Path, python: str) -> Driver:

@@ -47,6 +47,21 @@ FULL: Offer = {
 }
 """Everything up to the newest definitions that the suite ships."""
 
+OLD: Offer = {
+    "ApiVersions": (0, 0),
+    "Metadata": (0, 2),
+    "ListOffsets": (0, 1),
+    "Fetch": (0, 3),
+    "FindCoordinator": (0, 0),
+    "JoinGroup": (0, 1),
+    "SyncGroup": (0, 0),
+    "Heartbeat": (0, 0),
+    "LeaveGroup": (0, 0),
+    "OffsetCommit": (2, 2),
+    "OffsetFetch": (1, 2),
+}
+"""What Apache Kafka 0.10.2 offered to a consumer: for clients that read no record batches."""
+
 _TRANSACTIONS: Offer = {"InitProducerId": (0, 4), "AddPartitionsToTxn": (0, 3), "EndTxn": (0, 4)}
 
 
@@ -60,10 +75,10 @@ TAKEN_FROM: Mapping[str, int] = {"Produce": 3}
 on, as librdkafka before 2.14 compresses nothing otherwise (KAFKA-18659). It closes the connection when one before 3
 comes."""
 
-OFFERS: Mapping[str, Offer] = {"bare": BARE, "low": LOW, "full": FULL}
-"""By the name that a driver.yaml or `serve-broker --offer` gives; each holds all that those before it hold."""
+OFFERS: Mapping[str, Offer] = {"bare": BARE, "low": LOW, "full": FULL, "old": OLD}
+"""By the name that a driver.yaml or `serve-broker --offer` gives; but for the last, each holds all those before it."""
 
 
 def from_on(offers: str) -> Sequence[str]:
-    """The name of an offer, and those that hold more, the least of them first."""
+    """The name of an offer, and those to try after it: the ones that hold more, and what old clients know."""
     return [*OFFERS][[*OFFERS].index(offers) :]

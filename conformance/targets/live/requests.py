@@ -105,6 +105,8 @@ class Conversations:
         """
         self._witness, self._alone, self._consume, self._write = witness, alone, consume, write
         self._idempotent = idempotent
+        self.magic = 2
+        """Of the log that it consumes."""
         self._held: dict[tuple[str, str], tuple[list[Value], Answer]] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -139,5 +141,5 @@ class Conversations:
         if conversation in WRITES:
             batches = written(transactional=conversation == "transact", idempotent=self._idempotent)
             return await self._write(seat, batches, refusals=refusals)
-        asked = fetch_question({"hex": plain_log(2), "isolation": isolation}).parts
+        asked = fetch_question({"hex": plain_log(self.magic), "isolation": isolation}).parts
         return await self._consume(seat, OPERATIONS["read"].parse(asked, LOG), refusals=refusals)

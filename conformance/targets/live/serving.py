@@ -120,7 +120,7 @@ class LiveClient:
             parts = OPERATIONS["read"].parse(request, LOG)
         except NotationError as error:
             return {"ok": False, "error": "invalid-value", "message": str(error)}
-        if reason := unaskable(parts, self._driver.isolations):
+        if reason := unaskable(parts, self._driver.isolations, self._broker.carried):
             return {"unsupported": reason}
         expected = fetch_question(parts).expect
         sides = between(parts, expected)
@@ -145,7 +145,7 @@ class LiveClient:
         It matters where a client goes another way in newer versions of Fetch: messages of magic 0 and 1 have lengths of
         their own, and the list of aborted transactions has another form there.
         """
-        if OFFERS[self._offers] is OFFERS["full"]:
+        if self._offers in ("full", "old"):
             return False
         async with self._trying:
             if self._has_come is None:
@@ -171,6 +171,8 @@ class LiveClient:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
+        if self._offers == "old" and parts["conversation"] in self._elsewhere:
+            return {"unsupported": "it is not known to consume with another offer"}
         answer = await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
         failed = parts["conversation"] in WRITES and ("crash" in answer or "timeout" in answer)
         return answer if not failed else await self._unless_it_never_writes(answer)
@@ -183,14 +185,19 @@ class LiveClient:
         """
         reason, witness = "", self._server.witness
         for offers in from_on(self._driver.offers):
+            if offers == "old" and self._broker.carried > 1:
+                break  # it reads batches
             self._offers, self._broker.offered = offers, OFFERS[offers]
             self._written_to.offered = to_producers(OFFERS[offers])
             failed = await self._failed_baseline()
             if failed is None:
+                if offers == "old":
+                    self._driver, self._conversations.magic = self._driver.of_messages(self._broker.carried), 0
                 return
             sent = f", as it sent what is no request ({witness.unread})" if witness.unread else ""
             came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
-            reason = reason or f"the client is not judged: {came}"
+            if not reason or (offers == "old" and self._broker.carried >= 0):
+                reason = f"the client is not judged: {came}"
             if not may_need_more(failed):
                 break
             await self._seats.crowd.empty()  # what it still asks for is of the offer before
@@ -203,7 +210,8 @@ class LiveClient:
     async def _failed_baseline(self) -> Answer | None:
         """What came of the first plain batch; None where one of them comes through."""
         failed: Answer = {}
-        for parts in baseline(self._driver.isolations[0]):
+        is_old = self._offers == "old"
+        for parts in baseline(ISOLATIONS[0] if is_old else self._driver.isolations[0], of_messages=is_old):
             self._broker.has_told = False  # each consumer asks for itself: it does not know what another was told
             answer = await self._put(self._seats.crowd, parts, name="baseline")
             if "unsupported" not in answer and is_as_due(fetch_question(parts).expect, answer):

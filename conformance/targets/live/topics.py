@@ -69,8 +69,8 @@ class Topic:
         """It begins where its group stands."""
         self.committed = self.start
 
-    def serve(self, offset: int, isolation: int) -> bytes:
-        """What a fetch from an offset brings; nothing where the topic ends."""
+    def serve(self, offset: int, isolation: int, carried: int = _BATCHES) -> bytes:
+        """What a fetch from an offset brings, which carries this magic at most; nothing where the topic ends."""
         if self.first_fetch is None:
             self.first_fetch = time.monotonic()
         self.fetches[offset] += 1
@@ -85,7 +85,7 @@ class Topic:
             self.is_endless = offset > LAST_OFFSET
             self.end = min(offset, LAST_OFFSET)
             self.high_watermark = self.end + 1
-        return plain_entry(END_KEY, self.end) if offset <= self.end else b""
+        return plain_entry(END_KEY, self.end, carried) if offset <= self.end else b""
 
     def _all(self) -> bytes:
         """The log; none of it where all of it lies whole before the offset at which the client begins."""
@@ -141,14 +141,19 @@ def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = Fa
     return topic
 
 
-def unaskable(parts: Request, isolations: Collection[str]) -> str:
-    """Why a `read` request cannot be put to a client with these isolation levels; empty when it can."""
+def unaskable(parts: Request, isolations: Collection[str], carried: int = _BATCHES) -> str:
+    """Why a `read` request cannot be put to a client with these isolation levels; empty when it can.
+
+    `carried`: the highest magic that the version of Fetch carries in which the client asks.
+    """
     if parts["isolation"] not in isolations:
         return f"{parts['isolation']} is not claimed"
     if not parts.get("checkCrcs", True):
         return "checksums are checked, or not, by the client's own setting"
     if not 0 <= parts["fetchOffset"] < LAST_OFFSET:
         return f"a client is not told to begin at {parts['fetchOffset']}"
+    if not is_carried(parts["hex"], carried):
+        return f"the version of Fetch in which it asks carries no magic above {carried}"
     return ""
 
 
@@ -169,6 +174,11 @@ def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: 
 def holds_messages(log: bytes) -> bool:
     """Whether an entry of a log is a message of magic 0 or 1."""
     return any(0 <= stored_magic(log, at) < _BATCHES for at, _ in extents(log))
+
+
+def is_carried(log: bytes, newest: int) -> bool:
+    """Whether a version of Fetch that carries no magic above the newest one may bring a log."""
+    return newest == _BATCHES or all(stored_magic(log, at) <= newest for at, _ in extents(log))
 
 
 def _is_without_gap(seen: View) -> bool:

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from log_bytes import ABORT, COMMIT, batch, marker, part
+from log_bytes import message as entry
 from tiny_client import frame, response, wire
 
 from conformance import codec
+from conformance.codec.record_batch import stored_magic
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Garbled, Unanswerable
-from conformance.targets.live.offers import BARE, FULL, LOW, OFFERS
+from conformance.targets.live.offers import BARE, FULL, LOW, OFFERS, OLD
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import END_KEY, LAST_OFFSET, Topic
 
@@ -195,6 +197,39 @@ def test_offsets_are_listed_in_each_version(full, version):
     parts = tuple({"PartitionIndex": 0, "Timestamp": timestamp} for timestamp in (-1, -2))
     value, _ = asked(full, "ListOffsets", version, {"ReplicaId": -1, "Topics": ({"Name": "t", "Partitions": parts},)})
     assert [row["Offset"] for row in value["Topics"][0]["Partitions"]] == [3, 0]
+
+
+@pytest.fixture
+def old():
+    """A broker for clients that read no batches: a topic of magic 0, one of magic 1, and one of batches."""
+    logs = {"0": entry(0, 0) + entry(1, 0), "1": entry(0), "2": LOG}
+    return Broker("127.0.0.1", 9092, OLD, {name: Topic(log, 0, 2) for name, log in logs.items()})
+
+
+def test_the_first_version_of_list_offsets_gives_a_list(old):
+    parts = tuple({"PartitionIndex": 0, "Timestamp": at, "MaxNumOffsets": 1} for at in (-1, -2))
+    rows = ({"Name": "0", "Partitions": parts}, {"Name": "gone", "Partitions": parts[:1]})
+    value, _ = asked(old, "ListOffsets", 0, {"ReplicaId": -1, "Topics": rows})
+    assert [row["OldStyleOffsets"] for row in value["Topics"][0]["Partitions"]] == [(2,), (0,)]
+    assert [row["OldStyleOffsets"] for row in value["Topics"][1]["Partitions"]] == [()]
+
+
+@pytest.mark.parametrize(("version", "carried"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_a_fetch_brings_no_magic_that_its_version_does_not_carry_the_end_of_a_topic_included(old, version, carried):
+    for name, magic in (("0", 0), ("1", 1), ("2", 2)):
+        for offset in (0, 2):
+            part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1}
+            body = {"ReplicaId": -1, "MaxWaitMs": 200, "MinBytes": 1}
+            value, _ = asked(old, "Fetch", version, {**body, "Topics": ({"Topic": name, "Partitions": (part,)},)})
+            (found,) = value["Responses"][0]["Partitions"]
+            if magic > carried:
+                assert (found["ErrorCode"], found["Records"]) == (35, b"")
+            elif offset:
+                assert stored_magic(found["Records"]) == carried
+                assert END_KEY in found["Records"]
+            else:
+                assert found["Records"] == old.topics[name].log
+    assert old.carried == carried
 
 
 def test_an_offset_that_only_the_records_tell_is_not_told(full):

@@ -1,0 +1,137 @@
+"""Clients from before record batches, judged on the messages that versions 0 to 3 of Fetch carry."""
+
+import json
+from pathlib import Path
+
+import pytest
+from live_runs import judged
+
+SHARED = Path(__file__).parents[2] / "shared"
+DRIVER = """
+name: tiny
+language: python
+module: driver.py
+door: tiny.consume
+codecs: [none, gzip]
+magics: [0, 1, 2]
+isolations: [read_uncommitted, read_committed]
+writer: tiny.send
+produces: [none, timestamps, idempotence]
+concurrency: 1
+offers: {offers}
+"""
+START = f"""
+import sys
+sys.path.insert(0, {str(SHARED)!r})
+import tiny_client
+from tiny_client import *
+from conformance.codec.log import extents
+from conformance.codec.record_batch import stored_magic
+class Old(Connection):
+    version = {{version}}
+    def fetch(self, told, offset):
+        part = super().fetch(told, offset)
+        if part["ErrorCode"] == 35: open({{refused!r}}, "w").close()
+        log = part["Records"] or b""
+        newest = max((stored_magic(log, at) for at, _ in extents(log)), default=0)
+        assert newest <= (self.version >= 2) + (self.version >= 4), "it cannot know this magic"
+        return part
+tiny_client.Connection = Old
+"""
+HONEST = "for line in told(): consume(line)\n"
+OLDEST, OLD, BATCH = "message-set/v0-one-message:read", "message-set/v1-three-messages:read", "batch/three-records:read"
+CUT = "message-set/v0-size-0:read"
+
+
+@pytest.fixture
+def run(tmp_path, traces):
+    """Runs a client that fetches in one version; the rows of its report by case, and what it was taken for."""
+
+    def start(version, body, *select, offers="bare", status=None):
+        refused = tmp_path / "refused"
+        (tmp_path / "driver.py").write_text(START.format(version=version, refused=str(refused)) + body)
+        (tmp_path / "driver.yaml").write_text(DRIVER.format(offers=offers).replace("tiny\n", f"{tmp_path.name}\n", 1))
+        target = f"live:{tmp_path / 'driver.yaml'}"
+        found = judged(target, tmp_path, traces.env, *select, status=status, op="")
+        (about,) = json.loads((tmp_path / "r.json").read_text())["targets"]
+        assert not refused.exists(), "it was told that its version cannot bring what a topic holds"
+        return found, about.get("describe") or {}
+
+    yield start
+    assert traces.left() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "offers", "magics"), [(0, "bare", [0]), (1, "old", [0]), (2, "old", [0, 1]), (3, "bare", [0, 1])]
+)
+def test_a_client_that_reads_no_batches_is_judged_on_the_messages_that_its_fetches_carry(run, version, offers, magics):
+    written = "batch/single-record:encode"
+    sent = ("request/fetch", "request/size", "request/isolation-read-uncommitted", "request/produce")
+    asked = (OLDEST, CUT, OLD, "read/fetch-inside-v0-wrapper", BATCH, "read/aborted-is-hidden", written, *sent)
+    found, about = run(version, HONEST, *asked, offers=offers, status=0)
+    assert (about["offers"], about["magics"]) == ("old", magics)
+    assert about["supports"] == {"read": True, "send": True, "encode": []}
+    assert {found[case]["verdict"] for case in (OLDEST, "read/fetch-inside-v0-wrapper", *sent[:2])} == {"pass"}
+    assert found[CUT]["verdict"] in ("pass", "either")
+    assert found[OLD]["verdict"] == ("pass" if 1 in magics else "skip")
+    skipped = (BATCH, "read/aborted-is-hidden", written, *sent[2:])
+    assert {found[case]["verdict"] for case in skipped} == {"skip"}
+
+
+def test_a_magic_that_its_fetches_do_not_carry_is_not_served_to_a_client(run):
+    strange, short = "message-set/magic-3-after-a-message:read", "message-set/v0-then-1-bytes:read"
+    found, _ = run(1, HONEST, short, strange, "batch/magic-one:read", offers="old")
+    assert found[short]["verdict"] != "skip"
+    for case in (strange, "batch/magic-one:read"):
+        assert found[case]["detail"].endswith("the version of Fetch in which it asks carries no magic above 0")
+
+
+LOSES = """
+def lossy(record=None, **said):
+    if record and record["key"] not in (END, b"key".hex()): record = {**record, "value": None}
+    say(**said, **({"record": record} if record else {}))
+tiny_client.say = lossy
+"""
+
+
+def test_a_failure_of_a_client_that_reads_no_batches_is_found(run):
+    found, _ = run(2, LOSES + HONEST, OLDEST, OLD, BATCH, status=1)
+    assert {name: row["verdict"] for name, row in found.items()} == {OLDEST: "fail", OLD: "fail", BATCH: "skip"}
+
+
+def test_a_client_that_has_fetched_batches_is_not_offered_versions_without_them(run, tmp_path):
+    topics = tmp_path / "topics"
+    body = f"""
+say(version="1")
+for line in map(json.loads, sys.stdin):
+    open({str(topics)!r}, "a").write("topic ")
+    Connection(line["bootstrap"]).fetch(line, int(line["offset"]))
+    say(topic=line["topic"], error="other", message="no such setting")
+"""
+    run(4, body, BATCH, status=3)
+    starts, plain = 3, 3
+    assert len(topics.read_text().split()) == starts * plain * len(("bare", "low", "full"))
+
+
+def test_a_version_beside_those_that_an_old_client_was_told_of_is_its_fault(run):
+    body = HONEST.replace("consume(line)", "Old(line['bootstrap']).ask('ApiVersions', 0, {}); consume(line)")
+    body = body.replace("told()", "map(json.loads, sys.stdin)")
+    found, about = run(2, f"say(version='1')\n{body}", OLDEST, "request/version-offered", status=1)
+    assert (about["offers"], found[OLDEST]["verdict"]) == ("old", "pass")
+    assert found["request/version-offered"]["detail"] == "Fetch 2, where 4 to 4 is offered"
+
+
+def test_what_came_of_plain_messages_is_told_of_a_client_that_fetches_these_alone(run, tmp_path):
+    body = "for line in map(json.loads, sys.stdin): say(topic=line['topic'], error='other', message='a setting')\n"
+    fetches = "Old(line['bootstrap']).fetch(line, int(line['offset'])); say("
+    run(2, "say(version='1')\n" + body.replace("say(", fetches), OLDEST, status=3)
+    (about,) = json.loads((tmp_path / "r.json").read_text())["targets"]
+    assert "a setting" in about["problem"]
+
+
+def test_a_client_that_fetches_messages_alone_is_not_tried_where_everything_is_offered(run, tmp_path):
+    topics = tmp_path / "topics"
+    body = f"for line in told():\n    open({str(topics)!r}, 'a').write('topic ')\n    consume(line)\n"
+    found, _ = run(2, body, OLD, offers="old", status=0)
+    assert found[OLD]["verdict"] == "pass"
+    assert topics.read_text().split() == ["topic"]
