@@ -210,8 +210,7 @@ class LiveClient:
     async def _failed_baseline(self) -> Answer | None:
         """What came of the first plain batch; None where one of them comes through."""
         failed: Answer = {}
-        is_old = self._offers == "old"
-        for parts in baseline(ISOLATIONS[0] if is_old else self._driver.isolations[0], of_messages=is_old):
+        for parts in baseline(self._driver.isolations[0], of_messages=self._offers == "old"):
             self._broker.has_told = False  # each consumer asks for itself: it does not know what another was told
             answer = await self._put(self._seats.crowd, parts, name="baseline")
             if "unsupported" not in answer and is_as_due(fetch_question(parts).expect, answer):
