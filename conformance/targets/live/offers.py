@@ -52,6 +52,7 @@ OLD: Offer = {
     "Metadata": (0, 2),
     "ListOffsets": (0, 1),
     "Fetch": (0, 3),
+    "Produce": (0, 2),  # clients look for it; nothing is written
     "FindCoordinator": (0, 0),
     "JoinGroup": (0, 1),
     "SyncGroup": (0, 0),

@@ -187,6 +187,7 @@ class LiveClient:
         for offers in from_on(self._driver.offers):
             if offers == "old" and self._broker.carried > 1:
                 break  # it reads batches
+            known = len(witness.heedless)
             self._offers, self._broker.offered = offers, OFFERS[offers]
             self._written_to.offered = to_producers(OFFERS[offers])
             failed = await self._failed_baseline()
@@ -198,6 +199,8 @@ class LiveClient:
             came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
             if not reason or (offers == "old" and self._broker.carried >= 0):
                 reason = f"the client is not judged: {came}"
+            if offers == "old" != self._driver.offers:
+                del witness.heedless[known:]  # it may not be made for such a broker, and was not meant to meet one
             if not may_need_more(failed):
                 break
             await self._seats.crowd.empty()  # what it still asks for is of the offer before

@@ -509,7 +509,7 @@ def test_a_live_client_that_there_is_not_is_one_line(tmp_path, given, said):
     [
         ("concurrency: many", "'concurrency' is unknown or of the wrong shape"),
         ("speed: 3", "'speed' is unknown"),
-        ("concurrency: 1\noffers: all", "offers is one of bare, low, full, not 'all'"),
+        ("concurrency: 1\noffers: all", "offers is one of bare, low, full, old, not 'all'"),
     ],
 )
 def test_a_driver_file_that_is_wrong_is_one_line_with_its_place(tmp_path, line, said):

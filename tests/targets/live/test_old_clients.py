@@ -146,3 +146,34 @@ def test_a_client_that_fetches_messages_alone_is_not_tried_where_everything_is_o
     found, _ = run(2, body, OLD, offers="old", status=0)
     assert found[OLD]["verdict"] == "pass"
     assert len(topics.read_text().split()) == len(("the probe", "the case", "the case, one entry a fetch"))
+
+
+def test_a_bundled_client_of_old_messages_is_judged_live(live_client, tmp_path, traces):
+    sent = ("request/fetch", "request/size", "request/join-group", "request/offset-fetch", "request/version-offered")
+    select = ("message-set/v1-*-messages:read", "read/magic-1-*", "message-set/*gzip*:read", *sent)
+    found = judged(live_client("kafka-node"), tmp_path, traces.env, *select, op="")
+    assert {name: found[name]["verdict"] for name in sent} == dict.fromkeys(sent, "pass")
+    reads = [row["verdict"] for row in found.values() if row["op"] == "read" and row["verdict"] != "skip"]
+    assert sum(verdict in ("pass", "either") for verdict in reads) > len(reads) // 2
+    assert found[OLD]["verdict"] == "pass"
+    assert traces.left() == []
+
+
+@pytest.mark.parametrize(
+    ("offers", "status", "charged"), [("bare", 3, ""), ("old", 1, "Fetch 4, where 0 to 3 is offered")]
+)
+def test_what_a_client_sends_that_was_offered_old_versions_in_vain_is_its_fault_only_if_its_driver_names_them(
+    run, offers, status, charged
+):
+    body = """
+say(version="1")
+for line in map(json.loads, sys.stdin):
+    connection = Connection(line["bootstrap"])
+    fetch = next(row for row in connection.ask("ApiVersions", 0, {})["ApiKeys"] if row["ApiKey"] == 1)
+    if fetch["MinVersion"] == 0:
+        connection.socket.sendall(frame("Fetch", 4, {"Topics": ()}))
+        connection.socket.recv(9)
+    say(topic=line["topic"], error="other", message="no such setting")
+"""
+    found, _ = run(4, body, "request/version-offered", offers=offers, status=status)
+    assert found.get("request/version-offered", {}).get("detail", "") == charged

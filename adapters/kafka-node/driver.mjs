@@ -1,0 +1,28 @@
+// The consumer group of kafka-node as an application uses it: its events `message` and `error`.
+
+import kafkaNode from "kafka-node";
+import { drive, hexed } from "./driving.mjs";
+
+const SETTINGS = { autoCommit: false, fromOffset: "earliest", encoding: "buffer", keyEncoding: "buffer" };
+
+/** Hands over the messages of a topic until its last one. */
+async function consume({ topic, bootstrap }, hand) {
+  const group = new kafkaNode.ConsumerGroup({ kafkaHost: bootstrap, groupId: topic, ...SETTINGS }, topic);
+  try {
+    await new Promise((resolve, reject) => {
+      group.on("message", (message) => hand(shown(message)) && resolve());
+      group.on("error", reject);
+      group.on("offsetOutOfRange", reject);
+    });
+  } finally {
+    group.close(false, () => {});
+  }
+}
+
+/** A message in the notation of `read`; a time that no Date holds, and the time 0, are not there. */
+function shown({ offset, timestamp, key, value }) {
+  const time = Number.isFinite(timestamp?.getTime()) ? { timestamp: String(timestamp.getTime()) } : {};
+  return { offset: String(offset), ...time, key: hexed(key), value: hexed(value), headers: [] };
+}
+
+drive("kafka-node", { consume });
