@@ -48,7 +48,7 @@ _OF_MESSAGES = MESSAGE_RULES | {"timestampType": "legacy.v1-attributes", "header
 """The same for a message of magic 0 or 1."""
 
 _NEXT = "offset.next-formula"
-_APPENDED_TIME = "timestamp.log-append-overwritten"
+_APPENDED_TIME, _APPENDED_TIME_OF_MESSAGES = "timestamp.log-append-overwritten", "legacy.log-append-overwrites"
 _APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
 
 
@@ -177,10 +177,10 @@ def _records_differ(view: View, due: list[Value], shown: Value, *, whole: bool) 
 
 def _rule_of(field: str, record: Value, view: View) -> str:
     """The requirement that says what a field of a record is."""
-    if record["offset"] in view.legacy:
-        return _OF_MESSAGES[field]
-    overwritten = field == "timestamp" and record["timestampType"] == _APPEND_TIME
-    return _APPENDED_TIME if overwritten else _SEEN_RULES[field]
+    is_legacy = record["offset"] in view.legacy
+    if field == "timestamp" and record["timestampType"] == _APPEND_TIME:
+        return _APPENDED_TIME_OF_MESSAGES if is_legacy else _APPENDED_TIME
+    return (_OF_MESSAGES if is_legacy else _SEEN_RULES)[field]
 
 
 def _ending(view: View, stop: int | None, error: str | None) -> Verdict | None:

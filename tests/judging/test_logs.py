@@ -251,6 +251,15 @@ def test_a_time_of_appending_is_held_against_its_own_requirement():
     assert verdict == ("fail", "", "timestamp.log-append-overwritten")
 
 
+def test_a_time_of_appending_of_old_messages_is_held_against_theirs(catalog):
+    """What of it counts inside a wrapper is settled; that timestamps are milliseconds is stated."""
+    case = catalog.cases["read/log-append-time-v1-wrapper"]
+    right = [seen(offset, timestamp="500", timestampType="LogAppendTime") for offset in range(2)]
+    assert told(case, shown(right, "2")) == PASS
+    verdict = told(case, shown([right[0], {**right[1], "timestamp": "2"}], "2"))
+    assert verdict == ("fail", "", "legacy.log-append-overwrites")
+
+
 def test_who_shows_no_record_is_not_judged():
     for value in ({"nextOffset": "8"}, {}, shown([{}, {}, {}, {}])):
         assert told(CASE, value) == ("skip", "", "")

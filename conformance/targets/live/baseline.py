@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 
 from conformance.cases.log_questions import read_question
 from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.codec.batch_building import encode_built
 from conformance.codec.log import LOG
-from conformance.codec.message_set import encode_set
 from conformance.codec.notation import NotationError
 from conformance.judging.logs import judge_read
+from conformance.targets.live.topics import plain
 
 ENDLESS = "no record can stand behind the offset that was fetched, to end the topic"
 """Said of a case that a client came through, as far as it can be told."""
 
 _START_MS = 1_700_000_000_000
-_NOBODY = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
 
 
 class BaselineError(Exception):
@@ -33,8 +31,7 @@ def baseline(isolation: str, *, of_messages: bool = False) -> Iterator[Request]:
     for counts in ((1,), (3,), (1, 2)):
         data, end = b"", 0
         for count in counts:
-            records = _records(end, count)
-            data += encode_set(records, 0, 0) if of_messages else encode_built(_batch(records))
+            data += plain(_records(end, count), 0 if of_messages else 2)
             end += count
         yield OPERATIONS["read"].parse(read_question(data, isolation=isolation).parts, LOG)
 
@@ -44,12 +41,6 @@ def _records(base: int, count: int) -> tuple[Value, ...]:
         {"offset": base + index, "timestamp": _START_MS + index, "key": b"key", "value": b"value", "headers": ()}
         for index in range(count)
     )
-
-
-def _batch(records: Sequence[Value]) -> Value:
-    """A batch without compression, of a producer without an id."""
-    kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
-    return {"baseOffset": records[0]["offset"], "partitionLeaderEpoch": 0, **kind, **_NOBODY, "records": records}
 
 
 def is_as_due(expected: Expectation, answer: Answer) -> bool:

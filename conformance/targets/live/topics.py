@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from uuid import uuid4
 
-from conformance.cases.model import Delivers, Expectation, Request
+from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.batch_building import encode_built
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
@@ -196,9 +196,14 @@ def last_offset(log: bytes, at: int) -> int:
 def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
     """A plain batch with one record, or a message of another magic."""
     value = b"v"  # some show empty as null
-    record = {"offset": offset, "timestamp": _TIME_MS, "key": key, "value": value, "headers": ()}
+    return plain(({"offset": offset, "timestamp": _TIME_MS, "key": key, "value": value, "headers": ()},), magic)
+
+
+def plain(records: Sequence[Value], magic: int = _BATCHES) -> bytes:
+    """Records without compression, in a batch of a producer without an id, or as messages of another magic."""
     if magic != _BATCHES:
-        return encode_set((record,), magic, 0)
+        return encode_set(records, magic, 0)
     kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
     nobody = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
-    return encode_built({"baseOffset": offset, "partitionLeaderEpoch": 0, **kind, **nobody, "records": (record,)})
+    base = {"baseOffset": records[0]["offset"], "partitionLeaderEpoch": 0}
+    return encode_built({**base, **kind, **nobody, "records": tuple(records)})
