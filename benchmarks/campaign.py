@@ -15,10 +15,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from conformance.cases.catalog import Catalog, read_catalog

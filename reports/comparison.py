@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from conformance.errors import FileError
 
@@ -58,8 +58,7 @@ class _File(msgspec.Struct):
     targets: list[_Target] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The cases of a target that changed in one way for one reason."""
 
     target: str
@@ -68,8 +67,7 @@ class Change:
     cases: tuple[Outcome, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What differs between an older report and a newer one, each part by target and reason."""
 
     began: tuple[Change, ...]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
 from conformance.reports.annotated import printable
-from conformance.reports.disagreements import Disagreement
 from conformance.reports.text import STYLES
+
+if TYPE_CHECKING:
+    from conformance.reports.disagreements import Disagreement
 
 _IN_FULL = 3
 """Rows of each part that are shown with their command."""
@@ -28,8 +31,7 @@ _PARTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Struct, frozen=True):
     """A section of at most a screen, in which what targets break and what is open have their own parts."""
 
     rows: Sequence[Disagreement]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from conformance.cases.model import LEVELS, Accepted, Case, CaseKind, Kind, Outcome
 from conformance.judging.causes import Cause
@@ -24,8 +24,7 @@ Split = tuple[Reading | None, ...]
 """The reading of each target; None for one that did not judge the case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stand:
+class Stand(Struct, frozen=True):
     """The targets that made the same of a case, and what that is."""
 
     targets: tuple[str, ...]
@@ -41,8 +40,7 @@ class Stand:
         return f"{self.act}: {self.said}" if self.said else str(self.act)
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(Struct, frozen=True):
     """Cases in which the same targets differ in the same way, for the same cause or at the same requirement."""
 
     requirements: tuple[str, ...]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.conversations import frame_wire
@@ -47,8 +48,7 @@ _AROUND = 3
 _SAYS = {"convert": "wrote", "append": "served"}
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """What a report shows of one failure."""
 
     expected: str

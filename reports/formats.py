@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from msgspec import Struct
+
 from conformance.safety.files import Outputs
 
 if TYPE_CHECKING:
@@ -52,8 +54,7 @@ class _Renderer(Protocol):
     def render(self, report: Report) -> Iterator[str]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A format: `--name FILE` writes what `render` of the module in `reports/` makes of the report, in UTF-8."""
 
     name: str

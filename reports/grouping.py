@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from conformance.cases.model import LEVELS, AnyOf, Appends, Delivers, Expectation, Kind
 from conformance.judging.causes import Cause
@@ -24,8 +25,7 @@ class Section(StrEnum):
     """The adapter broke the protocol; the target itself was not judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A failure as it is shown: a case of its own, or a shrunk one that stands for several generated ones."""
 
     result: Result
@@ -47,8 +47,7 @@ class Example:
         return self.shrunk.count if self.shrunk else 1
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
+class FailureGroup(Struct, frozen=True):
     """The failures of one target that have one cause. Faults of the adapter are one group."""
 
     target: str

@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
+from msgspec import Struct
 
 from conformance import __version__
 from conformance.cases.model import LEVELS, Broke, Kind
@@ -40,8 +40,7 @@ class Part(StrEnum):
     FAULTS = "Faults of the adapter"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A cause as the page shows it, with its smallest example."""
 
     anchor: str
@@ -78,8 +77,7 @@ class Failure:
         return state_of(self.example.result)
 
 
-@dataclass(frozen=True, slots=True)
-class TargetPage:
+class TargetPage(Struct, frozen=True):
     """What the page tells of one target."""
 
     number: int

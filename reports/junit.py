@@ -9,9 +9,10 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from xml.sax.saxutils import quoteattr
+
+from msgspec import Struct
 
 from conformance.cases.model import Kind
 from conformance.reports.explain import actual_text, expected_text
@@ -24,8 +25,7 @@ _COLOURS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The elements that say how a case ended, and what a suite calls their number."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Suite:
+class _Suite(Struct, frozen=True):
     """A suite: its name, how each case ended (empty: it passed), and what makes the cases when they are written."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from conformance.cases.model import LEVELS, PASSED, Kind
 from conformance.cases.vector_files import Requirement
@@ -27,8 +28,7 @@ class State(StrEnum):
     SKIPPED = "not judged"
 
 
-@dataclass(slots=True)
-class Cell:
+class Cell(Struct):
     """The results of one target for one requirement."""
 
     states: Counter[State] = field(default_factory=Counter)
@@ -51,8 +51,7 @@ class Cell:
         return ", ".join(f"{self.states[state]} {state}" for state in State if self.states[state]) or "no case"
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """A requirement, and a cell for each target."""
 
     requirement: Requirement
@@ -100,8 +99,7 @@ def matrix(runs: Sequence[TargetRun], requirements: Mapping[str, Requirement]) -
     return sections
 
 
-@dataclass(frozen=True, slots=True)
-class CodesApart:
+class CodesApart(Struct, frozen=True):
     """Cases in which brokers refuse the same with other error codes."""
 
     codes: tuple[str, ...]

@@ -6,9 +6,9 @@ Widths are those of the console; 80 columns are enough. `reports/text.py` shows 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from msgspec import Struct
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
 from rich.segment import Segment
@@ -36,8 +36,7 @@ _AT_LEAST = 5
 _ORDER = (Section.FAULTS, Section.FAILURES, Section.DISPUTED)
 
 
-@dataclass(frozen=True, slots=True)
-class TargetScreen:
+class TargetScreen(Struct, frozen=True):
     """A target as a renderable of at most LINES lines."""
 
     run: TargetRun
@@ -197,8 +196,7 @@ def _line(*parts: str | tuple[str, str]) -> Text:
     return line
 
 
-@dataclass(frozen=True, slots=True)
-class _cut:  # noqa: N801 - it reads as the function it is
+class _cut(Struct, frozen=True):  # noqa: N801 - it reads as the function it is
     """The first lines of a renderable."""
 
     inner: RenderableType

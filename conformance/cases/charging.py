@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from msgspec import structs
+
 from conformance import codec
 from conformance.cases.model import LEVELS, Case, Refuses
 from conformance.cases.packing import PackedCase, refused_by
@@ -78,7 +80,7 @@ def of_writer(rule: str, wire: codec.Wire, requirements: Mapping[str, Requiremen
         return row
     nearest = requirements[row.writer or layout_rule(wire)]
     level = max(row.level, nearest.level, key=LEVELS.index)
-    return nearest if level == nearest.level else replace(nearest, level=level)
+    return nearest if level == nearest.level else structs.replace(nearest, level=level)
 
 
 _CHECKED = "crc.broker-validates"

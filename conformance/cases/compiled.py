@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.kept import Kept
@@ -62,8 +64,7 @@ def is_own(wire: codec.Wire | None) -> bool:
     return isinstance(wire, codec.MessageWire) and not wire.message.is_shipped
 
 
-@dataclass(frozen=True, slots=True)
-class Bundled:
+class Bundled(Struct, frozen=True):
     """The bundled catalogue: the register, the cases, and the messages that vectors define."""
 
     requirements: dict[str, Requirement]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance.cases.model import Value
 from conformance.codec.message_definition import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of
@@ -19,8 +20,7 @@ _MANY = 3
 _UNKNOWN = ({"tag": 10_000, "data": b"\1\2\3"}, {"tag": (1 << 31) - 1, "data": b""})
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """A message in one version, with what stands in its plain value."""
 
     message: Message

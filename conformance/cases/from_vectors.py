@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.answers import NOT_ENCODED
@@ -109,8 +111,7 @@ def _parse(vector: Vector, given: object) -> Value:
         raise vector.error(f"value: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Maker:
+class _Maker(Struct, frozen=True):
     """Makes the cases of one vector."""
 
     vector: Vector

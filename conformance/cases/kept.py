@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from platformdirs import user_cache_path
 
 from conformance import __version__
@@ -29,8 +29,7 @@ _OTHERS = 4
 """Files of other versions of the sources that are left in the cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """One thing that is kept."""
 
     kind: str

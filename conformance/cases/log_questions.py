@@ -8,6 +8,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from conformance import codec
 from conformance.cases.model import (
     AnyOf,
@@ -117,7 +119,7 @@ def _unchecked(seen: View) -> Expectation:
     """
     damage = seen.damage
     if damage is not None and damage.requirement == "batch.length-wrong-rejected":
-        seen = replace(seen, damage=replace(damage, requirement="robustness.batch-length-unchecked"))
+        seen = replace(seen, damage=structs.replace(damage, requirement="robustness.batch-length-unchecked"))
     return _delivery(seen, seen)
 
 

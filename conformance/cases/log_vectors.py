@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from conformance import codec
 from conformance.cases.log_questions import softened
 from conformance.cases.model import (
@@ -148,7 +150,9 @@ def _exchange(row: Request, parts: Request) -> Question:
     question = _asked(row, parts)
     is_of_answer = row["requirement"] == exchanges.RULES[exchanges.PLAIN]
     assert isinstance(question.expect, Exchanges)
-    return question._replace(expect=replace(question.expect, unanswered=exchanges.UNANSWERED if is_of_answer else ""))
+    return question._replace(
+        expect=structs.replace(question.expect, unanswered=exchanges.UNANSWERED if is_of_answer else "")
+    )
 
 
 def of_every_version(vector: Vector) -> Iterator[Vector]:

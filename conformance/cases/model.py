@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from msgspec import Struct
+
 from conformance.codec import MessageWire, Wire
 from conformance.codec.notation import NotationError
 from conformance.safety.json_text import is_text
@@ -34,16 +36,14 @@ REFUSED = "refused"
 # --- what is expected ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """The bytes decode to a value (possibly partial), from so many bytes."""
 
     value: Value
     consumed: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refuses:
+class Refuses(Struct, frozen=True):
     """The input is refused; the class of the error is judged, at level should, only where `error` is given."""
 
     error: str | None = None
@@ -51,23 +51,20 @@ class Refuses:
     """The class as the vector words it, for display."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writes:
+class Writes(Struct, frozen=True):
     """The value encodes to exactly these bytes, but for those in `ignoring` (from, to)."""
 
     data: bytes
     ignoring: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     """An open place: one of these readings, or, with none listed, whatever the target makes of it."""
 
     readings: tuple[Reads | Refuses | Writes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WritesAs:
+class WritesAs(Struct, frozen=True):
     """The value encodes to bytes that the reference reads as this value (compression leaves encoders free)."""
 
     value: Value
@@ -75,15 +72,13 @@ class WritesAs:
     """The type to read them as, where that shows more than the case's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(Struct, frozen=True):
     """The value takes so many bytes."""
 
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delivers:
+class Delivers(Struct, frozen=True):
     """A fetch shows an application this much of a log."""
 
     view: View
@@ -93,22 +88,19 @@ class Delivers:
     """Some of it stands at an open place, so that refusing it is right too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Converts:
+class Converts(Struct, frozen=True):
     """The log becomes one with these records (as CONVERTED shows them)."""
 
     records: tuple[dict[str, Value], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sequences:
+class Sequences(Struct, frozen=True):
     """For each batch one of these answers is due."""
 
     answers: tuple[frozenset[str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Appends:
+class Appends(Struct, frozen=True):
     """A broker takes the batch, gives it the next offset of the log, and serves these records of it from there on."""
 
     records: tuple[dict[str, Value], ...]
@@ -125,8 +117,7 @@ class Appends:
     """The time that a broker tells is judged: that of the append, where the topic has it, or none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sends:
+class Sends(Struct, frozen=True):
     """The requests that a client sends hold what `check` is about."""
 
     check: str
@@ -137,8 +128,7 @@ class Sends:
     """The requests that are judged, such as `Fetch`; empty for all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """What is due for a frame that a broker is sent."""
 
     name: str
@@ -154,8 +144,7 @@ class Due:
     """Whether its size announces more bytes than it has, so that a broker may wait for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanges:
+class Exchanges(Struct, frozen=True):
     """A broker answers frames, in their order."""
 
     due: tuple[Due, ...]
@@ -163,8 +152,7 @@ class Exchanges:
     """The requirement that is broken where no answer comes, if that is not the case's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plays:
+class Plays(Struct, frozen=True):
     """A broker does these steps, one after the other."""
 
     steps: tuple[Step, ...]
@@ -278,8 +266,7 @@ class Accepted:
     """Bytes of the answer as it came; 0 where nobody counted them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """`ok: false`: the target rejects the input."""
 
     error: str
@@ -288,8 +275,7 @@ class Refused:
     """The error code of a broker, which reports compare."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
+class Unsupported(Struct, frozen=True):
     """The target cannot do it, or did not claim it."""
 
     reason: str
@@ -333,8 +319,7 @@ FAILURES = (Kind.FAIL, Kind.CRASH, Kind.TIMEOUT)
 """Verdicts on a target that broke a requirement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The verdict on an outcome. Requirement and level are given only where they differ from the case's."""
 
     kind: Kind
@@ -343,7 +328,7 @@ class Verdict:
     """The field at which expected and actual part, where one is known."""
     requirement: str = ""
     level: str = ""
-    unobserved: tuple[str, ...] = field(default=())
+    unobserved: tuple[str, ...] = ()
     flaky: bool = False
 
 

@@ -7,8 +7,9 @@ from_reference.py; a request about a whole log names in its row the function tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases import answers, conversations, log_questions
@@ -75,8 +76,7 @@ def _later(module: str, name: str) -> Callable[..., Value]:
 Parser = Callable[[object], Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A field of a request: its name, what turns its notation into a value, and whether users may leave it out."""
 
     name: str
@@ -87,8 +87,7 @@ class Part:
     """Whether it is made smaller when a failure is shrunk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation of the line protocol."""
 
     parts: tuple[Part, ...]

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from conformance import codec
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
@@ -20,8 +22,7 @@ from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """A row of the register: one testable statement of the documents, and how it is judged."""
 
     id: str

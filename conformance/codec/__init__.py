@@ -5,9 +5,10 @@ from __future__ import annotations
 import copyreg
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from conformance.codec.batch_building import encode_built
 from conformance.codec.control_record import CONTROL_RECORD
@@ -78,8 +79,7 @@ _MESSAGE = re.compile(r"MESSAGE<([A-Za-z][A-Za-z0-9]*),([0-9]{1,5})>\Z")
 _PARAMETRISED = re.compile(r"([A-Z_]+)<(.{1,200})>\Z")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Types:
+class Types(Struct, frozen=True, eq=False):
     """The types that there are: the built-in ones, arrays of any of them, and these messages in their versions."""
 
     messages: Mapping[str, Message] = field(default_factory=dict)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Checksum:
+
+class Checksum(Struct, frozen=True):
     """A checksum: what it is called and how it is computed (to an unsigned 32-bit number)."""
 
     name: str

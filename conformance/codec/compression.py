@@ -6,15 +6,15 @@ A codec is added here: its framing in `framings`, the forms of it that need no c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance.codec import framings, stored
 from conformance.codec.cursor import Cursor, Malformed
 from conformance.codec.streams import Stream
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Struct, frozen=True):
     """A codec: its name in the documents, how its payload is opened and written, where it may stand."""
 
     name: str

@@ -6,9 +6,10 @@ stands at a place that the documents leave undecided: the codec goes on with Apa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple, NoReturn
+
+from msgspec import Struct, field
 
 from conformance.errors import UserError
 
@@ -29,8 +30,7 @@ class Openness(Enum):
     """Open, and another reading continues at another byte, so that what follows means nothing to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A requirement that the bytes break (or, at an open place, may be held to break)."""
 
     requirement: str
@@ -81,8 +81,7 @@ class Span(NamedTuple):
     """The type of a number there (INT32, VARINT…), for those who want to write another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one decode may cost: bytes and elements that its input does not bound by itself."""
 
     total: int = 16 * 2**20
@@ -107,8 +106,7 @@ AT_LEISURE = Limits(total=256 * 2**20, elements=2**22)
 """For bytes that nobody waits for the answer of: what is dumped for a person, what a broker has stored."""
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """What one decode gathers: definite violations that let it go on, open ones, spans, decompressed streams."""
 
     violations: list[Violation] = field(default_factory=list)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from conformance.codec.checksums import Checksum
 from conformance.codec.cursor import Cursor
@@ -21,8 +22,7 @@ class Derivation(Protocol):
         """What to write, from the structure's values and the bytes that follow the field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usual:
+class Usual(Struct, frozen=True):
     """The check of a number that stands at an open place outside of a range."""
 
     rule: str
@@ -38,8 +38,7 @@ class Usual:
             cursor.remark(self.rule, self.hint.format(number), at=start)
 
 
-@dataclass(frozen=True, slots=True)
-class ByteLength:
+class ByteLength(Struct, frozen=True):
     """The number of bytes that follow in the structure; on reading it bounds them."""
 
     rule: str
@@ -61,8 +60,7 @@ class ByteLength:
         return len(tail)
 
 
-@dataclass(frozen=True, slots=True)
-class ChecksumOf:
+class ChecksumOf(Struct, frozen=True):
     """A checksum over the bytes that follow in the structure."""
 
     checksum: Checksum
@@ -80,8 +78,7 @@ class ChecksumOf:
         return self.checksum.compute(tail)
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A field with one value only."""
 
     value: int
@@ -98,8 +95,7 @@ class Constant:
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class CountOf:
+class CountOf(Struct, frozen=True):
     """The number of elements of a later field; that field holds it against what it finds."""
 
     field: str

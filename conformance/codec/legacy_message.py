@@ -10,8 +10,9 @@ real ones (the documents call them inner messages).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from conformance.codec import notation as n
 from conformance.codec import record_batch
@@ -56,8 +57,7 @@ _KEY = sized(
 _VALUE = sized("value", _VALUE_LENGTH, OCTETS, "message-set.size-mismatch-rejected")
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """The value of a message; that of a wrapper is opened, and its messages are kept under `messages`."""
 
     notation: Any = n.HEX
@@ -152,8 +152,7 @@ def _beyond(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
         at += OVERHEAD + size
 
 
-@dataclass(frozen=True, slots=True)
-class _Slack:
+class _Slack(Struct, frozen=True):
     """Bytes between the value and the end that message_size gives: the checksum covers them, Kafka passes them over."""
 
     notation: Any = n.HEX
@@ -174,8 +173,7 @@ class _Slack:
         return b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Crc:
+class _Crc(Struct, frozen=True):
     """The crc of a message. A wrapper's is a requirement of its own: Apache Kafka's consumer does not look at it."""
 
     def check(self, cursor: Cursor, start: int, stated: int) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import c_int32
-from dataclasses import dataclass
 from struct import unpack_from
 from typing import Any
+
+from msgspec import Struct
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Openness, Span, Unencodable
 from conformance.codec.wire import Number, Wire
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(Struct, frozen=True):
     """How a length or count stands before its content: in which type, how much is added, whether null exists."""
 
     wire: Wire
@@ -61,8 +61,7 @@ class Prefix:
         return self.wire.encode(number + self.plus)
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What a length-prefixed type holds: bytes to value and back."""
 
     notation: n.Notation
@@ -111,16 +110,14 @@ def write_bytes(value: Any) -> bytes:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Sized:
+class Sized(Struct, frozen=True):
     """What a type made of a length and as many bytes is."""
 
     prefix: Prefix
     content: Content
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """What a type made of a count and as many elements is."""
 
     prefix: Prefix

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 LAST = (1 << 15) - 1
 """The end of an open range: versions are 16-bit numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(Struct, frozen=True):
     """A range of versions, both ends included; empty where the low end is above the high one."""
 
     low: int
@@ -54,8 +55,7 @@ SIZED = {"string": "STRING", "bytes": "BYTES", "records": "BYTES"}
 SCALARS = (*FIXED, *SIZED)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A field of a message or structure, as its definition says."""
 
     name: str

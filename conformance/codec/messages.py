@@ -7,9 +7,11 @@ on everything is flexible: compact types, and a section of tagged fields at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
@@ -38,8 +40,7 @@ _NEGATIVE = "array.negative-count"
 _TOO_FEW = "array.too-few-elements-rejected"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MessageWire(Wire):
+class MessageWire(Wire, frozen=True, kw_only=True, eq=False):
     """A message in a version as a type: it knows both. Pickled as these, and made anew from them."""
 
     message: Message
@@ -94,8 +95,7 @@ def with_absent(message: Message, name: str, value: Values | None) -> Values | N
     return {**value, **out}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Structure:
+class Structure(Struct, frozen=True, eq=False):
     """What a structure of a message in a version is."""
 
     message: Message
@@ -108,23 +108,20 @@ class Structure:
     """The tagged fields of a flexible version."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Keyed:
+class Keyed(Struct, frozen=True, eq=False):
     """What an array is whose elements are a set by these fields."""
 
     elements: Wire
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Marked:
+class Marked(Struct, frozen=True, eq=False):
     """What a structure is behind the byte that says whether it is null."""
 
     structure: Wire
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiler:
+class _Compiler(Struct, frozen=True):
     """Makes the layouts of one message in one version."""
 
     message: Message
@@ -256,8 +253,7 @@ def _nullable(structure: Wire) -> Wire:
     return Wire(structure.name, decode, encode, structure.notation, 1, shape=Marked(structure))
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """The tagged fields at the end of a structure: those that the definition knows, and the rest as they are."""
 
     message: Message

@@ -9,8 +9,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from conformance.errors import UserError
 
@@ -30,8 +31,7 @@ class NotationError(UserError, ValueError):
     """A value that is not in the notation of its type; the message says where and what was expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notation:
+class Notation(Struct, frozen=True):
     """One kind of value: what it looks like, both directions, and when two of them are the same."""
 
     describes: str
@@ -162,8 +162,7 @@ TEXT = Notation("a string or null", _text, _plain_text, _same_text)
 HEX = Notation("hex digits or null", _octets, lambda value: None if value is None else value.hex())
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """A number that is written by its name where it has one (codecs, timestamp types, control types)."""
 
     names: Sequence[str]
@@ -211,8 +210,7 @@ def each(make: Callable[[Any], Any], entries: Iterable[Any]) -> Iterator[Any]:
         yield made
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(Struct, frozen=True):
     """A list of values, or null."""
 
     element: Any
@@ -258,8 +256,7 @@ class ListOf:
         return actual is not UNSHOWN and (not actual or any(self.element.observed(entry) for entry in actual))
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """An object of named fields; any of them may be missing, which leaves it unobserved."""
 
     fields: dict[str, Any]

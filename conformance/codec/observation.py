@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, each
 
@@ -14,8 +15,7 @@ _WITH_PARTS = (Fields, ListOf)
 """Notations of values of which a part may be left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What a target showed of a value, held against the value that was expected."""
 
     mismatches: tuple[str, ...]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from conformance.codec.cursor import Cursor, Unencodable
 from conformance.codec.derivations import ByteLength, Usual

@@ -11,8 +11,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from ctypes import c_int64
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from conformance.codec import notation as n
 from conformance.codec.checksums import CRC32C
@@ -33,8 +34,7 @@ _INT64_MAX = (1 << 63) - 1
 _BATCHED = n.ListOf(n.Fields({**RECORD.notation.fields, "offset": n.DECIMAL, "timestamp": n.DECIMAL}), nullable=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Records:
+class _Records(Struct, frozen=True):
     """The records of a batch: as many as recordCount says, in the codec that the attributes name."""
 
     notation: Any = _BATCHED

@@ -11,14 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Unencodable
 from conformance.codec.derivations import ByteLength, Derivation, Values
 from conformance.codec.wire import Wire
 
 
-@dataclass(frozen=True, slots=True)
-class Bits:
+class Bits(Struct, frozen=True):
     """A named part of a number: `width` bits from `shift` upwards."""
 
     name: str
@@ -63,8 +64,7 @@ class Region(Protocol):
         """Write it, given all fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One row of a layout."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from conformance.codec import notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
@@ -13,8 +14,7 @@ _LETTERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 """What `struct` calls integers, by their bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """What an integer of a width that `struct` has is: its bytes, and whether it has a sign."""
 
     size: int
@@ -27,8 +27,7 @@ class Number:
         return letter if self.signed else letter.upper()
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """What bytes of a fixed size are, with what makes them a value and a value them."""
 
     size: int
@@ -36,8 +35,7 @@ class Raw:
     write: Callable[[Any], bytes]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wire:
+class Wire(Struct, frozen=True, eq=False):
     """A type on the wire, the same only as itself.
 
     `decode` reads one value (raising Malformed inside the codec), `encode` writes one or raises Unencodable,
@@ -113,8 +111,7 @@ def write_float(bits: Any) -> bytes:
 # --- variable width -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """Numbers in 7-bit groups, low group first: width in bits, bytes at most, and the requirements at each edge."""
 
     bits: int
@@ -162,8 +159,7 @@ class Groups:
         return bytes(out)
 
 
-@dataclass(frozen=True, slots=True)
-class Grouped:
+class Grouped(Struct, frozen=True):
     """What a number in groups is, with or without a sign in its lowest bit."""
 
     groups: Groups

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from conformance.cases.catalog import Catalog, is_based, of_bases, read_catalog
 from conformance.cases.model import Case
@@ -48,8 +50,7 @@ if TYPE_CHECKING:
     from conformance.reports.json_file import RowFile
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """What `conformance run` is asked for."""
 
     targets: tuple[TargetSpec, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from conformance.commands import options as shared
 from conformance.errors import FileError
@@ -16,8 +16,7 @@ from conformance.safety.files import replace_text
 _STARTERS = Path(__file__).parent.parent / "adapters" / "starters"
 
 
-@dataclass(frozen=True, slots=True)
-class Starter:
+class Starter(Struct, frozen=True):
     """The starter adapter of a language: its files, what it needs, and what to run in its folder."""
 
     files: tuple[str, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import secrets
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -33,6 +32,8 @@ Given: TypeAlias = dict[str, Any]
 def _seed(_: click.Context, __: click.Parameter, text: str) -> int:
     """A seed as it was given, or one at random. Raises UsageError."""
     if text == "random":
+        import secrets
+
         return secrets.randbelow(1 << 32)
     if not re.fullmatch(r"[0-9]{1,18}", text):
         raise UsageError("--seed", f"expected a number or random, at most 18 digits, found {text[:40]!r}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.catalog import Catalog
@@ -16,8 +17,7 @@ from conformance.errors import UsageError
 from conformance.safety.json_text import read_json
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCase:
+class OwnCase(Struct, frozen=True):
     """The texts of `--case` and `--op`."""
 
     text: str

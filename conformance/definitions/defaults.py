@@ -6,8 +6,9 @@ import json
 import math
 import re
 import struct
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from conformance.codec.message_definition import Versions
 from conformance.definitions.attributes import Attributes
@@ -38,8 +39,7 @@ _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(Struct, frozen=True):
     """What the default of a field depends on."""
 
     element: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from conformance.codec.message_definition import NONE, Member, Message, Versions
 from conformance.definitions.files import Definitions
@@ -12,8 +14,7 @@ from conformance.definitions.ranges import over
 from conformance.definitions.rules import PLAIN, commons_of, joined
 
 
-@dataclass(frozen=True, slots=True)
-class Evolution:
+class Evolution(Struct, frozen=True):
     """A message of an older set, and what became of it."""
 
     old: Message
@@ -68,8 +69,7 @@ class StructureChange:
         return [member for member in self.new if member.name not in kept]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True):
     """A field of an older message, and the one in its place."""
 
     message: Evolution

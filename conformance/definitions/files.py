@@ -13,11 +13,13 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field, structs
 
 from conformance.codec.message_definition import Message
 from conformance.definitions.findings import SOME, Finding, shown
@@ -35,8 +37,7 @@ class DefinitionError(UserError):
         super().__init__("\n".join(map(str, self.findings)))
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
+class Definitions(Struct, frozen=True):
     """The messages of a set of definitions by name, and what was found in reading them."""
 
     messages: dict[str, Message] = field(default_factory=dict)
@@ -72,7 +73,7 @@ def read_definitions(path: Path) -> Definitions:
         raise DefinitionError(
             [Finding(str(path), "", "definitions.field-attributes", "it does not contain a definition")]
         )
-    return replace(definitions, findings=tuple(findings))
+    return structs.replace(definitions, findings=tuple(findings))
 
 
 def _add(definitions: Definitions, path: Path, name: str, document: Any) -> list[Finding]:

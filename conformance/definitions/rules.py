@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from conformance.codec.message_definition import SCALARS, Member, Message
 
@@ -15,8 +16,7 @@ Problems = Iterator[tuple[str, str]]
 """Where, within what a rule looks at, and what is wrong there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(Generic[T]):
+class Rule(Struct, Generic[T], frozen=True):
     """A row of a table of rules: the requirement, and a function that yields what breaks it."""
 
     requirement: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance.codec.message_definition import Member, Message, Versions
 from conformance.definitions.files import Definitions
@@ -12,8 +13,7 @@ from conformance.definitions.ranges import over, without
 from conformance.definitions.rules import Problems, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A field in its message."""
 
     message: Message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.appends import ANSWERED, BATCHES, OTHERS

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from conformance import codec
 from conformance.cases.charging import layout_rule
 from conformance.cases.due import AsDue
@@ -206,7 +208,7 @@ def _among_bytes(case: Case, readings: tuple[Reads | Refuses | Writes, ...], wri
     verdicts = [_compare_bytes(case, reading, written) for reading in readings if isinstance(reading, Writes)]
     if any(verdict.kind is Kind.PASS for verdict in verdicts):
         return Verdict(Kind.EITHER, f"written as {written.hex():.60}")
-    return replace(verdicts[0], detail=f"the value has no encoding: {verdicts[0].detail}", requirement="")
+    return structs.replace(verdicts[0], detail=f"the value has no encoding: {verdicts[0].detail}", requirement="")
 
 
 def _among(case: Case, readings: tuple[Reads | Refuses | Writes, ...], answer: Answer) -> Verdict:
@@ -311,7 +313,7 @@ def _written_difference(case: Case, expected: Value, meant: Value) -> Verdict | 
             return Verdict(Kind.FAIL, "other offsets were written", paths[0], "legacy.uncompressed-offsets-free", "may")
         paths = tuple(others)
     differs = _value_difference(case, expected, meant, paths)
-    return replace(differs, detail=f"{differs.detail} in what was written")
+    return structs.replace(differs, detail=f"{differs.detail} in what was written")
 
 
 def _compare_sets(case: Case, value: Value, read: codec.Decoded, written: bytes) -> Verdict:
@@ -322,7 +324,7 @@ def _compare_sets(case: Case, value: Value, read: codec.Decoded, written: bytes)
     if differs is not None:
         return differs
     lapse = _written_difference(case, value, read.value) or _lapse(read, written)
-    return lapse if lapse.kind is Kind.PASS else replace(lapse, level="should")
+    return lapse if lapse.kind is Kind.PASS else structs.replace(lapse, level="should")
 
 
 def _lapse(read: codec.Decoded, written: bytes) -> Verdict:

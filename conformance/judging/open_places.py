@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Case
@@ -25,8 +26,7 @@ _REACH = {
 """Open places that leave open what these fields are, and nothing else; any other may change all that comes after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPlaces:
+class OpenPlaces(Struct, frozen=True):
     """The open places of some bytes, in their order, and where the fields lie."""
 
     places: tuple[codec.Violation, ...]

@@ -7,10 +7,11 @@ came to. Fields that only one target shows tell nothing: targets are compared by
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from conformance.cases.model import (
     FAILURES,
@@ -60,8 +61,7 @@ _KIND, _LENGTH = -1, -2
 """Last steps of paths to what is told of a part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What one target made of a case."""
 
     act: Act

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from conformance.cases.model import Kind, Value, Verdict
 from conformance.semantics.scenarios import START, Producer
@@ -11,8 +11,7 @@ Label = tuple[int, bytes | None]
 """The offset and value of a record."""
 
 
-@dataclass(slots=True)
-class Stored:
+class Stored(Struct):
     """A batch that the broker took."""
 
     offset: int
@@ -32,8 +31,7 @@ class Stored:
         return [(self.offset + at, record["value"]) for at, record in enumerate(self.batch["records"])]
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """What a log holds by what the broker told."""
 
     stored: list[Stored] = field(default_factory=list)

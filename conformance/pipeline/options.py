@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from conformance.codec.message_definition import Message
 from conformance.errors import MachineError
@@ -27,8 +28,7 @@ def require(extra: str, *packages: str, why: str = "") -> None:
         raise MachineError(f"{error.name} is not installed: {install}{why}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class SparkOptions:
+class SparkOptions(Struct, frozen=True):
     """Where Spark runs, and with which settings."""
 
     master: str | None = None
@@ -42,8 +42,7 @@ class SparkOptions:
         return self.master is not None or bool(self.settings) or SUBMITTED in os.environ
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignOptions:
+class CampaignOptions(Struct, frozen=True):
     """What `conformance campaign` is asked for."""
 
     targets: tuple[str, ...]
@@ -65,8 +64,7 @@ class CampaignOptions:
     quiet: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ScanOptions:
+class ScanOptions(Struct, frozen=True):
     """What `conformance scan` is asked for."""
 
     paths: tuple[str, ...]

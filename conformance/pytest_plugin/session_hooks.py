@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from conformance import __version__
 from conformance.cases.model import Kind, Unsupported, Verdict
@@ -162,7 +163,7 @@ def _targets(config: pytest.Config, selected: SelectedCases) -> list[Target]:
     targets = []
     for name in dict.fromkeys(config.getoption("kafka_target")):
         spec = target_spec(name, config.getoption("kafka_python"), selected.allowance)
-        launch = spec.launch and replace(spec.launch, cwd=spec.launch.cwd or here)
+        launch = spec.launch and structs.replace(spec.launch, cwd=spec.launch.cwd or here)
         targets.append(Target(replace(spec, launch=launch), selected))
     return targets
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field, structs
 
 from conformance import codec
 from conformance.cases.log_questions import convert_question, read_question
@@ -19,8 +21,7 @@ _NAMED = 8
 """Names that are listed where there may be many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A claim of a target, with plain questions that try it."""
 
     what: str
@@ -75,7 +76,7 @@ def _at_its_door(described: Description, claim: Claim) -> Claim:
         return claim
     if door.who == "unused":
         return Claim(claim.what, remark=f"not asked, as nothing runs through it: via {door}")
-    return replace(claim, door=str(door))
+    return structs.replace(claim, door=str(door))
 
 
 # --- types and messages -------------------------------------------------------------------------------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Broke, Outcome, Request, Unsupported
@@ -25,8 +26,7 @@ _MANY = 200
 _GOOD, _BAD = True, False
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One thing that was checked: what, whether it is in order, and what there is to say about it."""
 
     good: bool

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Accepted, Answer, Broke, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
@@ -32,8 +33,7 @@ class Weight(IntEnum):
     """A fault of the adapter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """A question and what came of it."""
 
     weight: Weight

@@ -11,10 +11,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from conformance import __version__, codec
 from conformance.cases.catalog import Catalog, read_catalog
@@ -27,8 +28,7 @@ MANIFEST = "manifest.json"
 SUITE = "kafka-conformance"
 
 
-@dataclass(frozen=True, slots=True)
-class Fixture:
+class Fixture(Struct, frozen=True):
     """One golden file: its case, type and bytes, and what they are worth."""
 
     id: str

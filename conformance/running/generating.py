@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import IO
+
+from msgspec import Struct
 
 from conformance.cases.catalog import Catalog, selected
 from conformance.cases.compiled import Cases, is_own
@@ -25,8 +26,7 @@ _TOGETHER = 64
 _SERVE = "from conformance.running.generating import serve; serve()"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """Which generated cases are wanted."""
 
     names: tuple[str, ...]

@@ -5,11 +5,11 @@ A target may answer 32 MB to every case; what a run holds must not follow from t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
+from msgspec import Struct
 
 from conformance.cases.model import FAILURES, Accepted, Answer, Case, Kind, Outcome, Verdict
 from conformance.codec.notation import UNSHOWN
@@ -28,8 +28,7 @@ _UNOBSERVED = 16
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """An accepted answer as a result keeps it: as text, which takes a tenth of what the values do."""
 
     json: bytes

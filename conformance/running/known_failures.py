@@ -8,9 +8,11 @@ as it describes itself, however it is started.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from conformance.cases.model import Kind
 from conformance.cases.rows import Row
@@ -27,8 +29,7 @@ _NEVER_STALE = ("gen/", "bytes/")
 """How the ids of generated and ad hoc cases begin: the catalogue does not hold these cases."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """One entry: the failures it names, why they happen, and what it is narrowed to."""
 
     id: str = ""
@@ -215,8 +216,7 @@ def unseen(entries: Iterable[Known], results: Iterable[Result]) -> list[Known]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """A list of known failures made anew, and what is different in it."""
 
     entries: tuple[Known, ...]

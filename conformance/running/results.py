@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Struct
+
 from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
@@ -80,8 +83,7 @@ class Result:
         return case.comment if is_its_own or not case.note else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Shrunk:
+class Shrunk(Struct, frozen=True):
     """The smallest case that fails in the same way as several generated ones."""
 
     result: Result
@@ -95,17 +97,16 @@ class Shrunk:
     """Why it was not shrunk; empty where it was, or where it is flaky."""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """The numbers of a target: how many results there are of each kind."""
 
-    verdicts: Counter[tuple[str, Kind]] = field(default_factory=Counter)
+    verdicts: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
     """Results by level and verdict."""
-    known: Counter[tuple[str, Kind]] = field(default_factory=Counter)
+    known: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
     """Those of them that are known failures."""
-    disputed: Counter[str] = field(default_factory=Counter)
+    disputed: Counter[str] = msgspec.field(default_factory=Counter)
     """Disputed failures by level."""
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = msgspec.field(default_factory=Counter)
     """Skipped cases by the reason."""
     unobserved: int = 0
     """Cases that passed although the target does not show all fields: those it shows are right."""
@@ -140,21 +141,20 @@ def tally(results: Iterable[Result]) -> Tally:
     return numbers
 
 
-@dataclass(slots=True)
-class TargetRun:
+class TargetRun(Struct):
     """The record of one target: what it said of itself, its results, and why it was not judged to the end, if so."""
 
     name: str
     description: Description | None = None
     problem: str = ""
     """Why it could not be started, or not be judged to the end; empty when it was."""
-    results: list[Result] = field(default_factory=list)
-    shrunk: list[Shrunk] = field(default_factory=list)
+    results: list[Result] = msgspec.field(default_factory=list)
+    shrunk: list[Shrunk] = msgspec.field(default_factory=list)
     counted: Tally | None = None
     """The numbers of all results where `results` holds only some of them, as in a campaign."""
     answered: bool = True
     """Whether it answered anything, be it a case or the probe of a claim."""
-    waited: Mapping[str, float] = field(default_factory=dict)
+    waited: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Seconds that its answers were waited for, by the type of the cases."""
     told: Callable[[Result], object] | None = None
     """Who is told of each result as it comes, if anybody."""

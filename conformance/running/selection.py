@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from conformance.cases.catalog import Catalog, as_of, select
 from conformance.cases.model import Case
@@ -27,8 +28,7 @@ _MANY = 1000
 """Making so many takes a while."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The options of the command line that say which cases are asked."""
 
     patterns: tuple[str, ...] = ()

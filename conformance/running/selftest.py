@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
 from multiprocessing import get_context
+
+from msgspec import Struct
 
 from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import Answer, Case, Kind
@@ -25,8 +26,7 @@ _AT_ONCE = 4
 """Defects that a process is handed together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """What came of one defect."""
 
     defect: str

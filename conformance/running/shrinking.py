@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
@@ -30,8 +31,7 @@ _START, _SILENCE = 10, 100
 """What a question costs, in questions, when the target has to be started again for it, and when it keeps silent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kin:
+class Kin(Struct, frozen=True):
     """What failures have in common of which one is shrunk for all."""
 
     cause: Cause

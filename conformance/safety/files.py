@@ -7,9 +7,10 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Self
+
+from msgspec import Struct, field
 
 from conformance.errors import FileError
 
@@ -94,8 +95,7 @@ def _try(path: Path, fresh: Path) -> None:
         fresh.write_bytes(b"tried")
 
 
-@dataclass(slots=True)
-class Outputs:
+class Outputs(Struct):
     """Writes the files of a run at its end: what goes wrong with one is kept in `problems`, and stops no other."""
 
     problems: list[str] = field(default_factory=list)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-import tempfile
 import traceback
 from pathlib import Path
 
@@ -36,6 +35,8 @@ def _place(error: BaseException) -> str:
 
 def _saved(text: str) -> str:
     """The path of a new file with the text, in the folder for temporary files. Raises OSError."""
+    import tempfile
+
     head = f"kafka-conformance {__version__}, Python {platform.python_version()}\n{' '.join(sys.argv)}\n\n"
     with tempfile.NamedTemporaryFile(prefix="conformance-", suffix=".txt", delete=False) as file:
         file.write((head + text).encode("utf-8", "backslashreplace"))

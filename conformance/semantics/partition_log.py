@@ -5,7 +5,7 @@ Where the documents are silent it does what Apache Kafka does (decisions#read-co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from conformance import codec
 from conformance.codec.control_record import CONTROL_KEYS, CONTROL_TYPES
@@ -19,8 +19,7 @@ _MARKER_VALUE = bytes(6)
 """Version 0 of EndTxnMarker: the epoch of the coordinator is 0."""
 
 
-@dataclass(slots=True)
-class PartitionLog:
+class PartitionLog(Struct):
     """The log of a partition."""
 
     start: int = 0

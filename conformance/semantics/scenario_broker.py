@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from conformance.codec.derivations import Values
 from conformance.semantics.conversion import convert
@@ -67,8 +68,7 @@ def _label(record: Values) -> str:
     return str((b"-" + key if value is None else value).decode())
 
 
-@dataclass(slots=True)
-class ScenarioBroker:
+class ScenarioBroker(Struct):
     """The reference's broker."""
 
     log: PartitionLog = field(default_factory=PartitionLog)

@@ -6,10 +6,10 @@ A record that a step writes has a label as its value: `2.0` is the first record 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
+from msgspec import Struct
 
 from conformance.codec.derivations import Values
 from conformance.codec.notation import NotationError
@@ -295,8 +295,7 @@ def parsed_told(steps: Sequence[Step], given: object) -> list[Told]:
     return told  # type: ignore[return-value]
 
 
-@dataclass(slots=True)
-class Producer:
+class Producer(Struct):
     """A producer as its own side knows it."""
 
     identity: int

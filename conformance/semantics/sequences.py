@@ -8,7 +8,9 @@ and the first sequence of an unknown producer, where it is not 0, is accepted or
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from conformance.codec import notation as n
 from conformance.codec.derivations import Values
@@ -35,8 +37,7 @@ def next_sequence(sequence: int, records: int) -> int:
     return (sequence + records) % (1 << 31)
 
 
-@dataclass(frozen=True, slots=True)
-class _Producer:
+class _Producer(Struct, frozen=True):
     """What a broker knows of a producer."""
 
     epoch: int

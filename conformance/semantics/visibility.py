@@ -7,9 +7,13 @@ transactional batches of that producer from that offset on, until an ABORT marke
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.codec import Openness
@@ -54,8 +58,7 @@ VIEW = n.Fields({"records": n.ListOf(SEEN, nullable=False), "nextOffset": n.DECI
 """The answer to `read`; `beside` says what a live client made of the records that its broker put beside the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Aborted:
+class Aborted(Struct, frozen=True):
     """An entry of the list of aborted transactions that a broker sends with a fetch."""
 
     producer_id: int
@@ -80,9 +83,9 @@ class View:
     remarks: tuple[codec.Violation, ...] = ()
     partial: bool = False
     """Whether an entry that is cut off ends the log."""
-    before_damage: int | None = field(default=None, repr=False)
+    before_damage: int | None = dataclasses.field(default=None, repr=False)
     """Records of the damaged batch that stand whole in front of the damage; None where that is in none of them."""
-    rests_on: tuple[str, ...] = field(default=(), repr=False)
+    rests_on: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     """Requirements that it takes to read the sound entries, and that not every reader meets."""
 
     @property
@@ -218,8 +221,7 @@ def view(
     )
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """What was seen of a log so far, its sound entries added in order."""
 
     fetch_offset: int

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from conformance.cases.model import Broke
 from conformance.targets.asked import Asked
@@ -20,8 +22,7 @@ _AT_LEAST, _AT_MOST = 1.0, 12
 _BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"
 
 
-@dataclass(slots=True)
-class Aside:
+class Aside(Struct):
     """What a session waits for.
 
     The first request of a kin leads: it has its time on the cores. Those that follow it leave the cores to others, and

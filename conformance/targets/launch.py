@@ -12,9 +12,10 @@ import time
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
+
+from msgspec import Struct, field
 
 from conformance.targets import keeper
 
@@ -23,8 +24,7 @@ _PASSING, _ATTEMPTS, _PAUSE = (errno.EAGAIN, errno.ENOMEM), 3, 1.0
 """What another target may do to the machine for a while; how often a start is tried again then, and after how long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """How a target is started."""
 
     name: str
@@ -91,7 +91,7 @@ def start(launch: Launch, token: str, report: int, passed: tuple[int, ...] = ())
 
 def _started(launch: Launch, token: str, report: int, passed: tuple[int, ...]) -> Kept:
     command = (sys.executable, "-I", "-S", keeper.__file__, str(report), str(os.getpid()), *launch.command)
-    return subprocess.Popen(  # noqa: S603 - running targets is what we do
+    return _Started(
         (*command, *map(str, passed)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -102,6 +102,33 @@ def _started(launch: Launch, token: str, report: int, passed: tuple[int, ...]) -
         start_new_session=True,
         pass_fds=(report, *passed),
     )
+
+
+class _Started(subprocess.Popen[bytes]):
+    """A keeper that was started as a program."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end, which shows at once where the system has descriptors for processes.
+
+        Raises subprocess.TimeoutExpired. Elsewhere `subprocess` looks now and then, ever more seldom.
+        """
+        if timeout is None or self.returncode is not None:
+            return super().wait(timeout)
+        with suppress(AttributeError, OSError):
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                has_ended = _has_ended(descriptor, timeout)
+            finally:
+                os.close(descriptor)
+            timeout = None if has_ended else 0
+        return super().wait(timeout)
+
+
+def _has_ended(descriptor: int, seconds: float | None) -> bool:
+    """Whether a process ends in this time."""
+    end = select.poll()
+    end.register(descriptor, select.POLLIN)
+    return bool(end.poll(None if seconds is None else seconds * 1000))
 
 
 class Forked:
@@ -115,18 +142,13 @@ class Forked:
 
     def poll(self) -> int | None:
         """None while it runs; its status is not known to us."""
-        return self._look(0)
+        return 0 if _has_ended(self._descriptor, 0) else None
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end. Raises subprocess.TimeoutExpired."""
-        if self._look(timeout) is None:
+        if not _has_ended(self._descriptor, timeout):
             raise subprocess.TimeoutExpired("a forked keeper", timeout or 0)
         return 0
-
-    def _look(self, seconds: float | None) -> int | None:
-        end = select.poll()
-        end.register(self._descriptor, select.POLLIN)
-        return 0 if end.poll(None if seconds is None else seconds * 1000) else None
 
     def send_signal(self, sig: int) -> None:
         """Signal it. Raises ProcessLookupError."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from conformance.cases.model import (
     ROBUSTNESS,
@@ -41,8 +42,7 @@ from conformance.targets.reference import answer as honest
 from conformance.targets.serving import serve
 
 
-@dataclass(frozen=True, slots=True)
-class Catch:
+class Catch(Struct, frozen=True):
     """A result that exposes a liar: a verdict of this kind and level about this requirement (about any, if empty)."""
 
     kind: Kind
@@ -50,8 +50,7 @@ class Catch:
     level: str = "must"
 
 
-@dataclass(frozen=True, slots=True)
-class Liar:
+class Liar(Struct, frozen=True):
     """One way to be wrong, and the results that must show it."""
 
     name: str

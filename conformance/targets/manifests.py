@@ -13,10 +13,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from platformdirs import user_cache_path
 
 from conformance import __version__
@@ -38,8 +39,7 @@ Besides = dict[str, Any]
 """What a file of one kind says that others do not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(Struct, frozen=True):
     """A bundled adapter, from its target.yaml."""
 
     name: str

@@ -7,8 +7,9 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from conformance.cases.model import Case, Outcome
 from conformance.cases.packing import LazyCases, PackedCase, kin
@@ -28,8 +29,7 @@ _AHEAD = 2**24
 _Answers = queue.SimpleQueue[Sequence[Outcome] | Exception]
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Share(Struct, frozen=True):
     """Some of the cases, from one index to before another."""
 
     cases: Sequence[Case]

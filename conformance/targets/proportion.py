@@ -6,8 +6,9 @@ One rule, in the words of docs/concepts.md#memory-and-time: so much whatever the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from conformance.cases.model import Broke
 from conformance.targets.protocol import Body
@@ -26,8 +27,7 @@ class Cost(NamedTuple):
     """Bytes by which its resident memory grew at most, from the request to the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """What a target is allowed: seconds per answer and for the start, bytes of memory, and what is in proportion.
 
     `slow` is in seconds and `growth` in bytes, each beside what the bytes of a request allow; infinite: nobody looks.

@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct, field
 
 from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
@@ -172,8 +172,7 @@ Doors: TypeAlias = dict[tuple[str, str], "Door"]
 """Doors by operation and type; the type is empty where a door stands for every type of the operation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(Struct, frozen=True):
     """The call that an adapter judges, and who calls it."""
 
     who: str
@@ -185,8 +184,7 @@ class Door:
         return f"{self.who}: {self.call}"
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """What a target says of itself."""
 
     name: str

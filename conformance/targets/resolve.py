@@ -7,9 +7,10 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from conformance.errors import UsageError, UserError
 from conformance.targets.launch import Launch

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import Accepted, Broke, Outcome
@@ -25,8 +26,7 @@ _TOGETHER = 1 << 16
 """Bytes of answers that are read together."""
 
 
-@dataclass(slots=True)
-class Window:
+class Window(Struct):
     """The requests in flight, the first of which is answered next."""
 
     requests: list[Body] = field(default_factory=list)

@@ -7,9 +7,10 @@ of the number alone, so that any case can be made without those before it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.strategies.seeded.choices import Choices

@@ -8,9 +8,10 @@ bytes do not depend on anybody's compressor.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.codec import notation as n
@@ -64,8 +65,7 @@ def _drawer(wire: codec.Wire) -> Callable[[Choices], object]:
     return _BY_NOTATION.get(wire.notation.describes, _edge)(wire)
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
+class Generated(Struct, frozen=True):
     """A value with its bytes. For a RECORD_BATCH or MESSAGE_SET the value may be one that no encode request can say."""
 
     value: Any

@@ -7,8 +7,9 @@ by markers, perhaps behind messages of older formats, perhaps cleaned; the list 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from conformance import codec
 from conformance.codec.batch_building import build
@@ -37,8 +38,7 @@ _SET = 10
 # --- fetches ------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Partition:
+class _Partition(Struct):
     """A log as it grows."""
 
     choices: Choices

@@ -7,7 +7,8 @@ payloads are stored anew. If damage is not to be sealed, the checksum next to it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.codec import Span
@@ -17,8 +18,7 @@ from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, MAGIC_AT, sealed, stored_magic
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Valid bytes laid out: the layers (the input, then each decompressed stream) and what lies where."""
 
     name: str
@@ -48,8 +48,7 @@ class Subject:
         return self.layers[span.layer][span.start : span.stop]
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """Bytes start to stop of a layer become others; sealed afterwards or not."""
 
     layer: int

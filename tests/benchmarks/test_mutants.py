@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from conformance.cases.compiled import Cases
 from conformance.cases.model import Refuses
@@ -216,7 +217,7 @@ def test_a_mutant_that_cannot_be_imported_is_killed(workshop, sweeping):
 
 def test_a_mutant_that_answers_no_more_is_killed(workshop, sweeping, mutants, monkeypatch):
     """The loop over the groups of a number never ends; a second fault is not waited for."""
-    monkeypatch.setattr(sweeping, "ALLOWANCE", replace(sweeping.ALLOWANCE, timeout=2.0))
+    monkeypatch.setattr(sweeping, "ALLOWANCE", structs.replace(sweeping.ALLOWANCE, timeout=2.0))
     fate = workshop.fate(the(mutants, "codec/wire.py", "raw >>= 7", ">> -> <<"))
     assert fate.vectors.startswith(("timeout: ", "fail: ", "crash: "))
 

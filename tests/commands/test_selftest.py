@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from conformance import cli
 from conformance.running.selftest import trials

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, CaseKind, Kind, Reads, Refused, Verdict

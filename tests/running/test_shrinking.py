@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from command_line import conformance
+from msgspec import structs
 
 from conformance import codec
 from conformance.cases.encoding import batch_to_encode
@@ -281,7 +282,7 @@ def test_a_message_to_encode_is_saved_as_a_vector_that_asks_for_it_again(name, k
 
 
 def shrunk_failure(type, digest):
-    wire = replace(codec.wire("INT8"), name=type)
+    wire = structs.replace(codec.wire("INT8"), name=type)
     case = Case(f"bytes/{type}/{digest}", "decode", wire, "int8.layout", "must", {"hex": "00"}, Refuses(), b"\0")
     case = replace(case, kind=CaseKind.SHRUNK)
     return Shrunk(Result("t", case, Accepted({}), Verdict(Kind.FAIL, "accepted"), "must"), 1, "gen/4/INT8/0/1")

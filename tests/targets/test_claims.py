@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from conformance.cases.model import Unsupported
 from conformance.cases.packing import LazyCases, PackedCases
@@ -22,7 +23,7 @@ class Asked:
         self.messages, self.requests = messages, []
 
     def describe(self):
-        return replace(protocol.description(reference.describe()), messages=self.messages)
+        return structs.replace(protocol.description(reference.describe()), messages=self.messages)
 
     def ask(self, cases):
         for at, case in enumerate(cases):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.cases.model import Accepted, Broke
 from conformance.targets import protocol

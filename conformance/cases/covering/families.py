@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from conformance.cases.catalog import VECTORS, Catalog
 from conformance.cases.covering import PREFIX, batches, logs, markers, message_sets, messages, sequences, whole_messages
@@ -24,8 +26,7 @@ ROWS = VECTORS / "covering"
 """The folder of the rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """A covering set: its factors, and what is asked by a row with its number."""
 
     table: Table

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from conformance.cases.covering import building
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
@@ -128,8 +129,7 @@ def asked(row: Row, number: int) -> Iterator[Asked]:
     )
 
 
-@dataclass(slots=True)
-class _Log:
+class _Log(Struct):
     """The log of a row as it grows."""
 
     row: Row

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from conformance.cases.model import Op, Request
 
 Row = dict[str, str]
@@ -29,8 +31,7 @@ class Asked(NamedTuple):
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Struct, frozen=True):
     """If one factor has a level, other factors can have only some of theirs; and why that is so."""
 
     when: Level

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from conformance.pipeline.audit import steps
 from conformance.pipeline.audit.findings import NOTE
@@ -36,8 +36,7 @@ _ROWS_AT_ONCE = 1 << 14
 """Findings put in order and written at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditTables:
+class AuditTables(Struct, frozen=True):
     """What an audit found: the rows of the tables that Spark makes, with the same columns."""
 
     found: pa.Table

@@ -8,11 +8,11 @@ segment, so zeros may follow the last entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from pyarrow import fs
 
 from conformance.pipeline.audit.findings import MUST, AuditFinding
@@ -25,8 +25,7 @@ Problems = Iterator[tuple[int, str]]
 """What is wrong, each with the number of the entry where it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """A kind of index: how its files end, how an entry is laid out, and what holds between entries."""
 
     suffix: str
@@ -35,8 +34,7 @@ class Index:
     check: Callable[[Entries, Segment], Problems]
 
 
-@dataclass(frozen=True, slots=True)
-class Pointers:
+class Pointers(Struct, frozen=True):
     """Where the offset index of a segment points."""
 
     path: str

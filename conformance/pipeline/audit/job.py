@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import Struct
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -34,8 +34,7 @@ _DDL: dict[pa.DataType, str] = {
 _MOST_TASKS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class AuditTables:
+class AuditTables(Struct, frozen=True):
     """What an audit found. The frames live as long as their session."""
 
     findings: DataFrame

@@ -8,11 +8,11 @@ enough for the reference to remark on it, the pass ends and returns the number o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 """A row for each record (or header), a column for each number; see COLUMNS and HEADER_COLUMNS."""
@@ -51,8 +51,7 @@ def _jit(function: _Kernel) -> _Kernel:
     return function
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(Struct):
     """How far this process is on the way to machine code."""
 
     left: int = _WORTH_COMPILING

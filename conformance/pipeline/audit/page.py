@@ -6,12 +6,12 @@ Nothing of the input is trusted: the template escapes all text, and control char
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 
 import pyarrow as pa
 from jinja2 import Environment, StrictUndefined
+from msgspec import Struct
 
 from conformance import __version__
 from conformance.cases.vector_files import Requirement
@@ -32,8 +32,7 @@ _EPOCH, _LAST = datetime(1970, 1, 1, tzinfo=UTC), 253_402_300_799_999
 """The last millisecond that has a date."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A row of a table with a bar: what it is, its batches, and its share of the longest bar."""
 
     name: str
@@ -41,8 +40,7 @@ class Bar:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A finding with the bytes at its place."""
 
     anchor: str
@@ -51,8 +49,7 @@ class Place:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LogPage:
+class LogPage(Struct, frozen=True):
     """What the page tells of one log."""
 
     anchor: str

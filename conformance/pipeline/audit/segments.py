@@ -11,10 +11,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 from pyarrow import fs
 
 from conformance.errors import FileError
@@ -31,8 +32,7 @@ class NoSegments(FileError):
     """A path under which there is no segment to audit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A segment file. `path` is what find_segments was given or found: a local path or a URI that pyarrow reads."""
 
     path: str
@@ -50,8 +50,7 @@ class Segment:
     """Why it cannot be read; empty where nothing is known to hinder it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The entries of a segment that begin at byte `start` or later and before byte `stop`."""
 
     segment: Segment

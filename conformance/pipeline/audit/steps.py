@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+from msgspec import Struct
 
 from conformance.pipeline.audit.batches import PartAudit
 from conformance.pipeline.audit.boundaries import parts_of
@@ -67,8 +68,7 @@ _FINDINGS_AT_ONCE = 4096
 """Findings handed on at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRules:
+class AuditRules(Struct, frozen=True):
     """What an audit has to know beside the segments."""
 
     levels: Mapping[str, str]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from conformance.cases.model import LEVELS, Kind
 from conformance.pipeline.campaign.rows import Row
@@ -37,8 +38,7 @@ class Smallest(NamedTuple):
     id: str
 
 
-@dataclass(slots=True)
-class Cluster:
+class Cluster(Struct):
     """Failures of one target that have the same signature."""
 
     signature: Signature
@@ -50,8 +50,7 @@ class Cluster:
         return {"target": target, **self.signature._asdict(), "count": self.count, "smallest": self.smallest.id}
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(Struct, frozen=True):
     """All failures of a campaign that are not known."""
 
     by_target: dict[str, list[Cluster]] = field(default_factory=dict)

@@ -6,9 +6,9 @@ The step that needs Spark is in `job`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from conformance.cases.catalog import Catalog, read_catalog

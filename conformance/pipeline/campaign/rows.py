@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.charging import basis_of
@@ -97,8 +98,7 @@ def _json(value: object) -> str:
 # --- back from rows -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilder:
+class Rebuilder(Struct, frozen=True):
     """Rebuilds results from rows of failures."""
 
     campaign: Campaign

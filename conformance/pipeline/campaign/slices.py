@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from conformance import __version__
 from conformance.cases.catalog import Catalog, of_bases
@@ -18,8 +19,7 @@ SLICE = 1000
 """Generated cases of a slice. An undamaged case is decoded and encoded, and counts once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Campaign:
+class Campaign(Struct, frozen=True):
     """Which targets are asked which cases, and on which terms: all that the results of a slice depend on."""
 
     targets: tuple[str, ...]

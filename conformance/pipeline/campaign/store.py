@@ -9,8 +9,9 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from conformance.errors import FileError
 from conformance.pipeline.campaign.slices import Campaign
@@ -20,8 +21,7 @@ from conformance.safety.json_text import read_json
 _SLICE_FILE = re.compile(r"(\d{8})\.parquet\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """The folder that holds the results of a campaign; on a cluster driver and executors share it."""
 
     folder: Path

@@ -8,8 +8,9 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from msgspec import Struct
 from rich.console import Console
 from rich.progress import Progress
 
@@ -30,8 +31,7 @@ from conformance.targets.protocol import Description
 from conformance.targets.session import CannotStart
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """Fills the runs of a campaign, a run for each target."""
 
     work: Task

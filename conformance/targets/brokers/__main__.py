@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from conformance.errors import FileError
 from conformance.targets.brokers.address import Address, address_of

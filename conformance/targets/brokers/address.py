@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from conformance.cases.rows import Row
 from conformance.errors import FileError
@@ -23,8 +24,7 @@ _Prefix = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 _Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
-@dataclass(frozen=True, slots=True)
-class Security:
+class Security(Struct, frozen=True):
     """What makes a connection safe before anything is asked on it."""
 
     tls: ssl.SSLContext | None = None
@@ -35,8 +35,7 @@ class Security:
     password: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where a broker listens, and what the suite calls it."""
 
     host: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from conformance.cases.appends import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
 from conformance.cases.model import Answer, Request
@@ -38,8 +40,7 @@ _ITS_AFFAIR = {
 """Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(Struct, frozen=True):
     """What a broker made of record data in a partition."""
 
     end: int
@@ -94,8 +95,7 @@ class _Begins(Protocol):
     def __call__(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[Partition, int]: ...
 
 
-@dataclass(slots=True)
-class Appending:
+class Appending(Struct):
     """Answers `append` requests: each in a topic of its own."""
 
     connected: Callable[[], Connection]

@@ -9,9 +9,10 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from conformance.errors import FileError, TargetError
 from conformance.targets.brokers.folders import Folder
@@ -38,8 +39,7 @@ class BrokerError(TargetError):
     """A broker that does not start, or does not end; the message says which, how, and the end of what it wrote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """A broker.yaml, ready to be started."""
 
     name: str

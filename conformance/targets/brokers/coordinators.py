@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.partition import Refusal
@@ -22,8 +23,7 @@ _PATIENCE = 20.0
 _PAUSE = 0.05
 
 
-@dataclass(slots=True)
-class Coordinators:
+class Coordinators(Struct):
     """The coordinators of a cluster."""
 
     reach: Callable[[str, int], Connection]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from conformance.cases.error_codes import named
 from conformance.codec.log import extents
@@ -71,8 +72,7 @@ def error_class(code: int) -> str:
     return _CLASSES.get(code, "other")
 
 
-@dataclass(slots=True)
-class Partition:
+class Partition(Struct):
     """A partition of a topic, on the connection to its leader."""
 
     connection: Connection

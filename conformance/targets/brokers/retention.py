@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.semantics.scenarios import FILLER, Compact, Expire, Step, Write, batch_of
@@ -37,8 +38,7 @@ class Unplayed(Exception):
     """A step that cannot be done with this broker; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A record that a broker has taken."""
 
     offset: int

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.model import Answer
@@ -68,8 +69,7 @@ _SERVED = 3.0
 _PAUSE = 0.05
 
 
-@dataclass(slots=True)
-class Play:
+class Play(Struct):
     """One scenario, on a partition of its own."""
 
     partition: Partition

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from conformance.codec.record_batch import stored_offset
 from conformance.targets.brokers.partition import batches_until
@@ -19,8 +20,7 @@ class NotStored(Exception):
     """Segments in which a topic is not found, or what was written to it last; the message says where they should be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """Batches in a segment."""
 
     data: bytes
@@ -28,8 +28,7 @@ class Stored:
     """The file, and the byte at which they begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(Struct, frozen=True):
     """The segments of a topic's first partition, and how long each was at a time."""
 
     folder: Path

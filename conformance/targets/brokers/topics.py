@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import cycle
 from uuid import uuid4
+
+from msgspec import Struct, field
 
 from conformance.targets.brokers.connection import Connection, NotOffered
 from conformance.targets.live.frames import Values
@@ -37,8 +38,7 @@ class NoTopic(Exception):
     """A topic that the broker did not make; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """A topic, and where the leader of its first partitions is."""
 
     name: str
@@ -49,8 +49,7 @@ class Topic:
     """So many of them, one after the other, have that leader."""
 
 
-@dataclass(slots=True)
-class Topics:
+class Topics(Struct):
     """Makes topics on a broker, several ahead."""
 
     connection: Connection

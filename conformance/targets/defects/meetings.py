@@ -7,7 +7,8 @@ marker, and a mistake with a part of a record, which is made there alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance.cases.model import Answer, Request
 from conformance.codec.derivations import Values
@@ -17,8 +18,7 @@ from conformance.targets.lies import Lie
 from conformance.targets.violations.families import batch, both, writes_as
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Struct, frozen=True):
     """A mistake with a part of a record: what stands there instead, and the requirement that it breaks."""
 
     says: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from conformance.targets.lies import Lie
 
 
-@dataclass(frozen=True, slots=True)
-class SeededDefect:
+class SeededDefect(Struct, frozen=True):
     """One way to be wrong: where it is from, and how it bends what the reference answers."""
 
     id: str

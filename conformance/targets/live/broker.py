@@ -7,7 +7,8 @@ that it came with, and accuses nobody. The answers stand beside it, by groups of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from conformance.cases.conversations import names
 from conformance.targets.live import consuming, groups, producing
@@ -18,16 +19,14 @@ from conformance.targets.live.topics import Topic
 _UNSUPPORTED_VERSION = 35
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """What goes back, and after how many seconds where there is nothing to tell yet."""
 
     frame: bytes
     delay: float = 0.0
 
 
-@dataclass(slots=True)
-class Broker:
+class Broker(Struct):
     """A broker with one node and one partition a topic, on the address that clients are told."""
 
     host: str

@@ -17,10 +17,10 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
+from msgspec import Struct, field
 
 from conformance.cases.model import ERRORS, Answer
 from conformance.targets.launch import last_words
@@ -49,8 +49,7 @@ class DriverError(Exception):
     """A driver that does not keep to its protocol; the message is one line."""
 
 
-@dataclass(slots=True)
-class Heard:
+class Heard(Struct):
     """What an application was handed of one topic so far: the records of the case, and those beside it."""
 
     records: list[Answer] = field(default_factory=list)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.conversations import names
@@ -29,8 +30,7 @@ class Garbled(Exception):
     """Bytes that are no request or response of Kafka's protocol; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request, its header and body as they were read."""
 
     name: str

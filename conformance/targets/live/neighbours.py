@@ -7,7 +7,8 @@ these bytes alone would not tell.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Delivers, Expectation, Request, Value
@@ -21,8 +22,7 @@ _ENTRIES = {**LAYOUTS, 2: BATCH_LAYOUT}
 """The layout of an entry, by its magic."""
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """A case with what stands beside it."""
 
     parts: Request

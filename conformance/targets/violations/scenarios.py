@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import field
 
 from conformance.codec.derivations import Values
 from conformance.codec.log import first_offset, last_offset
@@ -69,7 +69,6 @@ class _FindsTheBatch(PartitionLog):
         return next(((first_offset(one), one["baseTimestamp"]) for one in found), (-1, -1))
 
 
-@dataclass(slots=True)
 class _OneIdentity(ScenarioBroker):
     given: Began = field(default_factory=lambda: Began(producer_id="4001", producer_epoch=0))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from model_broker import OFFERED, ModelBroker, Ways
+from msgspec.structs import replace
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge

@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.codec.message_definition import type_name

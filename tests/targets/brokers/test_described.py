@@ -6,13 +6,13 @@ import json
 import re
 import ssl
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from command_line import conformance
 from model_broker import Log, ModelBroker
+from msgspec.structs import replace
 
 from conformance import cli
 from conformance.cases.model import Kind
