@@ -18,11 +18,15 @@ from conformance.targets.live.serving import LiveClient
 
 
 def main() -> None:
-    """Serve until the input ends; what keeps the client from starting is the last line of standard error."""
+    """Serve until the input ends; what keeps the client from starting is the last line of standard error.
+
+    A client that comes through nothing would not the next time either: that is an answer, to the first request.
+    """
     try:
         asyncio.run(serve(read_driver(Path(sys.argv[1]), sys.argv[2])))
     except BaselineError as problem:
-        sys.exit(str(problem))
+        for line in sys.stdin.buffer:
+            _out(msgspec.json.encode({"id": msgspec.json.decode(line)["id"], "gone": str(problem)}) + b"\n")
     except (OSError, DriverError) as problem:
         sys.exit(f"the driver did not start: {problem or type(problem).__name__}")
 

@@ -13,7 +13,7 @@ import pytest
 from live_runs import judged, lacking
 
 from conformance.cases.yaml_files import load
-from conformance.targets.live.offers import from_on
+from conformance.targets.live.offers import OFFERS, from_on
 from conformance.targets.resolve import drivers
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -234,6 +234,7 @@ for line in told():
 def test_a_client_that_no_plain_batch_comes_through_to_is_not_judged(sends, told, tmp_path, traces):
     body = f"""
 say(version="1")
+open("starts", "a").write("start ")
 for line in map(json.loads, sys.stdin):
     {sends}
     time.sleep(0.5)
@@ -244,6 +245,7 @@ for line in map(json.loads, sys.stdin):
     command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", "--select", THREE]
     done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
     assert done.returncode == 3
+    assert (tmp_path / "starts").read_text().split() == ["start"] * len(OFFERS), "one for each, and no second attempt"
     assert "no plain batch came through to it" in done.stdout + done.stderr
     assert "no such setting" in done.stdout + done.stderr
     assert told in " ".join((done.stdout + done.stderr).split())
