@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
 from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
@@ -104,5 +104,5 @@ def _charged(
     row = requirements[verdict.requirement]
     if case.op in (*WRITING_OPS, "convert"):
         row = of_writer(verdict.requirement, case.wire, requirements)
-    charged = verdict if verdict.requirement == row.id else structs.replace(verdict, requirement=row.id)
+    charged = verdict if verdict.requirement == row.id else replace(verdict, requirement=row.id)
     return charged, row, verdict.level or row.level, row.disputed(case.op)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
@@ -22,8 +22,7 @@ _UNTOLD = Cause("", "")
 _ALSO = (ROBUSTNESS,)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """A case, what the target did, and the verdict on it."""
 
     target: str
@@ -50,25 +49,33 @@ class Result:
     """What the target calls itself, by which known failures name it; where it says nothing, `target`."""
     python: str = ""
     """The interpreter of --python, by which the target runs; empty where none is given."""
-    requirement: str = field(init=False)
-    """The requirement that the verdict is about."""
-    failed: bool = field(init=False)
-    """Whether the target broke the requirement, whatever its level."""
-    also: tuple[str, ...] = field(init=False)
-    """Further requirements that the result breaks: a target answers, whatever the bytes."""
-    is_unexpected: bool = field(init=False)
-    """Whether it counts and is not a known failure: one such result makes the exit status 1."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", self.name or self.target)
-        object.__setattr__(self, "requirement", self.verdict.requirement or self.label.requirement)
-        object.__setattr__(self, "failed", self.verdict.kind in FAILURES)
+        if not self.name:
+            force_setattr(self, "name", self.target)
         if self.cause is _UNTOLD:
             assert not isinstance(self.outcome, Packed)  # it may be cut
-            object.__setattr__(self, "cause", cause_in(self.case, self.outcome, self.verdict))
-        robust = self.verdict.kind not in (Kind.CRASH, Kind.TIMEOUT)
-        object.__setattr__(self, "also", () if robust else _ALSO)
-        object.__setattr__(self, "is_unexpected", self.counts and not self.known)
+            force_setattr(self, "cause", cause_in(self.case, self.outcome, self.verdict))
+
+    @property
+    def requirement(self) -> str:
+        """The requirement that the verdict is about."""
+        return self.verdict.requirement or self.label.requirement
+
+    @property
+    def failed(self) -> bool:
+        """Whether the target broke the requirement, whatever its level."""
+        return self.verdict.kind in FAILURES
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Further requirements that the result breaks: a target answers, whatever the bytes."""
+        return _ALSO if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
+
+    @property
+    def is_unexpected(self) -> bool:
+        """Whether it counts and is not a known failure: one such result makes the exit status 1."""
+        return self.counts and not self.known
 
     @property
     def case(self) -> Case:

@@ -116,10 +116,12 @@ class TargetProcess:
 
     def send(self, line: bytes) -> None:
         """Queue a line; it goes out as the pipe takes it, at once or while lines are awaited."""
-        if not self._unsent:
-            self._selector.register(self._in, selectors.EVENT_WRITE)
+        is_next = not self._unsent
         self._unsent += line
-        self._write()
+        if is_next:
+            self._write()
+            if self._unsent:
+                self._selector.register(self._in, selectors.EVENT_WRITE)
 
     def line(self, deadline: float) -> bytes:
         """The next line, by `time.monotonic()` deadline. Raises Gone, Silent or Flood."""
@@ -142,6 +144,8 @@ class TargetProcess:
         for key, _ in self._selector.select(wait):
             if key.fd == self._in:
                 moved |= self._write()
+                if not self._unsent:
+                    self._selector.unregister(self._in)
             elif key.fd == self._err:
                 moved |= self._read_errors()
             else:
@@ -158,8 +162,6 @@ class TargetProcess:
             # It does not read any more; whether it died shows on its output.
             sent = len(self._unsent)
         del self._unsent[:sent]
-        if not self._unsent:
-            self._selector.unregister(self._in)
         return True
 
     def _read(self) -> None:

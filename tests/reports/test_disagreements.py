@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from json_reports import VALIDATOR
+from msgspec import structs
 from rich.console import Console
 
 from conformance import codec
@@ -179,7 +180,7 @@ def test_another_cause_is_another_row_and_what_breaks_a_must_stands_before_what_
 
 def test_what_only_apache_kafka_breaks_is_called_disputed():
     told = runs({"a": [REFUSED], "b": [RIGHT]}, [case("varint/one", Reads(0, 1))])
-    told[0].results[0] = replace(told[0].results[0], disputed=True)
+    told[0].results[0] = structs.replace(told[0].results[0], disputed=True)
     (row,) = disagreements(told)
     assert (row.is_disputed, row.kind) == (True, "disputed must")
 

@@ -7,12 +7,11 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from importlib import import_module
 
 import pytest
 from json_reports import VALIDATOR
-from msgspec import structs
+from msgspec.structs import replace
 from rich.console import Console
 
 from conformance import codec
@@ -197,7 +196,7 @@ def test_every_expectation_has_a_form_in_json(expect, shown):
         (TargetRun("t"), "not started"),
         (run(PASS), "judged"),
         (run(PASS, problem="it died"), "stopped early"),
-        (structs.replace(run(CRASH), answered=False), "answered nothing"),
+        (replace(run(CRASH), answered=False), "answered nothing"),
         (run(SKIP), "not judged"),
         (run(FAULT, SKIP), "not judged"),
     ],
@@ -252,8 +251,8 @@ def test_junit_counts_agree_with_its_cases():
 
 def test_a_suite_in_junit_says_how_long_its_answers_were_waited_for_and_no_case_guesses():
     root = junit(
-        structs.replace(run(PASS, FAIL), waited={"VARINT": 1.5}),
-        structs.replace(run(PASS, name="u"), waited={"VARINT": 0.25}),
+        replace(run(PASS, FAIL), waited={"VARINT": 1.5}),
+        replace(run(PASS, name="u"), waited={"VARINT": 0.25}),
     )
     assert [suite.get("time") for suite in root.iter("testsuite")] == ["1.500", "0.250"]
     assert root.get("time") == "1.750"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from msgspec import structs
+from msgspec.structs import replace
 from rich.console import Console
 
 from conformance.cases.model import PASSED, Kind
@@ -115,7 +114,7 @@ def test_a_target_that_did_not_start_says_why(catalog):
 
 def test_faults_of_the_adapter_stand_before_failures(wrong, catalog):
     first = next(one for one in wrong.results if one.failed)
-    fault = replace(first, verdict=structs.replace(first.verdict, kind=Kind.PROTOCOL, detail="no JSON"))
+    fault = replace(first, verdict=replace(first.verdict, kind=Kind.PROTOCOL, detail="no JSON"))
     lines = screen(TargetRun("t", wrong.description, "", [*wrong.results, fault]), catalog)
     assert next(line for line in lines[4:] if line.startswith(("adapter: ", "crash"))).startswith("adapter: no JSON")
 

@@ -3,10 +3,10 @@
 import json
 import pickle
 import tracemalloc
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
+from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Kind, Reads, Refused

@@ -175,7 +175,7 @@ def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
     results, examiner = failing(catalog)
     late = Broke("timeout", "no answer within 5 s")
     silent = [examiner._policy.result("t", each.case, late, judge(each.case, late), {}) for each in results[:2]]
-    (found,) = shrinking.shrink([replace(each, level="must") for each in silent], examiner, catalog)
+    (found,) = shrinking.shrink([structs.replace(each, level="must") for each in silent], examiner, catalog)
     assert found.result in silent
     assert found.why_not == "each question would take seconds"
     assert stands_for(Example(found.result, found)).endswith(", not shrunk: each question would take seconds")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from conformance.pipeline.audit.batches import PartAudit
 from conformance.pipeline.audit.boundaries import parts_of
@@ -85,7 +85,7 @@ def from_segments(segments: Sequence[Segment]) -> pa.Table:
 
 
 def _segment_of(row: _Row) -> Segment:
-    return msgspec.convert({field.name: row[field.name] for field in fields(Segment)}, Segment)
+    return msgspec.convert({name: row[name] for name in Segment.__struct_fields__}, Segment)
 
 
 def to_parts(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:

@@ -4,12 +4,12 @@ import os
 import re
 import shutil
 import struct
-from dataclasses import asdict
 from io import StringIO
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 pytest.importorskip("pyarrow", reason="audits need the extra spark")
 
