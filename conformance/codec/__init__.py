@@ -6,7 +6,7 @@ import copyreg
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -54,7 +54,7 @@ class UnknownType(UserError, ValueError):
     """A type name that the codec does not know."""
 
 
-class Decoded(NamedTuple):
+class Decoded(Struct, frozen=True):
     """What strict decoding made of bytes: a value, or violations (the first is the one to report); and remarks."""
 
     value: Any

@@ -7,7 +7,7 @@ stands at a place that the documents leave undecided: the codec goes on with Apa
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from msgspec import Struct, field
 
@@ -69,7 +69,7 @@ class Unencodable(UserError):
         self.hint = hint
 
 
-class Span(NamedTuple):
+class Span(Struct, frozen=True):
     """Where a field lies: bytes start to stop of a layer. `value` is what was read there."""
 
     layer: int

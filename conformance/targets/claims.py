@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
@@ -18,7 +19,7 @@ _DEFINITION = b'"definition":'
 """The field of a request that holds the definition of its message; no field of a message has that name."""
 
 
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True):
     """What came of a case at a target."""
 
     label: Case | PackedCase

@@ -92,9 +92,9 @@ class Footprint:
 
 def _peak(process: psutil.Process) -> int:
     try:
-        with Path(f"/proc/{process.pid}/status").open("rb") as lines:
-            return next(int(line.split()[1]) << 10 for line in lines if line.startswith(b"VmHWM:"))
-    except (OSError, StopIteration):
+        told = keeper.content_of(f"/proc/{process.pid}/status")
+        return int(told.partition(b"\nVmHWM:")[2].split(None, 1)[0]) << 10
+    except (OSError, IndexError):
         return resident(process)
 
 

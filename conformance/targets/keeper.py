@@ -238,8 +238,7 @@ def _processes() -> dict[int, tuple[int, str, bool]]:
 
 def _stat(pid: int) -> tuple[int, str, bool] | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].decode().split()
+        fields = content_of(f"/proc/{pid}/stat").rpartition(b")")[2].decode().split()
     except OSError:
         return None
     # A first thread that ended leaves a process that looks ended while its other threads run.
@@ -260,11 +259,21 @@ def children_of(pid: int) -> list[int] | None:
     found: list[int] = []
     try:
         for thread in threads_of(pid):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                found += map(int, file.read().split())
+            found += map(int, content_of(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:
         return None
     return found
+
+
+def content_of(path: str) -> bytes:
+    """What a file of /proc tells; there are many, and a file object for each costs more than it. Raises OSError."""
+    told, descriptor = b"", os.open(path, os.O_RDONLY)
+    try:
+        while more := os.read(descriptor, 1 << 16):
+            told += more
+    finally:
+        os.close(descriptor)
+    return told
 
 
 def threads_of(pid: int) -> list[int]:

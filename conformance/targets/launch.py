@@ -12,7 +12,6 @@ import time
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Protocol
 
 from msgspec import Struct, field
@@ -210,5 +209,5 @@ def waited_for_a_core(processes: Iterable[int]) -> float:
 def _waited(process: int, thread: int) -> int:
     """Nanoseconds for which a thread was ready to run while others did; 0 where that is not told."""
     with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{process}/task/{thread}/schedstat").read_text().split()[1])
+        return int(keeper.content_of(f"/proc/{process}/task/{thread}/schedstat").split()[1])
     return 0

@@ -6,7 +6,6 @@ One rule, in the words of docs/concepts.md#memory-and-time: so much whatever the
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -19,7 +18,7 @@ DIGITS_FOR_A_SECOND = 200_000
 """For each so many bytes of a request, which are hex digits mostly, an answer may take a second more."""
 
 
-class Cost(NamedTuple):
+class Cost(Struct, frozen=True):
     """What a hostile case took of a target that had nothing else to do; of others only the time is looked at."""
 
     seconds: float

@@ -35,8 +35,14 @@ _BESIDE = (BEFORE_KEY.hex(), END_KEY.hex())
 """The keys of records that are not those of a case."""
 _CHUNK = 1 << 14
 """Characters of standard error that are kept, the last ones."""
-_TELLING = re.compile("assert|panic|fatal", re.IGNORECASE)
-"""What stands in a line that says what a client died of; most lines are its log, which differs from run to run."""
+_TELLING = re.compile(
+    r"(?i:assert|panic|fatal)"
+    r"|^(?:Uncaught |Exception in thread \"[^\"]*\" )?[\w.$]*(?:Error|Exception)(?: \[\w+\])?:"
+)
+"""What stands in a line that says what a client died of, or how it begins that names what nobody caught.
+
+Most lines are its log, which differs from run to run.
+"""
 _LAST = 1.0
 """Seconds in which the last of it comes, once the driver has ended."""
 _FAREWELL = 2.0

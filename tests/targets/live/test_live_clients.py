@@ -13,6 +13,7 @@ import pytest
 from live_runs import judged, lacking
 
 from conformance.cases.yaml_files import load
+from conformance.targets.live import clients
 from conformance.targets.live.offers import OFFERS, from_on
 from conformance.targets.resolve import drivers
 
@@ -202,6 +203,35 @@ for line in told():
     found = run(body, THREE)
     assert found[THREE]["verdict"] == "timeout"
     assert re.search(r"it fetched offset 0 2 times in [\d.]+ s, [\d.]+ a second", found[THREE]["detail"])
+
+
+def test_an_error_that_a_driver_dies_of_is_told_without_the_log_around_it(run):
+    body = """
+for line in told():
+    if line["topic"].startswith("base"): consume(line)
+    else:
+        print("12:00:01 DEBUG fetching", file=sys.stderr)
+        print("An Error: that is part of a log", file=sys.stderr)
+        raise LookupError("no such codec")
+"""
+    found = run(body, THREE)
+    assert found[THREE]["verdict"] == "crash"
+    assert found[THREE]["detail"].endswith("exit status 1; standard error ends: LookupError: no such codec")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("TypeError [ERR_X]: of Node", True),
+        ('Exception in thread "main" java.lang.IllegalStateException: of Java', True),
+        ("Uncaught RangeError: of a browser", True),
+        ("thread 'main' panicked at src/main.rs:4:5", True),
+        ("12:00:01 Error: of a log", False),
+        ("Errors: 3", False),
+    ],
+)
+def test_a_line_tells_what_a_client_died_of_where_it_names_what_nobody_caught(line, is_told):
+    assert bool(clients._TELLING.search(line)) is is_told
 
 
 def test_an_exception_that_nobody_is_to_catch_is_a_crash(run):
