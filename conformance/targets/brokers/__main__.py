@@ -4,7 +4,6 @@ import argparse
 import sys
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from conformance.errors import FileError
@@ -16,6 +15,7 @@ from conformance.targets.brokers.serving import serve
 from conformance.targets.brokers.topics import NoTopic
 from conformance.targets.live.frames import Garbled
 from conformance.targets.manifests import BROKER
+from conformance.targets.serving import serve as answer_all
 
 _SECONDS = 30.0
 """Seconds that a broker has for an answer when its topics are deleted."""
@@ -39,10 +39,8 @@ def main() -> None:
         # Another attempt comes to the same, and a broker may count how often a login fails.
         if given.clean:
             sys.exit(str(problem))
-        for line in sys.stdin.buffer:
-            answer = {"id": msgspec.json.decode(line)["id"], "gone": str(problem)}
-            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
-            sys.stdout.buffer.flush()
+        gone = {"gone": str(problem)}
+        answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
     except (OSError, Lost, Late, Garbled) as problem:
         is_plain = isinstance(problem, Lost) and address is not None and address.security.tls is None
         hint = f"; where it listens for TLS, a {BROKER} says so" if is_plain else ""

@@ -15,6 +15,7 @@ from conformance.targets.live.baseline import BaselineError
 from conformance.targets.live.clients import DriverError
 from conformance.targets.live.drivers import Driver, read_driver
 from conformance.targets.live.serving import LiveClient
+from conformance.targets.serving import serve as answer_all
 
 
 def main() -> None:
@@ -25,8 +26,8 @@ def main() -> None:
     try:
         asyncio.run(serve(read_driver(Path(sys.argv[1]), sys.argv[2])))
     except BaselineError as problem:
-        for line in sys.stdin.buffer:
-            _out(msgspec.json.encode({"id": msgspec.json.decode(line)["id"], "gone": str(problem)}) + b"\n")
+        gone = {"gone": str(problem)}
+        answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
     except (OSError, DriverError) as problem:
         sys.exit(f"the driver did not start: {problem or type(problem).__name__}")
 
