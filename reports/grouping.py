@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from conformance.cases.model import LEVELS, AnyOf, Appends, Delivers, Expectation, Kind
+from conformance.cases.model import FAILURES, LEVELS, AnyOf, Appends, Delivers, Expectation, Kind
 from conformance.judging.causes import Cause
 from conformance.running.results import Result, Shrunk, TargetRun
 
@@ -85,7 +85,7 @@ def section_of(result: Result) -> Section | None:
     """The section of a result; None for one that is not a failure."""
     if result.verdict.kind is Kind.PROTOCOL:
         return Section.FAULTS
-    if not result.failed:
+    if result.verdict.kind not in FAILURES:
         return None
     if result.known:
         return Section.KNOWN

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from conformance.cases.model import LEVELS, PASSED, Kind
+from conformance.cases.model import LEVELS, Kind
 from conformance.cases.vector_files import Requirement
 from conformance.running.results import Result, TargetRun
 
@@ -140,12 +140,11 @@ def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tu
     """By level: how many requirements a target meets in all its cases, of how many that were judged."""
     all_met: dict[str, bool] = {}
     for result in run.results:
-        if result.verdict is PASSED and result.requirement in all_met:
+        kind = result.verdict.kind
+        if kind is Kind.SKIP or (kind is Kind.PASS and result.requirement in all_met):
             continue  # most results
-        state = state_of(result)
-        if state not in (State.SKIPPED, State.UNOBSERVED):
-            for name in (result.requirement, *result.also):
-                all_met[name] = state in (State.PASSES, State.OPEN) and all_met.get(name, True)
+        for name in (result.requirement, *result.also):
+            all_met[name] = kind in (Kind.PASS, Kind.EITHER) and all_met.get(name, True)
     levels = {name: requirements[name].level for name in all_met if name in requirements}
     judged = Counter(levels.values())
     ours = Counter(level for name, level in levels.items() if all_met[name])

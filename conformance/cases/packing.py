@@ -101,7 +101,14 @@ class PackedCase(NamedTuple):
     @property
     def request(self) -> Request:
         """What is sent, but for the id: unpacked without the expectation, which may be large."""
-        return _read(self.written)
+        return self._request(self._whole())
+
+    def _request(self, whole: bytes) -> Request:
+        start, stop = self.parts
+        request = _read(whole[:start])
+        if self.is_sent:
+            request["hex"] = whole[start:stop].hex()
+        return request
 
     @property
     def expect(self) -> Expectation:
@@ -119,7 +126,7 @@ class PackedCase(NamedTuple):
             self.whole_wire,
             self.requirement,
             self.level,
-            _read(self._written(whole)),
+            self._request(whole),
             expect,
             whole[start:stop] if self.has_data else None,
             about,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -256,12 +257,17 @@ class ListOf(Struct, frozen=True):
         return actual is not UNSHOWN and (not actual or any(self.element.observed(entry) for entry in actual))
 
 
-class Fields(Struct, frozen=True):
+class Fields(Struct, frozen=True, dict=True):
     """An object of named fields; any of them may be missing, which leaves it unobserved."""
 
     fields: dict[str, Any]
     nullable: bool = False
     describes: str = "an object"
+
+    @cached_property
+    def with_parts(self) -> tuple[str, ...]:
+        """The names of the fields whose value may lack a part."""
+        return tuple(name for name, notation in self.fields.items() if isinstance(notation, Fields | ListOf))
 
     def parse(self, given: Any) -> Any:
         """A dict of the fields that are there; it passes over other names (see `unknown_fields`)."""

@@ -11,8 +11,6 @@ from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError, e
 
 _MOST = 100
 """Differences that a comparison tells at most: the one that a case is about is among them."""
-_WITH_PARTS = (Fields, ListOf)
-"""Notations of values of which a part may be left out."""
 
 
 class Comparison(Struct, frozen=True):
@@ -56,17 +54,19 @@ def _collect_unshown(notation: Any, expected: Any, actual: Any, path: str, missi
     if expected is None or actual is None:
         return
     if isinstance(notation, Fields):
-        for name, inner in notation.fields.items():
-            if name not in expected or (name in actual and not isinstance(inner, _WITH_PARTS)):
+        is_whole = expected.keys() <= actual.keys()
+        for name in notation.with_parts if is_whole else notation.fields:
+            if name not in expected:
                 continue
             deeper = f"{path}.{name}" if path else name
             if name not in actual:
                 missing[deeper] = None
-            else:
-                _collect_unshown(inner, expected[name], actual[name], deeper, missing)
-    elif isinstance(notation, ListOf) and expected and actual and expected != actual:
+            elif name in notation.with_parts and expected[name] != actual[name]:
+                _collect_unshown(notation.fields[name], expected[name], actual[name], deeper, missing)
+    elif isinstance(notation, ListOf) and expected and actual:
         for one, other in zip(expected, actual, strict=False):
-            _collect_unshown(notation.element, one, other, path, missing)
+            if one != other:
+                _collect_unshown(notation.element, one, other, path, missing)
 
 
 def unknown_fields(notation: Any, given: Any, path: str = "") -> list[str]:

@@ -50,7 +50,14 @@ class Result(Struct, frozen=True):
     python: str = ""
     """The interpreter of --python, by which the target runs; empty where none is given."""
 
+    requirement: str = ""
+    """The requirement that the verdict is about. It follows from the verdict, whatever is given."""
+    also: tuple[str, ...] = ()
+    """Further requirements that it breaks: a target answers, whatever the bytes. They follow from the verdict, too."""
+
     def __post_init__(self) -> None:
+        force_setattr(self, "requirement", self.verdict.requirement or self.label.requirement)
+        force_setattr(self, "also", _ALSO if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ())
         if not self.name:
             force_setattr(self, "name", self.target)
         if self.cause is _UNTOLD:
@@ -58,19 +65,9 @@ class Result(Struct, frozen=True):
             force_setattr(self, "cause", cause_in(self.case, self.outcome, self.verdict))
 
     @property
-    def requirement(self) -> str:
-        """The requirement that the verdict is about."""
-        return self.verdict.requirement or self.label.requirement
-
-    @property
     def failed(self) -> bool:
         """Whether the target broke the requirement, whatever its level."""
         return self.verdict.kind in FAILURES
-
-    @property
-    def also(self) -> tuple[str, ...]:
-        """Further requirements that the result breaks: a target answers, whatever the bytes."""
-        return _ALSO if self.verdict.kind in (Kind.CRASH, Kind.TIMEOUT) else ()
 
     @property
     def is_unexpected(self) -> bool:

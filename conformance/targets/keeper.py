@@ -229,11 +229,8 @@ def _processes() -> dict[int, tuple[int, str, bool]]:
     """Parent, time of start, and whether it has ended, of each process."""
     if not CAN_ADOPT:
         return _processes_by_ps()
-    table = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (about := _stat(int(name))):
-            table[int(name)] = about
-    return table
+    listed = map(int, filter(str.isdigit, os.listdir("/proc")))
+    return {pid: about for pid in listed if (about := _stat(pid))}
 
 
 def _stat(pid: int) -> tuple[int, str, bool] | None:
@@ -256,24 +253,20 @@ def _processes_by_ps() -> dict[int, tuple[int, str, bool]]:
 
 def children_of(pid: int) -> list[int] | None:
     """A process's children, read at once, whatever else runs; None where the system does not list them."""
-    found: list[int] = []
     try:
-        for thread in threads_of(pid):
-            found += map(int, content_of(f"/proc/{pid}/task/{thread}/children").split())
+        told = [content_of(f"/proc/{pid}/task/{thread}/children") for thread in threads_of(pid)]
     except OSError:
         return None
-    return found
+    return [*map(int, b" ".join(told).split())]
 
 
 def content_of(path: str) -> bytes:
     """What a file of /proc tells; there are many, and a file object for each costs more than it. Raises OSError."""
-    told, descriptor = b"", os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        while more := os.read(descriptor, 1 << 16):
-            told += more
+        return b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
     finally:
         os.close(descriptor)
-    return told
 
 
 def threads_of(pid: int) -> list[int]:
@@ -344,8 +337,7 @@ def remove_group(group: str | None) -> None:
 
 
 def _lines(path: str) -> list[str]:
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return file.read().splitlines()
+    return content_of(path).decode("utf-8", "surrogateescape").splitlines()
 
 
 def _write(path: str, text: str) -> None:

@@ -14,7 +14,7 @@ from conformance.errors import CannotStart
 from conformance.safety.json_text import MOST_VALUES, holds_too_many
 from conformance.targets import protocol
 from conformance.targets.held import held
-from conformance.targets.protocol import Body, Breakdown
+from conformance.targets.protocol import Body, Breakdown, ProtocolError
 
 WINDOW = 64
 """Requests in flight at most."""
@@ -72,11 +72,13 @@ def outcome_of_line(line: bytes, number: int, request: Body) -> Outcome:
 
 
 def _outcome(line: bytes, number: int, due: bytes) -> Outcome:
-    # Most lines are shorter than so many values can be: nothing is counted.
-    if len(line) > MOST_VALUES and holds_too_many(line) and re.match(_ACCEPTS % number, line):
+    try:
+        answer = protocol.fields_of_any_depth(line, number)
+    except ProtocolError:
+        if not (holds_too_many(line) and re.match(_ACCEPTS % number, line)):
+            raise
         detail = f"answered with more than {MOST_VALUES:,} values, {len(line) >> 20} MiB"
         return Broke("memory", detail, answered=Accepted({}, len(line)))
-    answer = protocol.fields_of_any_depth(line, number)
     if due and digest_of_answer({name: entry for name, entry in answer.items() if name != "id"}) == due:
         return AsDue()
     protocol.check(line, answer)
