@@ -113,9 +113,9 @@ class Layout:
     """Further names of the notation, which rules add to the values."""
     bound: str = dataclasses.field(init=False)
     """The requirement of the field that gives the length of the rest; empty where there is none."""
-    _places: Mapping[str, tuple[slice, Wire | Region]] = dataclasses.field(init=False, repr=False, compare=False)
+    _places: Mapping[str, tuple[slice, Wire | Region]] = dataclasses.field(init=False)
     """Where each field lies, up to and with the first that is not of fixed width (its slice is open)."""
-    steps: tuple[Step, ...] = dataclasses.field(init=False, repr=False, compare=False)
+    steps: tuple[Step, ...] = dataclasses.field(init=False)
     """What is to be done to read each field, looked up once."""
 
     def __post_init__(self) -> None:
