@@ -1,0 +1,35 @@
+"""How many requirements a target meets of those judged: all cases of one that was judged have to pass."""
+
+import pytest
+
+from conformance.cases.model import ROBUSTNESS, Kind, Verdict
+from conformance.judging.causes import Cause
+from conformance.reports.matrix import met
+from conformance.running.keeping import NOTHING
+from conformance.running.results import Result, TargetRun
+
+CASE = "varint/zero"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "shares"),
+    [
+        ([Kind.PASS, Kind.PASS], (1, 1)),
+        ([Kind.PASS, Kind.FAIL], (0, 1)),
+        ([Kind.FAIL, Kind.PASS], (0, 1)),
+        ([Kind.EITHER], (1, 1)),
+        ([Kind.PASS, Kind.SKIP], (1, 1)),
+        ([Kind.SKIP, Kind.PASS], (1, 1)),
+        ([Kind.PROTOCOL], (0, 1)),
+        ([Kind.PASS, Kind.CRASH], (0, 2)),
+        ([Kind.SKIP], None),
+        ([], None),
+    ],
+    ids=str,
+)
+def test_a_requirement_is_met_where_no_case_that_was_judged_breaks_it(kinds, shares, catalog):
+    case = catalog.cases[CASE]
+    assert {catalog.requirements[name].level for name in (case.requirement, ROBUSTNESS)} == {case.level}
+    results = [Result("t", case, NOTHING, Verdict(kind), case.level, cause=Cause(kind, "")) for kind in kinds]
+    run = TargetRun("t", results=results)
+    assert met(run, catalog.requirements).get(case.level) == shares
