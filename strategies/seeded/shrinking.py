@@ -6,8 +6,12 @@ and checksums are made right again. A candidate is kept if `shows` says that it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from conformance import codec
 from conformance.codec import Span
@@ -19,6 +23,8 @@ QUESTIONS = 200
 """Questions put to a target for one failure."""
 _LARGE = 4096
 """Bytes for each of which a question costs as much as another: it takes longer to make and to ask."""
+_BOLD = 5 / 6
+"""Of the length, so much is left at most after a step that opens the way for bolder ones, tried in vain before it."""
 
 
 class Budget:
@@ -85,22 +91,36 @@ def _shrink(
     budget: Budget,
     weight: Callable[[T], tuple[int, int]],
 ) -> T:
-    """Take the first smaller candidate that shows the failure, and begin again from it."""
+    """Take the first smaller candidate that shows the failure, and go on from its place in the order, round and round.
+
+    Those before it were in vain a moment ago, so their turn comes last, unless much has gone since. What is smaller and
+    no shorter waits until nothing shorter shows the failure.
+    """
     tried: set[str] = set()
-    improved = True
-    while improved:
-        improved = False
-        for candidate in candidates(best):
-            key = repr(candidate)
-            if key in tried or weight(candidate) >= weight(best):
+    place, is_shortening = 0, True
+    while True:
+        most = weight(best)
+        for at, candidate in _from(place, best, candidates):
+            size = weight(candidate)
+            if size >= most or (is_shortening and size[0] == most[0]) or repr(candidate) in tried:
                 continue
-            tried.add(key)
-            if not budget.spend(1 + weight(candidate)[0] // _LARGE):
+            tried.add(repr(candidate))
+            if not budget.spend(1 + size[0] // _LARGE):
                 return best
             if shows(candidate):
-                best, improved = candidate, True
+                best, is_shortening = candidate, size[0] < most[0]
+                place = 0 if size[0] < most[0] * _BOLD else at
                 break
-    return best
+        else:
+            if not is_shortening:
+                return best
+            is_shortening = False
+
+
+def _from(place: int, best: T, candidates: Callable[[T], Iterator[T]]) -> Iterator[tuple[int, T]]:
+    """The candidates with their places, from one on to the last, and then those before it."""
+    yield from islice(enumerate(candidates(best)), place, None)
+    yield from islice(enumerate(candidates(best)), place)
 
 
 # --- bytes --------------------------------------------------------------------------------------------
@@ -109,15 +129,78 @@ def _shrink(
 def _smaller_bytes(type_: codec.Wire | str, data: bytes) -> Iterator[bytes]:
     """Smaller neighbours, the boldest first."""
     subject = lay_out(type_, data)
-    pieces = sorted(subject.pieces(), key=lambda span: span.start - span.stop)
+    pieces: list[Span | _Elements] = [*_lists(subject), *subject.pieces()]
+    pieces.sort(key=lambda piece: piece.start - piece.stop)
     for layer in range(len(subject.layers)):
         yield from _chunks_dropped(subject, layer)
-    for span in pieces:
-        yield from _safely(subject, Damage(span.layer, span.start, span.stop, b""))
-        yield from _emptied(subject, span)
-    for span in pieces:
-        if span.stop - span.start <= 16:
-            yield from _safely(subject, Damage(span.layer, span.start, span.stop, bytes(span.stop - span.start)))
+    for piece in pieces:
+        if isinstance(piece, _Elements):
+            yield from _elements_dropped(subject, piece)
+        else:
+            yield from _safely(subject, Damage(piece.layer, piece.start, piece.stop, b""))
+            yield from _emptied(subject, piece)
+    for piece in pieces:
+        if isinstance(piece, Span) and piece.stop - piece.start <= 16:
+            yield from _safely(subject, Damage(piece.layer, piece.start, piece.stop, bytes(piece.stop - piece.start)))
+
+
+class _Elements(Struct, frozen=True):
+    """The elements of a list, and the number before them that counts them."""
+
+    count: Span
+    bounds: list[tuple[int, int]]
+    """Where each of them starts and stops, in their order."""
+
+    @property
+    def start(self) -> int:
+        """Where the first of them starts."""
+        return self.bounds[0][0]
+
+    @property
+    def stop(self) -> int:
+        """Where the last of them stops."""
+        return self.bounds[-1][1]
+
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def _lists(subject: Subject) -> list[_Elements]:
+    """The lists that have a count before them."""
+    bounds: dict[tuple[int, str], dict[str, tuple[int, int]]] = {}
+    for span in subject.spans:
+        for index in _INDEX.finditer(span.path):
+            elements = bounds.setdefault((span.layer, span.path[: index.start()]), {})
+            start, stop = elements.get(index[0], (span.start, span.stop))
+            elements[index[0]] = min(start, span.start), max(stop, span.stop)
+    numbers = {(span.layer, span.path): span for span in subject.numbers()}
+    counts = [
+        numbers.get((layer, f"{path}#count")) or numbers.get((layer, re.sub(r"records\Z", "recordCount", path)))
+        for layer, path in bounds
+    ]
+    return [_Elements(count, [*each.values()]) for count, each in zip(counts, bounds.values(), strict=True) if count]
+
+
+def _elements_dropped(subject: Subject, elements: _Elements) -> Iterator[bytes]:
+    """All elements of a list are left out, one half of them, the other, each alone, or all that were not read.
+
+    The count says so.
+    """
+    count, bounds = elements.count, elements.bounds
+    layer, number = subject.layers[count.layer], len(bounds)
+    told: int = codec.decode(count.kind, subject.raw(count)).value
+    for first, last in [(0, number), (number // 2, number), (0, number // 2), *((at, at + 1) for at in range(number))]:
+        if first < last:
+            kept = layer[count.stop : bounds[first][0]] + layer[bounds[last - 1][1] : elements.stop]
+            fewer = codec.encode(count.kind, told - (last - first))
+            yield from _safely(subject, Damage(count.layer, count.start, elements.stop, fewer + kept))
+    unread = count.value - number if isinstance(count.value, int) else 0
+    if unread > 0:
+        # The reference stopped at the last one: those behind it go, and more or less of what it did not read of that.
+        fewer, rest = codec.encode(count.kind, told - unread), len(layer) - elements.stop
+        for more in (0, *(1 << bits for bits in range(rest.bit_length()))):
+            kept = layer[count.stop : elements.stop + more]
+            yield from _safely(subject, Damage(count.layer, count.start, len(layer), fewer + kept))
 
 
 def _chunks_dropped(subject: Subject, layer: int) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count, pairwise
 from types import SimpleNamespace
 
+import log_bytes
 import pytest
 import yaml
 from command_line import conformance
@@ -228,6 +229,58 @@ def test_a_value_shrinks_to_the_smallest_that_still_shows_it():
     assert shrink_value("-700", lambda value: int(value) < -100) == "-101"
     assert shrink_value([True, True], bool) == [False]
     assert shrink_value("abcdef", lambda value: value is not None and "c" in value) in ("abc", "c")
+
+
+def smallest_whole(kind, data, holds):
+    """The smallest bytes that are a whole value of a type, of which `holds` says yes."""
+
+    def shows(candidate):
+        read = codec.decode(kind, candidate)
+        return read.ok and read.consumed == len(candidate) and holds(read.value)
+
+    assert shows(data)
+    return shrink_bytes(kind, data, shows)
+
+
+@pytest.mark.parametrize("kind", ["ARRAY<STRING>", "COMPACT_ARRAY<COMPACT_STRING>"])
+def test_an_element_goes_with_its_place_in_the_count(kind):
+    data = codec.encode(kind, ["a", "bb", "c", "a", "c"])
+    assert smallest_whole(kind, data, lambda value: "bb" in value) == codec.encode(kind, ["bb"])
+
+
+def test_a_record_and_a_header_go_with_their_places_in_the_counts():
+    headers = [{"key": key, "value": b"v"} for key in ("h", "due", "h")]
+    data = log_bytes.batch(0, [*range(5), log_bytes.record(5, headers=headers), *range(6, 9)])
+
+    def holds(value):
+        return any(header["key"] == "due" for record in value["records"] for header in record["headers"])
+
+    smallest = codec.decode("RECORD_BATCH", smallest_whole("RECORD_BATCH", data, holds)).value
+    assert [len(record["headers"]) for record in smallest["records"]] == [1]
+
+
+def test_elements_behind_the_one_that_is_wrong_go_with_their_places_in_the_count():
+    def shows(candidate):
+        """Whether a reader that takes any order of tags reads it whole, and the order is wrong."""
+        count, *rest = candidate or b"\0"
+        tags = []
+        while count and len(rest) > 1:
+            tags.append(rest[0])
+            rest, count = rest[2 + rest[1] :], count - 1
+        return not rest and not count and tags != sorted(set(tags))
+
+    data = bytes.fromhex("06 0901aa 0302bbcc 0a0400000000 0b01dd 0c01ee 0d00")
+    assert shows(data)
+    smallest = shrink_bytes("TAGGED_FIELDS", data, shows)
+    assert (smallest[0], len(smallest)) == (2, 5)
+
+
+def test_what_was_in_vain_is_not_asked_again_before_all_else_was_tried():
+    value = {"kept": 98_765_432_101, **{f"other{number}": number for number in range(1, 40)}}
+    left = Budget()
+    smallest = shrink_value(value, lambda value: value["kept"] == 98_765_432_101, left)
+    assert smallest == {**dict.fromkeys(value, 0), "kept": 98_765_432_101}
+    assert not left.is_spent
 
 
 def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog):
