@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.conversations import frame_wire
+from conformance.cases.conversations import ONWARD, frame_wire
 from conformance.cases.model import (
     Accepted,
     AnyOf,
@@ -134,6 +134,8 @@ def expected_text(case: Case, path: str = "") -> str:
             return str(size)
         case Exchanges():
             return _narrowed({"value": expected_json(case)["answers"]}, path)
+        case Sends(check) if check in ONWARD:
+            return "a fetch goes on behind the first offset"
         case Sends(check, isolation, of):
             asked = f" ({isolation})" if check == "isolated" else ""
             return f"every {of or 'request'}{' request' if of else ''} is {check}{asked}"

@@ -222,12 +222,15 @@ class _Compiler(Struct, frozen=True):
 
 
 def _set_by(keys: tuple[str, ...], elements: Wire) -> Wire:
-    """An array whose elements are a set by these fields; two with the same keys are an open place."""
+    """An array whose elements are a set by these fields; two with the same keys are an open place.
+
+    A null is no key: Apache Kafka tells of several topics without names, asked for by ids that nobody has.
+    """
 
     def decode(cursor: Cursor) -> Any:
         start = cursor.pos
         values = elements.decode(cursor)
-        known = [tuple(one[name] for name in keys) for one in values or ()]
+        known = [key for one in values or () if None not in (key := tuple(one[name] for name in keys))]
         if len(set(known)) < len(known):
             hint = f"two elements with the same {', '.join(keys)}"
             cursor.remark("definitions.map-key-makes-set", hint, at=start, openness=Openness.ANY_VALUE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from conformance import codec
+from conformance.cases.conversations import lapse
 from conformance.cases.model import (
     FAILURES,
     Accepted,
@@ -60,9 +61,7 @@ class Cause:
 
 def cause_of(case: Case, outcome: Outcome, verdict: Verdict) -> Cause:
     """The cause of a failing result. Of any other result it is the verdict and the requirement."""
-    if verdict.kind not in FAILURES:
-        return Cause(str(verdict.kind), _rule(case, verdict))
-    match outcome:
+    match outcome if verdict.kind in FAILURES else None:
         case Broke(how, detail):
             return Cause(how, _of_death(case, how, detail))
         case Refused(error, message):
@@ -214,7 +213,7 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
         case Delivers():
             return _delivered(case, case.expect, answer, verdict)
         case Sends() | Appends() | Exchanges() as live:
-            way = f"a request is not {live.check}" if isinstance(live, Sends) else "served otherwise"
+            way = lapse(live.check) if isinstance(live, Sends) else "served otherwise"
             return Cause(way, normalised(verdict.detail))
     if case.op == "encode" and isinstance(case.expect, AnyOf) and (mark := _unencodable(case)):
         return Cause(_ACCEPTED, _broken(case, mark, rule))

@@ -26,6 +26,8 @@ def judge_sent(expect: Sends, given: object) -> Verdict:
         raise NotationError("value: each request has hex, inFlight and offered")
     if expect.check == "onward":
         return _onward(requests)
+    if expect.check == "goes-on":
+        return _goes_on(requests)
     if expect.check in _COURSES:
         return _COURSES[expect.check](list(_batches(requests)))
     judged = 0
@@ -90,6 +92,29 @@ def _well_formed(request: Value, _: Sends) -> Iterator[Verdict]:
         )
     else:
         yield _re_encoded(wire, data, read.value)
+        yield from _well_formed_inside(data, read.value["Body"])
+
+
+_INSIDE = {
+    "JoinGroup": ("Protocols", "Metadata", "ConsumerProtocolSubscription"),
+    "SyncGroup": ("Assignments", "Assignment", "ConsumerProtocolAssignment"),
+}
+"""The requests that hold bytes with a definition of their own: the array, the field of its elements, the message."""
+
+
+def _well_formed_inside(data: bytes, body: Mapping[str, Value]) -> Iterator[Verdict]:
+    """Judge what members of a group of consumers say to one another: a version, and a message in that."""
+    array, name, message = _INSIDE.get(api_of(data), ("", "", ""))
+    if body.get("ProtocolType") not in (None, "consumer"):
+        return
+    for index, element in enumerate(body.get(array, ())):
+        version, valid = int.from_bytes(element[name][:2], "big", signed=True), shipped_types().messages[message].valid
+        known = version if version in valid else valid.high  # so a reader takes one that is yet to come
+        read = codec.decode(shipped_types().wire(type_name(message, known)), element[name][2:])
+        if read.violations:
+            broken, path = read.violations[0], f"Body.{array}[{index}].{name}"
+            detail = f"{path} of {_named(data)} is no {message} {version}: {broken}"
+            yield Verdict(Kind.FAIL, detail, path, broken.requirement)
 
 
 def _re_encoded(wire: codec.Wire, data: bytes, value: Value) -> Verdict:
@@ -157,6 +182,17 @@ def _onward(requests: Sequence[Value]) -> Verdict:
         f"no fetch goes on behind the first offset, where header and body of answers, as to {named}, hold unknown tags"
     )
     return _at(tagged[0], Verdict(Kind.FAIL, detail, "Header.RequestApiVersion"))
+
+
+def _goes_on(requests: Sequence[Value]) -> Verdict:
+    """Judge whether the client went on, whatever the broker does."""
+    if any(_fetches_behind_the_first(request["hex"]) for request in requests):
+        return PASSED
+    if not requests:
+        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+    named = _named(requests[0]["hex"])
+    detail = f"no fetch goes on behind the first offset, as where the broker answers in the usual way: it sent {named}"
+    return _at(0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _is_flexible(data: bytes) -> bool:

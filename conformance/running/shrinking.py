@@ -11,6 +11,7 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import LEVELS, Broke, Case, CaseKind
 from conformance.cases.operations import OPERATIONS, parts_of
+from conformance.cases.packing import refused_by
 from conformance.codec.notation import NotationError
 from conformance.judging.causes import Cause
 from conformance.running.at_once import Stop
@@ -109,10 +110,13 @@ def shrink_one(
 
     It is `smallest` itself, marked flaky, when that does not fail again. Raises CannotStart.
     """
+    is_sound = not refused_by(smallest.case)
 
     def is_kin(again: Result) -> bool:
+        # A crash has one cause over all bytes; bytes that are to be refused would make one over sound bytes seem less.
         serious = LEVELS.index(again.level) <= LEVELS.index(smallest.level)
-        return again.failed and serious and kin(again) == kin(smallest)
+        is_as_bad = serious and is_sound == (not refused_by(again.case))
+        return again.failed and is_as_bad and kin(again) == kin(smallest)
 
     case, budget = smallest.case, Budget(within=purse)
     for part in (part.name for part in OPERATIONS[case.op].parts if part.is_shrunk):

@@ -87,6 +87,44 @@ def test_what_can_be_read_in_more_than_one_way_should_not_be_sent():
     assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "uvarint.non-minimal", "should")
 
 
+SUBSCRIPTIONS = {  # of topic t: what Apache Kafka 4.4.0's ConsumerProtocol said of each
+    "v0": ("000000000001000174ffffffff", ""),
+    "v1": ("000100000001000174ffffffff00000000", ""),
+    "a-later-version-that-has-more": ("7fff00000001000174ffffffff00000000ffffffff00010203", ""),
+    "v1-marked-without-owned-partitions": ("00010000000100017400000000", "int.truncated-rejected"),
+    "v1-with-owned-partitions-null": ("000100000001000174ffffffffffffffff", "definitions.null-in-non-nullable"),
+    "nothing-but-a-version": ("0000", "int.truncated-rejected"),
+}
+ASSIGNMENTS = {
+    "v1": ("000100000001000174000000010000000000000000", ""),
+    "of-another-kind": ("7b2274223a5b305d7d", "array.too-few-elements-rejected"),
+    "v1-without-user-data": ("0001000000010001740000000100000000", "int.truncated-rejected"),
+}
+
+
+@pytest.mark.parametrize(("data", "rule"), SUBSCRIPTIONS.values(), ids=SUBSCRIPTIONS)
+@pytest.mark.parametrize("version", [2, 9])
+def test_what_a_consumer_says_of_itself_when_it_joins_is_of_the_version_in_front_of_it(data, rule, version):
+    protocols = ({"Name": "range", "Metadata": bytes.fromhex(data)},)
+    asked = {"GroupId": "g", "SessionTimeoutMs": 1, "MemberId": "", "Protocols": protocols}
+    found = verdict("well-formed", row(frame("JoinGroup", version, {**asked, "ProtocolType": "consumer"})))
+    assert (found.kind, found.requirement) == ((Kind.FAIL, rule) if rule else (Kind.PASS, ""))
+    if rule:
+        assert found.path == "[0].Body.Protocols[0].Metadata"
+        assert "ConsumerProtocolSubscription" in found.detail
+    other = verdict("well-formed", row(frame("JoinGroup", version, {**asked, "ProtocolType": "connect"})))
+    assert other.kind is Kind.PASS
+
+
+@pytest.mark.parametrize(("data", "rule"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
+@pytest.mark.parametrize("version", [0, 5])
+def test_what_a_leader_assigns_is_of_the_version_in_front_of_it(data, rule, version):
+    assigned = ({"MemberId": "m", "Assignment": bytes.fromhex(data)},)
+    body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": assigned}
+    found = verdict("well-formed", row(frame("SyncGroup", version, body)))
+    assert (found.kind, found.requirement) == ((Kind.FAIL, rule) if rule else (Kind.PASS, ""))
+
+
 def test_a_version_that_was_not_offered_is_found():
     data = frame("Metadata", 1, METADATA)
     found = verdict("offered", row(data, offered=(4, 4)))

@@ -1,8 +1,8 @@
-"""The covering set of whole messages: every version of every message with all of its fields, and with all its nulls.
+"""The covering set of whole messages: every version of every message with all of its fields, its nulls, and all empty.
 
 A field that a library has in a version too many or too few, or that it does not let be null in one of them, shows only
-where nothing in front of it is empty or null. A client that is asked to write sets no fields that are a broker's: each
-request is there with its defaults, too.
+where nothing in front of it is empty or null. One that it takes for null where it is empty shows in a set of its own.
+A client that is asked to write sets no fields that are a broker's: each request is there with its defaults, too.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from conformance.cases.model import Value
 from conformance.codec.message_definition import Member, Message, default_of, type_name
 
 _FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
-_FIELDS = (_FILLED, _NULL, _NULL_INSIDE, _DEFAULT)
+_EMPTY = "empty but for structures"
+_FIELDS = (_FILLED, _NULL, _NULL_INSIDE, _DEFAULT, _EMPTY)
 """Every field has a value of its own, and every array an element; all that may be null is; all of that but arrays; all
-that is no name and no array is at its default, in requests."""
+that is no name and no array is at its default, in requests; all texts, bytes and arrays are empty that can be, but for
+arrays of structures."""
+_HOLLOW: dict[str, Value] = {"string": "", "bytes": b"", "records": b""}
 _ERRORS = (3, 6)
 """Errors that libraries know. An answer has none of its own: one to ApiVersions comes in version 0 if it has."""
 _ONE = 0x3FF0_0000_0000_0000
@@ -49,7 +52,9 @@ def asked(row: Row, number: int) -> Iterator[Asked]:
 def _ways(message: Message, version: int) -> tuple[str, ...]:
     """How the fields of a version can be filled, each way with other values."""
     values: dict[str, Value] = {}
-    for way in _FIELDS if message.name.endswith("Request") else _FIELDS[:-1]:
+    for way in _FIELDS:
+        if way == _DEFAULT and not message.name.endswith("Request"):
+            continue
         value = _Filled(message, version, way).structure(message.name)
         if value not in values.values():
             values[way] = value
@@ -72,6 +77,11 @@ class _Filled:
         is_null = self._fields == _NULL or (self._fields == _NULL_INSIDE and not member.is_array)
         if is_null and may_be_null(member, self._version):
             return None
+        if self._fields == _EMPTY and member.type not in self._message.structures:
+            if member.is_array:
+                return ()
+            if member.type in _HOLLOW:
+                return _HOLLOW[member.type]
         if member.is_array:
             return (self._one(member),)
         is_name = member.type == "string" or (member.type == "uuid" and self._version not in member.tagged)

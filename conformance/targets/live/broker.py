@@ -6,7 +6,7 @@ that it came with, and accuses nobody. The answers stand beside it, by groups of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct, field
 
@@ -39,6 +39,8 @@ class Broker(Struct):
     """The highest magic that the version of the last fetch carries; -1 before the first one."""
     is_tagged: bool = False
     """Whether its answers hold tagged fields that nobody knows."""
+    in_pieces: bool = False
+    """Whether its answers come in several pieces."""
 
     def respond(self, frame: bytes) -> Response:
         """The response to the frame of a request, both without their size. Raises Unanswerable or Garbled."""
@@ -48,7 +50,9 @@ class Broker(Struct):
         low, high = self.offered[name]
         if not low <= version <= high:
             if name == "ApiVersions":
-                return Response(response_frame(correlation, name, 0, self._versions(_UNSUPPORTED_VERSION)))
+                # As Apache Kafka since 2.4: it tells of ApiVersions alone, and the client has to ask again.
+                told = self._versions(_UNSUPPORTED_VERSION, (name,))
+                return Response(response_frame(correlation, name, 0, told))
             raise Unanswerable(f"{name} {version}, where {low} to {high} is offered")
         if version < TAKEN_FROM.get(name, low):
             raise Unanswerable(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
@@ -66,10 +70,12 @@ class Broker(Struct):
             raise Unanswerable(f"{request.name} {request.version}")
         return _ANSWERS[request.name](self, request)
 
-    def _versions(self, error: int = 0) -> Values:
+    def _versions(self, error: int = 0, told: Collection[str] = ()) -> Values:
         keys = {name: key for key, name in names().items()}
         rows = [
-            {"ApiKey": keys[name], "MinVersion": low, "MaxVersion": high} for name, (low, high) in self.offered.items()
+            {"ApiKey": keys[name], "MinVersion": low, "MaxVersion": high}
+            for name, (low, high) in self.offered.items()
+            if name in (told or self.offered)
         ]
         return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"])}
 

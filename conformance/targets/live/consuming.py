@@ -18,6 +18,9 @@ NODE = 1
 _CLUSTER = "conformance"
 _UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
+NULL, THROTTLED = "null", "throttled"
+"""What a fetch may bring that brings nothing: null records, or no topic at all as the broker has too much to do."""
+_THROTTLED_MS = 100
 _LONGEST_WAIT_MS = 50
 """A consumer may ask on behind the end before it closes, and not close before it has the answer."""
 
@@ -83,6 +86,9 @@ def _fetch(broker: Broker, request: Request) -> Values:
     for row in request.body["Topics"]:
         asked, topic = named(broker, row, "Topic")
         unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
+        if topic is not None and topic.hollow[:1] == [THROTTLED]:
+            topic.hollow.pop(0)
+            return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
         parts = [_fetched(topic, part, isolation, newest, unknown) for part in row["Partitions"]]
         rows.append({**asked, "Partitions": parts})
     return {"Responses": rows}
@@ -104,6 +110,10 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
         return {**shown, "ErrorCode": topic.refusals.pop(0)}
     if not is_carried(topic.log, newest):
         return {**shown, "ErrorCode": _UNSUPPORTED_VERSION}  # as Apache Kafka where it does not convert
+    if topic.hollow:
+        topic.hollow.pop(0)
+        ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
+        return {**shown, **ends, "ErrorCode": 0, "Records": None}
     records = topic.serve(row["FetchOffset"], isolation, newest)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level

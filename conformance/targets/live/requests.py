@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-from conformance.cases.conversations import SENT, api_of, written
+from conformance.cases.conversations import ONWARD, SENT, api_of, written
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
@@ -24,6 +24,11 @@ _FLAWED = 4
 _REFUSALS = {"consume": (6,), "reset": (1,), "produce": (6,)}
 """The errors with which the first fetches or writes of a conversation are answered: 6 is NOT_LEADER_OR_FOLLOWER, 1 is
 OFFSET_OUT_OF_RANGE."""
+_ENDS_EMPTY = bytes.fromhex(
+    "000000000000000000000041ffffffff02e80260ae00000000000000000000000003e800000000000003e8ffffffffffffffffffffffffffff"
+    "000000011e000000026b02760402680278026500"
+)
+"""A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
 WRITES = {"produce": "idempotence", "transact": "transactions"}
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
@@ -84,7 +89,7 @@ class Witness:
         """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
         flawed = [row for (_, check), rows in self._flawed.items() if check == parts["check"] for row in rows]
         wanted = [row for row in (*flawed, *heard) if parts.get("of", "") in ("", api_of(row["hex"]))]
-        if parts["check"] == "onward":  # the last fetches tell, and where there are none, what came instead
+        if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
             wanted.reverse()
             wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
         return {"ok": True, "value": SENT.render(wanted[:_SHOWN])}
@@ -126,7 +131,8 @@ class Conversations:
         answer = self._witness.answer(parts, heard) if heard else said
         if heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
-            return said if verdict.kind is Kind.SKIP else answer
+            died_of_it = verdict.kind is Kind.SKIP or (parts["check"] == "goes-on" and verdict.kind is Kind.FAIL)
+            return said if died_of_it else answer
         return answer
 
     async def _hold(self, seat: Seat, conversation: str, isolation: str) -> Answer:
@@ -141,5 +147,6 @@ class Conversations:
         if conversation in WRITES:
             batches = written(transactional=conversation == "transact", idempotent=self._idempotent)
             return await self._write(seat, batches, refusals=refusals)
-        asked = fetch_question({"hex": plain_log(self.magic), "isolation": isolation}).parts
+        log = _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
+        asked = fetch_question({"hex": log, "isolation": isolation}).parts
         return await self._consume(seat, OPERATIONS["read"].parse(asked, LOG), refusals=refusals)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import cycle
 
 from conformance.cases.conversations import START
 from conformance.targets.live.broker import Broker
@@ -25,6 +26,8 @@ _AHEAD = 8
 _STALLED = 5.0
 """Seconds in which the rest of a request comes, once its size has come."""
 _SIZE = 4
+_PIECES, _APART = (1, 3, 100), 0.001
+"""Bytes of the pieces in which answers come, over and over, and the seconds between two of them."""
 
 
 class Server:
@@ -73,8 +76,12 @@ class Server:
                     if response.delay:
                         await asyncio.sleep(response.delay)
                     in_flight.popleft()
-                    writer.write(len(response.frame).to_bytes(_SIZE, "big") + response.frame)
-                    await writer.drain()
+                    whole = len(response.frame).to_bytes(_SIZE, "big") + response.frame
+                    for piece in _in_pieces(whole) if self._broker.in_pieces else [whole]:
+                        writer.write(piece)
+                        await writer.drain()
+                        if self._broker.in_pieces:
+                            await asyncio.sleep(_APART)
         except Garbled as problem:  # who sends what is none is let go, as Kafka does
             self.witness.unread = self.witness.unread or str(problem)
         except Unanswerable as problem:
@@ -105,6 +112,15 @@ class Server:
         frame = await _frame(reader)
         self.witness.note(frame, in_flight, self._broker.offered, is_told=self._broker.has_told)
         return frame
+
+
+def _in_pieces(data: bytes) -> Iterator[bytes]:
+    """Bytes as a connection may bring them: the size cut, and what follows."""
+    at, lengths = 0, cycle(_PIECES)
+    while at < len(data):
+        length = next(lengths)
+        yield data[at : at + length]
+        at += length
 
 
 class TooLong(Exception):

@@ -22,6 +22,7 @@ from conformance.codec.record_batch import RECORD_BATCH
 from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due, may_need_more
+from conformance.targets.live.beside import HOLLOW, Beside
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import DIED, Client, Heard
 from conformance.targets.live.drivers import Driver
@@ -58,13 +59,12 @@ class LiveClient:
         self._driver, self._offers, self._seats = driver, driver.offers, Seats(driver)
         self._server = Server(self._seats.void, OFFERS[driver.offers])
         self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
-        self._bare = Server(self._seats.void, OFFERS["bare"])
-        self._full, self._tagging = (Server(self._seats.void, OFFERS["full"]) for _ in range(2))
+        self._beside = Beside(self._seats.void, driver.offers)
         held = partial(Conversations, self._seats.alone, write=self._write, idempotent="idempotence" in driver.produces)
         self._conversations = held(witness=self._server.witness, consume=self._put)
         self._elsewhere = {
-            "bare": held(witness=self._bare.witness, consume=self._put_bare),
-            "tagged": held(witness=self._tagging.witness, consume=self._put_tagged),
+            kind: held(witness=server.witness, consume=partial(self._put_beside, kind))
+            for kind, server in self._beside.servers.items()
         }
         self._trying = asyncio.Lock()
         self._has_come: bool | None = None
@@ -78,17 +78,14 @@ class LiveClient:
         """Let the broker listen, and start the client. Raises OSError, TimeoutError, DriverError or BaselineError."""
         self._broker: Broker = await self._server.start()
         self._written_to: Broker = await self._producers.start()
-        self._least: Broker = await self._bare.start()
-        self._untagged: Broker = await self._full.start()
-        self._tagged: Broker = await self._tagging.start()
-        self._tagged.is_tagged = True
+        await self._beside.start()
         await self._seats.crowd.ready()
         await self._pass_baseline()
 
     async def close(self) -> None:
         """End the client, then the broker."""
         await self._seats.close()
-        for server in (self._server, self._producers, self._bare, self._full, self._tagging):
+        for server in (self._server, self._producers, self._beside):
             await server.close()
 
     async def describe(self) -> Answer:
@@ -130,7 +127,7 @@ class LiveClient:
             further["served one entry a fetch"] = lambda seat: self._put(seat, parts, by_entry=True)
         may_differ = parts["aborted"] or holds_messages(parts["hex"])
         if may_differ and is_as_due(expected, answer) and await self._comes_through():
-            further["where everything is offered"] = lambda seat: self._put_at(self._untagged, seat, parts)
+            further["where everything is offered"] = lambda seat: self._put(seat, parts, broker=self._beside.untagged)
         for how, put in further.items():
             if not is_as_due(expected, answer):
                 break
@@ -151,7 +148,7 @@ class LiveClient:
             if self._has_come is None:
                 parts = next(iter(baseline(self._driver.isolations[0])))
                 expected = fetch_question(parts).expect
-                put: Put = lambda seat: self._put_at(self._untagged, seat, parts)  # noqa: E731
+                put: Put = lambda seat: self._put(seat, parts, broker=self._beside.untagged)  # noqa: E731
                 self._has_come = is_as_due(expected, await self._confirmed(expected, put))
             return self._has_come
 
@@ -171,7 +168,7 @@ class LiveClient:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
-        if self._offers == "old" and parts["conversation"] in self._elsewhere:
+        if self._offers == "old" and parts["conversation"] in ("bare", "tagged"):
             return {"unsupported": "it is not known to consume with another offer"}
         answer = await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
         failed = parts["conversation"] in WRITES and ("crash" in answer or "timeout" in answer)
@@ -190,10 +187,13 @@ class LiveClient:
             known = len(witness.heedless)
             self._offers, self._broker.offered = offers, OFFERS[offers]
             self._written_to.offered = to_producers(OFFERS[offers])
+            self._beside.offer(offers)
             failed = await self._failed_baseline()
             if failed is None:
                 if offers == "old":
-                    self._driver, self._conversations.magic = self._driver.of_messages(self._broker.carried), 0
+                    self._driver = self._driver.of_messages(self._broker.carried)
+                    for conversations in (self._conversations, *self._elsewhere.values()):
+                        conversations.magic = 0
                 return
             sent = f", as it sent what is no request ({witness.unread})" if witness.unread else ""
             came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
@@ -271,34 +271,30 @@ class LiveClient:
         by_entry: bool = False,
         name: str = "case",
         refusals: Sequence[int] = (),
+        broker: Broker | None = None,
+        hollow: Sequence[str] = (),
     ) -> Answer:
         """Let the client consume a topic with these bytes, with records beside them or without: what came of it."""
         topic = topic_of(sides.parts if sides else parts, by_entry=by_entry)
-        topic.refusals = [*refusals]
+        topic.refusals, topic.hollow = [*refusals], [*hollow]
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
-        return await self._hold(seat, self._broker, topic, told, partial(consumed, sides=sides), name)
+        return await self._hold(seat, broker or self._broker, topic, told, partial(consumed, sides=sides), name)
 
-    async def _put_bare(self, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
-        """Let the client consume a topic of the broker that offers the least."""
-        return await self._put_at(self._least, seat, parts, refusals)
+    async def _put_beside(self, kind: str, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
+        """Let the client consume a topic of another broker, again where that answers in another way and it fails.
 
-    async def _put_tagged(self, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
-        """Let the client consume a topic of the broker that puts strange tags into its answers, twice if need be.
-
-        Only a client that comes through without the tags is asked.
+        Only a client that comes through where everything is offered meets strange tags in the answers.
         """
-        expected = fetch_question(parts).expect
-        if not is_as_due(expected, await self._put_at(self._untagged, seat, parts, refusals)):
+        expected, broker, untagged = fetch_question(parts).expect, self._beside.brokers[kind], self._beside.untagged
+        if kind == "tagged" and not is_as_due(
+            expected, await self._put(seat, parts, refusals=refusals, broker=untagged)
+        ):
             return {"unsupported": "the client does not come through where everything is offered"}
-        answer = await self._put_at(self._tagged, seat, parts, refusals)
-        return answer if is_as_due(expected, answer) else await self._put_at(self._tagged, seat, parts, refusals)
-
-    async def _put_at(self, broker: Broker, seat: Seat, parts: Request, refusals: Sequence[int] = ()) -> Answer:
-        """Let the client consume a topic of a broker."""
-        topic = topic_of(parts)
-        topic.refusals = [*refusals]
-        told = {"offset": str(topic.start), "isolation": parts["isolation"]}
-        return await self._hold(seat, broker, topic, told, consumed)
+        for _ in range(1 if kind == "bare" else 2):
+            answer = await self._put(seat, parts, refusals=refusals, broker=broker, hollow=HOLLOW.get(kind, ()))
+            if is_as_due(expected, answer):
+                break
+        return answer
 
     async def _hold(
         self, seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"

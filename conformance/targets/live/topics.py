@@ -59,6 +59,8 @@ class Topic:
     """When it was fetched first, by `time.monotonic()`."""
     refusals: list[int] = field(default_factory=list)
     """Errors with which the next fetches of it, or writes to it, are answered."""
+    hollow: list[str] = field(default_factory=list)
+    """How the next fetches of it bring nothing: by `null` records, or `throttled`, by an answer without topics."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
     produced: list[bytes] = field(default_factory=list)
