@@ -76,6 +76,8 @@ class Comparison(Struct, frozen=True):
     """It failed, and passes now."""
     dropped: tuple[Change, ...]
     """It was judged, and is not any more."""
+    otherwise: tuple[Change, ...]
+    """It failed and fails, for another cause: one fault may be mended, and another come to light behind it."""
 
 
 def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
@@ -108,18 +110,20 @@ def compare(old: Mapping[tuple[str, str], Outcome], new: Mapping[tuple[str, str]
         (name,) = names[1]
         old = {(name, case): result for (_, case), result in old.items()}
     causes = {(name, result.cause) for (name, _), result in old.items() if result.failed}
-    began, mended, dropped = [], [], []
+    began, mended, dropped, otherwise = [], [], [], []
     for key, after in new.items():
         before = old.get(key)
         if after.failed and not after.known and _is_new(before, after, causes):
             began.append((after.cause or after.detail, after))
+        elif before is not None and before.failed and after.failed and before.cause != after.cause:
+            otherwise.append((f"{after.cause}, before: {before.cause}", after))
         if before is not None and before.failed and after.judged and not after.failed:
             mended.append((before.cause or before.detail, before))
     for key, before in old.items():
         after_all = new.get(key)
         if before.judged and not (after_all.judged if after_all else before.id.startswith("gen/")):
             dropped.append((after_all.detail if after_all else "the newer report does not have it", before))
-    return Comparison(*(tuple(_grouped(changed)) for changed in (began, mended, dropped)))
+    return Comparison(*(tuple(_grouped(changed)) for changed in (began, mended, dropped, otherwise)))
 
 
 def _is_new(before: Outcome | None, after: Outcome, causes: set[tuple[str, str]]) -> bool:

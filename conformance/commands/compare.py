@@ -25,6 +25,8 @@ _SHOWN = 3
 def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
     """Say what began to fail, what was mended, and what is not judged any more, from OLD to NEW (files of --json).
 
+    What fails in both and for another cause is told, too.
+
     A target goes by the name that it gives itself, so it may be started by another command line in NEW. Where each
     file is of one target, their names do not matter: two releases under two names are compared.
 
@@ -33,6 +35,8 @@ def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
     changes = compare(read_report(old), read_report(new))
     policy = FailurePolicy(fail_on, strict)
     parts = {"began to fail": changes.began, "mended": changes.mended, "not judged any more": changes.dropped}
+    if changes.otherwise:
+        parts["fail for another cause"] = changes.otherwise
     for headline, part in parts.items():
         click.echo(f"{headline}: {sum(len(change.cases) for change in part)} cases")
         for change in part:

@@ -68,6 +68,16 @@ def test_what_does_not_count_in_a_run_is_told_but_does_not_count_here(compared, 
     assert (found, counts(output)[0]) == (status, 1)
 
 
+def test_a_case_that_fails_for_another_cause_is_told_and_is_no_new_failure(compared):
+    old = [result("a/b", "fail", cause="off by 1: RECORD.offset"), result("a/c", "crash", cause="crash: E")]
+    new = [result("a/b", "fail", cause="another value: RECORD.key"), result("a/c", "crash", cause="crash: E")]
+    status, output = compared(old, new)
+    assert (status, counts(output)) == (0, [0, 0, 0, 1])
+    assert "fail for another cause: 1 cases" in output
+    assert "another value: RECORD.key, before: off by 1: RECORD.offset  (must, 1)" in output
+    assert "a/c" not in output
+
+
 def test_a_known_failure_is_no_new_one(compared):
     assert compared([result("a/b", "pass")], [result("a/b", "fail", known=True)])[0] == 0
 

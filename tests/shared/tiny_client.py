@@ -72,7 +72,8 @@ class Connection:
             **({"IsolationLevel": int(told["isolation"] == "read_committed")} if self.version >= 4 else {}),
             "Topics": ({"Topic": told["topic"], "Partitions": (partition,)},),
         }
-        return self.ask("Fetch", self.version, body)["Responses"][0]["Partitions"][0]
+        topics = self.ask("Fetch", self.version, body)["Responses"]
+        return topics[0]["Partitions"][0] if topics else {"Records": None}
 
 
 def consume(told):
@@ -84,7 +85,7 @@ def consume(told):
             {"producerId": str(row["ProducerId"]), "firstOffset": str(row["FirstOffset"])}
             for row in part.get("AbortedTransactions") or ()
         ]
-        asked = {"hex": part["Records"].hex(), "isolation": told["isolation"], "fetchOffset": str(offset)}
+        asked = {"hex": (part["Records"] or b"").hex(), "isolation": told["isolation"], "fetchOffset": str(offset)}
         seen = answer({"op": "read", **asked, "aborted": listed})["value"]
         for record in seen["records"]:
             say(topic=told["topic"], record=record)

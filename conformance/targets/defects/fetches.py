@@ -50,6 +50,12 @@ def _exactly_there(request: Request, seen: Values, _: Log) -> Values | None:
     return None if seen["records"] and seen["records"][0]["offset"] != request["fetchOffset"] else {}
 
 
+def _nothing_is_a_gap(request: Request, _: Values, log: Log) -> Values:
+    """Go on at the high watermark where a fetch below it brings nothing."""
+    beyond = not log and int(request["highWatermark"]) > int(request["fetchOffset"])
+    return {"nextOffset": request["highWatermark"]} if beyond else {}
+
+
 def _from_before(when: Sequence[str]) -> Function:
     """Hand out what stands before the fetch offset in the entry that holds it, if it has one of these codecs."""
 
@@ -113,6 +119,12 @@ _KAFKAJS = "https://github.com/tulios/kafkajs"
 _SARAMA = "https://github.com/IBM/sarama"
 
 FETCHES = (
+    _one(
+        "field/nothing-is-a-gap",
+        says="a reader takes a fetch that brings nothing for a gap, and goes on at the high watermark",
+        source="https://github.com/kafka4beam/brod/issues/326",
+        bend=fetches(_nothing_is_a_gap),
+    ),
     _one(
         "field/stays-at-aborted",
         says="a reader without records to hand out stays before an aborted transaction",

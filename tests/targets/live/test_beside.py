@@ -1,0 +1,109 @@
+"""What clients make of brokers that answer in another way: in pieces, or with nothing."""
+
+from pathlib import Path
+
+import pytest
+from live_runs import judged
+
+SHARED = Path(__file__).parents[2] / "shared"
+DRIVER = """
+name: tiny
+language: python
+module: driver.py
+door: tiny.consume
+codecs: [none]
+magics: [0, 1, 2]
+isolations: [read_uncommitted]
+concurrency: 1
+offers: {offers}
+"""
+BODY = f"""
+import sys
+sys.path.insert(0, {str(SHARED)!r})
+from tiny_client import *
+
+{{}}
+for line in told(): consume(line)
+"""
+PIECES, NULL, THROTTLED = CASES = ("request/answers-in-pieces", "request/null-records", "request/throttled")
+ONE_READ = """
+def exactly(self, size):
+    data = self.socket.recv(size)
+    if len(data) < size: raise ValueError("an answer was cut")
+    return data
+Connection.exactly = exactly
+"""
+NEVER_NULL = """
+fetched = Connection.fetch
+def fetch(self, told, offset):
+    part = fetched(self, told, offset)
+    if "HighWatermark" in part: len(part["Records"])
+    return part
+Connection.fetch = fetch
+"""
+SOME_TOPIC = """
+asked = Connection.ask
+def ask(self, name, version, body):
+    found = asked(self, name, version, body)
+    while name == "Fetch" and not found["Responses"]: time.sleep(0.1)
+    return found
+Connection.ask = ask
+import time
+"""
+ONCE = """
+from pathlib import Path
+fetched, marker = Connection.fetch, Path(__file__).with_name("raised")
+def fetch(self, told, offset):
+    part = fetched(self, told, offset)
+    if part["Records"] is None and not marker.exists():
+        marker.touch()
+        raise TypeError("once")
+    return part
+Connection.fetch = fetch
+"""
+
+
+@pytest.fixture
+def run(tmp_path, traces):
+    """Runs a client with a change; the rows of its report by case."""
+
+    def start(change="", offers="bare"):
+        folder = tmp_path / "tiny"
+        folder.mkdir()
+        (folder / "driver.py").write_text(BODY.format(change))
+        (folder / "driver.yaml").write_text(DRIVER.format(offers=offers))
+        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *CASES, op="send")
+
+    yield start
+    assert traces.left() == []
+
+
+@pytest.mark.parametrize("offers", ["bare", "low"])
+def test_a_client_that_reads_on_and_fetches_on_passes(run, offers):
+    assert {case: row["verdict"] for case, row in run(offers=offers).items()} == dict.fromkeys(CASES, "pass")
+
+
+@pytest.mark.parametrize(
+    ("change", "case", "verdict", "detail"),
+    [
+        (ONE_READ, PIECES, "crash", "an answer was cut"),
+        (NEVER_NULL, NULL, "crash", "TypeError: object of type 'NoneType' has no len()"),
+        (SOME_TOPIC, THROTTLED, "fail", "no fetch goes on behind the first offset"),
+    ],
+    ids=["one read an answer", "records are never null", "some topic is there"],
+)
+def test_a_client_that_expects_what_no_document_promises_is_found(run, change, case, verdict, detail):
+    found = run(change)
+    assert found[case]["verdict"] == verdict
+    assert detail in found[case]["detail"]
+    assert {row["verdict"] for name, row in found.items() if name != case} == {"pass"}
+    assert (found[case]["level"], found[case]["requirement"]) == {
+        PIECES: ("must", "response.read-by-size"),
+        NULL: ("must", "response.nothing-to-fetch"),  # a crash counts as must
+        THROTTLED: ("should", "response.nothing-to-fetch"),
+    }[case]
+
+
+def test_a_client_that_fails_once_is_met_again(run, tmp_path):
+    assert run(ONCE)[NULL]["verdict"] == "pass"
+    assert (tmp_path / "tiny" / "raised").exists()
