@@ -54,6 +54,18 @@ def _without_sequence(data: bytes) -> bytes:
     return data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :]
 
 
+def _stays(*conversations: str) -> Lie:
+    """Fetch nothing any more in these conversations."""
+
+    def told(request: Values, answer: Values) -> Values:
+        if request["op"] != "send" or request["conversation"] not in conversations:
+            return answer
+        rows = [row for row in answer["value"] if api_of(bytes.fromhex(row["hex"])) != "Fetch"]
+        return {**answer, "value": rows}
+
+    return told
+
+
 REQUESTS: dict[str, Lie] = {
     "producer.retries-same-batch": _produced(_with_last_byte, first=False),
     "base-sequence.assigned-by-producer": _produced(_without_sequence, first=True),
@@ -61,4 +73,6 @@ REQUESTS: dict[str, Lie] = {
     "request.version-offered": sends(lambda row: _begun(row, version=1)),
     "request.correlation-id": sends(lambda row: {"inFlight": [START.unpack_from(bytes.fromhex(row["hex"]))[-1]]}),
     "request.isolation-level": _isolated_otherwise,
+    "response.read-by-size": _stays("pieces"),
+    "response.nothing-to-fetch": _stays("null", "throttled"),
 }
