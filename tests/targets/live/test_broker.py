@@ -63,7 +63,8 @@ def test_a_version_of_api_versions_that_is_not_offered_is_told_so_in_version_0(b
     response = broker.respond(struct.pack(">hhi", KEYS["ApiVersions"], 99, 5))
     read = codec.decode(wire("ApiVersionsResponse", 0), response.frame[4:])
     assert read.value["ErrorCode"] == 35
-    assert len(read.value["ApiKeys"]) == len(BARE)
+    (row,) = read.value["ApiKeys"]  # Apache Kafka tells no more: whoever takes it for all that is offered goes astray
+    assert (row["ApiKey"], row["MinVersion"], row["MaxVersion"]) == (KEYS["ApiVersions"], *BARE["ApiVersions"])
 
 
 @pytest.mark.parametrize(

@@ -913,6 +913,12 @@ GIVES_UP = """
 HEARTBEAT = "connection.ask('Heartbeat', 0, {'GroupId': 'g', 'GenerationId': 1, 'MemberId': 'm'})"
 
 
+TOLD_THAT_IT_IS_NEWER = (
+    "connection.socket.sendall(frame('ApiVersions', 4, {'ClientSoftwareName': 'c', 'ClientSoftwareVersion': '1'})); "
+    "connection.exactly(struct.unpack('>i', connection.exactly(4))[0])"
+)
+
+
 @pytest.mark.parametrize(
     ("asks", "offers", "charged"),
     [
@@ -921,8 +927,9 @@ HEARTBEAT = "connection.ask('Heartbeat', 0, {'GroupId': 'g', 'GenerationId': 1, 
         (HEARTBEAT, "low", False),
         (GIVES_UP, "low", False),
         (f"{TOLD}; connection.ask('Metadata', 5, {{'Topics': ()}})", "low", True),
+        (f"{TOLD_THAT_IT_IS_NEWER}; {TOLD}", "bare", False),
     ],
-    ids=["low", "full", "a request", "says that it gives up", "is told what is offered"],
+    ids=["low", "full", "a request", "gives up", "is told what is offered", "asks again, told that it is newer"],
 )
 def test_a_client_that_needs_more_than_its_driver_names_is_judged_where_it_is_offered(
     tmp_path, run, asks, offers, charged
