@@ -128,6 +128,8 @@ class Conversations:
                 if "crash" in said:  # an earlier case may be to blame: the process is another one now
                     await self._alone(lambda seat: self._hold(seat, *which))
         heard, said = self._held[which]
+        if parts["check"] in ONWARD and "unsupported" in said:
+            return said  # why it did not go on says nothing of it
         answer = self._witness.answer(parts, heard) if heard else said
         if heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])

@@ -107,3 +107,15 @@ def test_a_client_that_expects_what_no_document_promises_is_found(run, change, c
 def test_a_client_that_fails_once_is_met_again(run, tmp_path):
     assert run(ONCE)[NULL]["verdict"] == "pass"
     assert (tmp_path / "tiny" / "raised").exists()
+
+
+UNANSWERED = """
+consumed = consume
+def consume(told):
+    Connection(told["bootstrap"]).socket.sendall(frame("Metadata", 2, {"Topics": None}))
+    consumed(told)
+"""
+
+
+def test_a_request_that_the_broker_has_no_answer_to_accuses_nobody_of_staying(run):
+    assert {row["verdict"] for row in run(UNANSWERED).values()} == {"skip"}
