@@ -69,11 +69,16 @@ async def serve(driver: Driver) -> None:
 
 
 async def _answered(task: asyncio.Future[Answer]) -> Answer:
-    """The answer to a request; a driver that cannot be started any more is a crash of that case."""
+    """The answer to a request; a driver that cannot be started any more is a crash of that case.
+
+    What fails in the suite itself ends the judging, and is told: it must not pass for a silence of the client.
+    """
     try:
         return await task
     except (OSError, TimeoutError, DriverError) as problem:
         return {"crash": f"the driver did not start again: {problem or type(problem).__name__}"}
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is not the client's
+        return {"gone": f"a defect of the suite, in judging it live: {type(problem).__name__}: {problem}"}
 
 
 def _out(line: bytes) -> None:

@@ -1,0 +1,27 @@
+"""What a live client answers when something fails that is not the client."""
+
+import asyncio
+
+import pytest
+
+from conformance.targets.live.__main__ import _answered
+from conformance.targets.live.clients import DriverError
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (DriverError("the driver ended"), {"crash": "the driver did not start again: the driver ended"}),
+        (TimeoutError(), {"crash": "the driver did not start again: TimeoutError"}),
+        (KeyError("hex"), {"gone": "a defect of the suite, in judging it live: KeyError: 'hex'"}),
+    ],
+    ids=["the driver", "its start", "the suite"],
+)
+def test_what_fails_beside_the_client_is_told_and_is_no_silence_of_it(error, answer):
+    async def answered():
+        async def fails():
+            raise error
+
+        return await _answered(asyncio.ensure_future(fails()))
+
+    assert asyncio.run(answered()) == answer
