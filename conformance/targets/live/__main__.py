@@ -29,7 +29,7 @@ def main() -> None:
         gone = {"gone": str(problem)}
         answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
     except (OSError, DriverError) as problem:
-        sys.exit(f"the driver did not start: {problem or type(problem).__name__}")
+        sys.exit(f"the driver did not start: {str(problem) or type(problem).__name__}")
 
 
 async def serve(driver: Driver) -> None:
@@ -76,7 +76,7 @@ async def _answered(task: asyncio.Future[Answer]) -> Answer:
     try:
         return await task
     except (OSError, TimeoutError, DriverError) as problem:
-        return {"crash": f"the driver did not start again: {problem or type(problem).__name__}"}
+        return {"crash": f"the driver did not start again: {str(problem) or type(problem).__name__}"}
     except Exception as problem:  # noqa: BLE001 - whatever it is, it is not the client's
         return {"gone": f"a defect of the suite, in judging it live: {type(problem).__name__}: {problem}"}
 
