@@ -134,11 +134,16 @@ def expected_text(case: Case, path: str = "") -> str:
             return str(size)
         case Exchanges():
             return _narrowed({"value": expected_json(case)["answers"]}, path)
-        case Sends(check) if check in ONWARD:
-            return "a fetch goes on behind the first offset"
-        case Sends(check, isolation, of):
-            asked = f" ({isolation})" if check == "isolated" else ""
-            return f"every {of or 'request'}{' request' if of else ''} is {check}{asked}"
+        case Sends() as sends:
+            return _sent_text(sends)
+
+
+def _sent_text(expect: Sends) -> str:
+    """What a client is expected to send."""
+    if expect.check in ONWARD:
+        return "a fetch goes on behind the first offset"
+    asked = f" ({expect.isolation})" if expect.check == "isolated" else ""
+    return f"every {expect.of or 'request'}{' request' if expect.of else ''} is {expect.check}{asked}"
 
 
 def _delivered_text(case: Case, expect: Delivers, path: str) -> str:
