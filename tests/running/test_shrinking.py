@@ -172,6 +172,16 @@ def test_a_target_that_is_started_again_for_each_question_is_asked_few(catalog):
     assert 4 < examiner.target.starts - before <= 2 * (2 + 1 + QUESTIONS // 20)
 
 
+@pytest.mark.parametrize(("data", "smallest"), [("0000000200016100020000", "00000000"), ("000000020001610002", "")])
+def test_what_is_sound_shrinks_to_what_is_sound_and_what_is_not_to_what_is_not(data, smallest, catalog):
+    dies = SimpleNamespace(lie=lambda request, answer: {"crash": "KeyError"} if request["op"] == "decode" else answer)
+    spec = SimpleNamespace(name="t", open=lambda: Lying(dies))
+    examiner = Examiner(spec, catalog.requirements, FailurePolicy())
+    case = ad_hoc_case("decode", codec.wire("ARRAY<STRING>"), {"hex": data}, catalog, kind=CaseKind.GENERATED)
+    (found,) = examiner.results([case])
+    assert shrinking.shrink_one(found, 1, examiner, catalog).result.case.data.hex() == smallest
+
+
 def test_what_keeps_silent_is_shown_as_it_was_found_and_says_why(catalog):
     results, examiner = failing(catalog)
     late = Broke("timeout", "no answer within 5 s")
