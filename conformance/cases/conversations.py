@@ -16,22 +16,27 @@ from conformance.codec.structure import Field, Layout, wire_of
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
 
-CONVERSATIONS = ("consume", "bare", "tagged", "pieces", "null", "throttled", "reset", "produce", "transact")
+CONVERSATIONS = ("consume", "bare", "tagged", "pieces", "null", "throttled", "session", "reset", "produce", "transact")
 """What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `bare`,
 consume one of a broker that offers the least, none refused; `tagged`, consume one of a broker that offers everything
 and puts tagged fields which nobody knows into its answers, none refused; `pieces`, consume one of a broker whose
 answers come in several pieces; `null`, one of which the first fetches bring null records; `throttled`, one of which the
-first fetches are answered without a topic; `reset` its offset, because the first fetch is told that there is no such
-offset; `produce` batches, as an idempotent producer where it can be one, the first of them refused once because the
-leader has moved; `transact` them, none refused."""
+first fetches are answered without a topic; `session`, one of a broker that offers everything and keeps fetch sessions;
+`reset` its offset, because the first fetch is told that there is no such offset; `produce` batches, as an idempotent
+producer where it can be one, the first of them refused once because the leader has moved; `transact` them, none
+refused."""
 
-CHECKS = ("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "repeated", "in-sequence")
+CHECKS = (
+    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "in-session"),
+    *("repeated", "in-sequence"),
+)
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
-on behind the first offset, `onward` past tagged fields and `goes-on` past anything else; and of batches that what was
-refused comes again as it was, and that their sequences follow one another."""
+on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
+and `goes-on` past anything else; and of batches that what was refused comes again as it was, and that their sequences
+follow one another."""
 
-ONWARD = ("onward", "goes-on")
+ONWARD = ("onward", "goes-on", "in-session")
 """The checks that the last fetches tell of."""
 
 
@@ -127,7 +132,9 @@ def sent(_: codec.Wire, parts: Request) -> Answer:
 def _bodies(name: str, parts: Request) -> list[Value]:
     """The bodies of the requests of a kind: of a producer, the first batch once more."""
     if name == "Fetch":
-        onward = {"Topics": ({"Partitions": ({"FetchOffset": 1},)},)} if parts["check"] in ONWARD else {}
+        onward: Value = {"Topics": ({"Partitions": ({"FetchOffset": 1},)},)} if parts["check"] in ONWARD else {}
+        if parts["check"] == "in-session":
+            onward |= {"SessionId": 1, "SessionEpoch": 1}
         return [{"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name != "Produce" or parts["conversation"] not in ("produce", "transact"):
         return [{}]

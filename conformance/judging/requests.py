@@ -24,10 +24,8 @@ def judge_sent(expect: Sends, given: object) -> Verdict:
     requests = SENT.parse(given)
     if any(UNSHOWN in (request.get("hex", UNSHOWN), request.get("inFlight", UNSHOWN)) for request in requests):
         raise NotationError("value: each request has hex, inFlight and offered")
-    if expect.check == "onward":
-        return _onward(requests)
-    if expect.check == "goes-on":
-        return _goes_on(requests)
+    if expect.check in _WAYS_ON:
+        return _WAYS_ON[expect.check](requests)
     if expect.check in _COURSES:
         return _COURSES[expect.check](list(_batches(requests)))
     judged = 0
@@ -158,12 +156,10 @@ def _distinct(request: Value, _: Sends) -> Iterator[Verdict]:
 
 
 def _isolated(request: Value, expect: Sends) -> Iterator[Verdict]:
-    data = request["hex"]
-    wire = frame_wire(data) if api_of(data) == "Fetch" else None
-    read = codec.decode(wire, data) if wire is not None else None
-    if read is None or not read.ok:
+    body = _fetch(request["hex"])
+    if body is None:
         return
-    level = read.value["Body"]["IsolationLevel"]
+    level = body["IsolationLevel"]
     if level == ISOLATIONS.index(expect.isolation):
         yield PASSED
     else:
@@ -195,6 +191,26 @@ def _goes_on(requests: Sequence[Value]) -> Verdict:
     return _at(0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
+def _in_session(requests: Sequence[Value]) -> Verdict:
+    """Judge whether the client went on inside a fetch session that it has, and numbered its fetches there."""
+    fetches = [(index, body) for index, request in enumerate(requests) if (body := _fetch(request["hex"]))]
+    asked = [(index, body) for index, body in fetches if body.get("SessionEpoch", -1) >= _OPENING]
+    inside = [(index, body) for index, body in reversed(asked) if body["SessionId"]]  # the last ones come first
+    last: dict[int, int] = {}
+    for index, body in inside:
+        number, epoch = body["SessionId"], body["SessionEpoch"]
+        if epoch != last.get(number, epoch - 1) + 1:
+            detail = f"epoch {epoch} follows epoch {last[number]} in fetch session {number}"
+            return _at(index, Verdict(Kind.FAIL, detail, "Body.SessionEpoch"))
+        last[number] = epoch
+    if any(_is_behind_the_first(body) for _, body in inside):
+        return PASSED
+    if not asked or (not inside and any(_is_behind_the_first(body) for _, body in fetches)):
+        return Verdict(Kind.SKIP, "unobserved: it has no fetch session")
+    detail = "no fetch of a session goes on behind the first offset, where an answer holds only what is new"
+    return _at(asked[0][0], Verdict(Kind.FAIL, detail, "Body.SessionEpoch"))
+
+
 def _is_flexible(data: bytes) -> bool:
     if frame_wire(data) is None:
         return False
@@ -202,11 +218,29 @@ def _is_flexible(data: bytes) -> bool:
 
 
 def _fetches_behind_the_first(data: bytes) -> bool:
+    body = _fetch(data)
+    return body is not None and _is_behind_the_first(body)
+
+
+def _is_behind_the_first(fetch: Mapping[str, Value]) -> bool:
+    return any(part["FetchOffset"] > 0 for row in fetch["Topics"] for part in row["Partitions"])
+
+
+def _fetch(data: bytes) -> Mapping[str, Value] | None:
+    """The body of a request that is a sound Fetch."""
     wire = frame_wire(data) if api_of(data) == "Fetch" else None
     read = codec.decode(wire, data) if wire is not None else None
-    if read is None or not read.ok:
-        return False
-    return any(part["FetchOffset"] > 0 for row in read.value["Body"]["Topics"] for part in row["Partitions"])
+    return read.value["Body"] if read is not None and read.ok else None
+
+
+_OPENING = 0
+"""The epoch of a fetch that opens a session; those behind it count from 1 on, and -1 wants none."""
+
+_WAYS_ON: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
+    "onward": _onward,
+    "goes-on": _goes_on,
+    "in-session": _in_session,
+}
 
 
 # Each looks at the batches that Produce brought, in order, with the index of their request.

@@ -234,3 +234,39 @@ def test_the_batches_of_a_producer_carry_the_id_and_epoch_that_it_was_given():
     first = written()[0]
     found = verdict("in-sequence", *produced({**first, "producerEpoch": 0}))
     assert found.detail == "producer id 4711, epoch 0, sequence 0, where producer id 4711, epoch 3, sequence 0 is due"
+
+
+def fetch(offset, session=0, epoch=-1, version=12):
+    topics = ({"Topic": "t", "Partitions": ({"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1},)},)
+    body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": topics if offset is not None else ()}
+    if version >= 7:
+        body |= {"SessionId": session, "SessionEpoch": epoch, "ForgottenTopicsData": ()}
+    return row(frame("Fetch", version, body))
+
+
+@pytest.mark.parametrize(
+    ("fetches", "kind"),
+    [
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 2)], Kind.PASS),
+        ([fetch(0, 0, 0), fetch(1, 9, 1), fetch(0, 0, 0), fetch(1, 10, 1)], Kind.PASS),
+        ([fetch(0, 0, 0), fetch(1, 9, 1), fetch(None, 9, -1)], Kind.PASS),
+        ([fetch(None, 9, 41), fetch(1, 9, 42)], Kind.PASS),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 1)], Kind.FAIL),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 3)], Kind.FAIL),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(None, 9, 2)], Kind.FAIL),
+        ([fetch(0, 0, 0), fetch(0, 0, 0)], Kind.FAIL),
+        ([fetch(0, 0, 0), fetch(1, 0, 0)], Kind.SKIP),
+        ([fetch(0), fetch(1)], Kind.SKIP),
+        ([fetch(0, version=4), fetch(1, version=4)], Kind.SKIP),
+        ([], Kind.SKIP),
+    ],
+    ids=[
+        *("went on", "opened twice", "closed", "its beginning is not kept"),
+        *("a number twice", "a number left out", "nothing new is heard", "opened and stayed"),
+        *("opened each time", "none", "before sessions", "nothing"),
+    ],
+)
+def test_a_client_goes_on_in_the_fetch_session_that_it_opened(fetches, kind):
+    found = verdict("in-session", *reversed(fetches))  # the last ones come first
+    assert found.kind is kind
+    assert (found.path.partition(".")[2] == "Body.SessionEpoch") == (kind is Kind.FAIL)

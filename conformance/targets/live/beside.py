@@ -6,20 +6,21 @@ import asyncio
 from collections.abc import Callable
 
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.consuming import NULL, THROTTLED
+from conformance.targets.live.consuming import NULL, SESSION, THROTTLED
 from conformance.targets.live.offers import OFFERS
 from conformance.targets.live.server import Server
+from conformance.targets.live.sessions import Sessions
 
-HOLLOW = {kind: (kind, kind) for kind in (NULL, THROTTLED)}
+HOLLOW = {NULL: (NULL, NULL), THROTTLED: (THROTTLED, THROTTLED), SESSION: (SESSION,)}
 """How the first fetches bring nothing, where they do."""
 
 
 class Beside:
     """A broker for each conversation that is not held with the client's own, and one that offers everything.
 
-    `bare` offers the least; `tagged` everything, with tagged fields that nobody knows in its answers. The others offer
-    what the client's own does: `pieces` cuts its answers, and with `null` and `throttled` a topic's first fetches bring
-    nothing.
+    `bare` offers the least; `tagged` everything, with tagged fields that nobody knows in its answers; `session`
+    everything, and keeps fetch sessions. The others offer what the client's own does: `pieces` cuts its answers, and
+    with `null` and `throttled` a topic's first fetches bring nothing.
     """
 
     untagged: Broker
@@ -27,7 +28,7 @@ class Beside:
 
     def __init__(self, notice: Callable[[str], object], offers: str) -> None:
         """Nothing listens before `start`. `notice` is told why a request was not answered."""
-        fixed = {"bare": "bare", "tagged": "full"}
+        fixed = {"bare": "bare", "tagged": "full", SESSION: "full"}
         kinds = (*fixed, "pieces", NULL, THROTTLED)
         self.servers = {kind: Server(notice, OFFERS[fixed.get(kind, offers)]) for kind in kinds}
         self._full = Server(notice, OFFERS["full"])
@@ -38,6 +39,7 @@ class Beside:
         self.untagged = await self._full.start()
         self.brokers = {kind: await server.start() for kind, server in self.servers.items()}
         self.brokers["tagged"].is_tagged = self.brokers["pieces"].in_pieces = True
+        self.brokers[SESSION].sessions = Sessions()
 
     def offer(self, offers: str) -> None:
         """Offer what the client's own broker does, where that is not fixed."""

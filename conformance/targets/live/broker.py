@@ -14,6 +14,7 @@ from conformance.cases.conversations import names
 from conformance.targets.live import consuming, groups, producing
 from conformance.targets.live.frames import Request, Unanswerable, Values, opening, request_in, response_frame
 from conformance.targets.live.offers import BARE, TAKEN_FROM, Offer
+from conformance.targets.live.sessions import Sessions
 from conformance.targets.live.topics import Topic
 
 _UNSUPPORTED_VERSION = 35
@@ -41,6 +42,8 @@ class Broker(Struct):
     """Whether its answers hold tagged fields that nobody knows."""
     in_pieces: bool = False
     """Whether its answers come in several pieces."""
+    sessions: Sessions | None = None
+    """The fetch sessions that clients have; None where it declines them."""
 
     def respond(self, frame: bytes) -> Response:
         """The response to the frame of a request, both without their size. Raises Unanswerable or Garbled."""

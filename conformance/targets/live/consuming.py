@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.cases.appends import carried
 from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.leaders import NODE, with_leader
+from conformance.targets.live.sessions import InvalidSession
 from conformance.targets.live.topics import is_carried
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
     from conformance.targets.live.topics import Topic
 
-NODE = 1
-"""The id of the only node."""
 _CLUSTER = "conformance"
 _UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
-NULL, THROTTLED = "null", "throttled"
-"""What a fetch may bring that brings nothing: null records, or no topic at all as the broker has too much to do."""
+NULL, THROTTLED, SESSION = "null", "throttled", "session"
+"""What a fetch may bring that brings nothing: null records, no topic at all as the broker has too much to do, or empty
+records, so that the next fetch of a session names no partition."""
 _THROTTLED_MS = 100
 _LONGEST_WAIT_MS = 50
 """A consumer may ask on behind the end before it closes, and not close before it has the answer."""
@@ -79,11 +80,25 @@ def _offset_at(topic: Topic, timestamp: int) -> int:
 
 
 def _fetch(broker: Broker, request: Request) -> Values:
-    """What each partition has; SessionId stays 0, which declines a session."""
+    """What each partition has; where the broker keeps sessions, those of the session. SessionId 0 declines one."""
+    if broker.sessions is None:
+        return with_leader(broker, request, _fetched_from(broker, request, request.body["Topics"]))
+    try:
+        session = broker.sessions.of(request.body)
+    except InvalidSession as problem:
+        return {"ErrorCode": problem.error, "Responses": []}
+    if session is None:
+        return with_leader(broker, request, _fetched_from(broker, request, request.body["Topics"]))
+    body = _fetched_from(broker, request, session.topics())
+    return with_leader(broker, request, {**body, "SessionId": session.id, "Responses": session.news(body["Responses"])})
+
+
+def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) -> Values:
+    """What each of these partitions has."""
     isolation, newest = request.body.get("IsolationLevel", 0), carried(request.version)
     broker.carried = newest
     rows = []
-    for row in request.body["Topics"]:
+    for row in topics:
         asked, topic = named(broker, row, "Topic")
         unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
         if topic is not None and topic.hollow[:1] == [THROTTLED]:
@@ -111,9 +126,9 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
     if not is_carried(topic.log, newest):
         return {**shown, "ErrorCode": _UNSUPPORTED_VERSION}  # as Apache Kafka where it does not convert
     if topic.hollow:
-        topic.hollow.pop(0)
+        nothing = None if topic.hollow.pop(0) == NULL else b""
         ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
-        return {**shown, **ends, "ErrorCode": 0, "Records": None}
+        return {**shown, **ends, "ErrorCode": 0, "Records": nothing}
     records = topic.serve(row["FetchOffset"], isolation, newest)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from conformance.targets.live.consuming import NODE, named
+from conformance.targets.live.consuming import named
 from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.leaders import NODE
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker

@@ -14,6 +14,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.consuming import named
 from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.leaders import with_leader
 from conformance.targets.live.topics import Topic
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _produce(broker: Broker, request: Request) -> Values:
         asked, topic = named(broker, row, "Name")
         taken = [_taken(topic, part, request.version) for part in row["PartitionData"]]
         rows.append({**asked, "PartitionResponses": taken})
-    return {"Responses": rows}
+    return with_leader(broker, request, {"Responses": rows})
 
 
 def _taken(topic: Topic | None, part: Values, version: int) -> Values:

@@ -25,6 +25,7 @@ from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, 
 from conformance.targets.live.beside import HOLLOW, Beside
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import DIED, Client, Heard
+from conformance.targets.live.consuming import SESSION
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, from_on, to_producers
@@ -168,7 +169,7 @@ class LiveClient:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
-        if self._offers == "old" and parts["conversation"] in ("bare", "tagged"):
+        if self._offers == "old" and parts["conversation"] in ("bare", "tagged", SESSION):
             return {"unsupported": "it is not known to consume with another offer"}
         answer = await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
         failed = parts["conversation"] in WRITES and ("crash" in answer or "timeout" in answer)
@@ -283,10 +284,10 @@ class LiveClient:
     async def _put_beside(self, kind: str, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
         """Let the client consume a topic of another broker, again where that answers in another way and it fails.
 
-        Only a client that comes through where everything is offered meets strange tags in the answers.
+        Only a client that comes through where everything is offered meets strange tags in the answers, and sessions.
         """
         expected, broker, untagged = fetch_question(parts).expect, self._beside.brokers[kind], self._beside.untagged
-        if kind == "tagged" and not is_as_due(
+        if kind in ("tagged", SESSION) and not is_as_due(
             expected, await self._put(seat, parts, refusals=refusals, broker=untagged)
         ):
             return {"unsupported": "the client does not come through where everything is offered"}

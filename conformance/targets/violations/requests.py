@@ -66,6 +66,13 @@ def _stays(*conversations: str) -> Lie:
     return told
 
 
+def _twice(request: Values, answer: Values) -> Values:
+    """Give each fetch of a session the number of the one before."""
+    if request["op"] != "send" or request["conversation"] != "session":
+        return answer
+    return {**answer, "value": [row for row in answer["value"] for _ in range(2)]}
+
+
 REQUESTS: dict[str, Lie] = {
     "producer.retries-same-batch": _produced(_with_last_byte, first=False),
     "base-sequence.assigned-by-producer": _produced(_without_sequence, first=True),
@@ -75,4 +82,5 @@ REQUESTS: dict[str, Lie] = {
     "request.isolation-level": _isolated_otherwise,
     "response.read-by-size": _stays("pieces"),
     "response.nothing-to-fetch": _stays("null", "throttled"),
+    "fetch.session": _twice,
 }

@@ -25,7 +25,9 @@ from tiny_client import *
 {{}}
 for line in told(): consume(line)
 """
-PIECES, NULL, THROTTLED = CASES = ("request/answers-in-pieces", "request/null-records", "request/throttled")
+PIECES, NULL, THROTTLED, SESSION = CASES = (
+    *("request/answers-in-pieces", "request/null-records", "request/throttled", "request/fetch-session"),
+)
 ONE_READ = """
 def exactly(self, size):
     data = self.socket.recv(size)
@@ -78,9 +80,46 @@ def run(tmp_path, traces):
     assert traces.left() == []
 
 
+SESSIONS = """
+Connection.version, Connection.session, Connection.epoch, Connection.known = 12, 0, 0, None
+def fetch(self, told, offset):
+    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    topics = ({"Topic": told["topic"], "Partitions": (part,)},) if offset != self.known else ()
+    body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
+    answer = self.ask("Fetch", 12, {**body, "SessionId": self.session, "SessionEpoch": self.epoch})
+    self.session = answer["SessionId"]
+    self.known, self.epoch = (offset, NEXT_EPOCH) if self.session else (None, 0)
+    rows = [part for row in answer["Responses"] for part in row["Partitions"]]
+    return rows[0] if rows else NOTHING
+Connection.fetch = fetch
+"""
+HONEST = SESSIONS.replace("NEXT_EPOCH", "self.epoch + 1").replace("NOTHING", '{"Records": None}')
+STUCK = SESSIONS.replace("NEXT_EPOCH", "1").replace("NOTHING", '{"Records": None}')
+NAMED_ALONE = HONEST.replace("rows = [", 'rows = [] if not body["Topics"] else [')
+
+
 @pytest.mark.parametrize("offers", ["bare", "low"])
 def test_a_client_that_reads_on_and_fetches_on_passes(run, offers):
-    assert {case: row["verdict"] for case, row in run(offers=offers).items()} == dict.fromkeys(CASES, "pass")
+    expected = dict.fromkeys(CASES, "pass") | {SESSION: "skip"}
+    assert {case: row["verdict"] for case, row in run(offers=offers).items()} == expected
+
+
+def test_a_client_that_fetches_in_a_session_passes(run):
+    assert {case: row["verdict"] for case, row in run(HONEST, offers="full").items()} == dict.fromkeys(CASES, "pass")
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        (STUCK, "epoch 1 follows epoch 1 in fetch session"),
+        (NAMED_ALONE, "no fetch of a session goes on behind the first offset"),
+    ],
+    ids=["numbers all alike", "hears of what it named alone"],
+)
+def test_a_client_that_loses_its_way_in_a_session_is_found(run, change, detail):
+    found = run(change, offers="full")[SESSION]
+    assert (found["verdict"], found["level"], found["requirement"]) == ("fail", "should", "fetch.session")
+    assert detail in found["detail"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +135,7 @@ def test_a_client_that_expects_what_no_document_promises_is_found(run, change, c
     found = run(change)
     assert found[case]["verdict"] == verdict
     assert detail in found[case]["detail"]
-    assert {row["verdict"] for name, row in found.items() if name != case} == {"pass"}
+    assert {row["verdict"] for name, row in found.items() if name not in (case, SESSION)} == {"pass"}
     assert (found[case]["level"], found[case]["requirement"]) == {
         PIECES: ("must", "response.read-by-size"),
         NULL: ("must", "response.nothing-to-fetch"),  # a crash counts as must
