@@ -84,10 +84,17 @@ def around(case: Case, path: str) -> tuple[list[Line], int]:
 
 def _sent_around(result: Result, path: str) -> tuple[list[Line], int]:
     """The lines of the dump of a request that a client sent, near the place where it breaks."""
-    if isinstance(result.outcome, Packed) and not result.outcome.is_cut:
-        data = frame_at(_unpacked(result.outcome), path)
+    if data := _frame(result, path):
         return _near(frame_wire(data) or "BYTES", data, path.partition("].")[2])
     return [], -1
+
+
+def _frame(result: Result, path: str) -> bytes:
+    """The request at which a client broke a requirement; empty where it was not kept."""
+    try:
+        return frame_at(_unpacked(result.outcome), path) if isinstance(result.outcome, Packed) else b""
+    except (KeyError, TypeError):  # digests stand in the place of what was long
+        return b""
 
 
 def _near(wire: codec.Wire | str, data: bytes, path: str, about: str = "") -> tuple[list[Line], int]:
@@ -138,12 +145,23 @@ def expected_text(case: Case, path: str = "") -> str:
             return _sent_text(sends)
 
 
+_SENT = 128
+"""Bytes of a request that stand in a line."""
+
+
 def _sent_text(expect: Sends) -> str:
     """What a client is expected to send."""
     if expect.check in ONWARD:
         return "a fetch goes on behind the first offset"
+    if expect.check == "in-order":
+        return "each batch comes, and no other has its sequence"
     asked = f" ({expect.isolation})" if expect.check == "isolated" else ""
     return f"every {expect.of or 'request'}{' request' if expect.of else ''} is {expect.check}{asked}"
+
+
+def _sent(data: bytes) -> str:
+    more = f" … {len(data)} bytes" if len(data) > _SENT else ""
+    return f"sent {data[:_SENT].hex(' ')}{more}"
 
 
 def _delivered_text(case: Case, expect: Delivers, path: str) -> str:
@@ -163,6 +181,8 @@ def actual_text(result: Result, path: str = "") -> str:
         return _outcome_text(_case_of(result), Accepted(_unpacked(result.outcome)), path)
     if result.outcome.part and path == result.verdict.path:
         return f"{path} = {_json(msgspec.json.decode(result.outcome.part))}"
+    if _case_of(result).op == "send" and (data := _frame(result, path)):
+        return _sent(data)
     left = _unpacked(result.outcome)
     return _narrowed(left, "consumed") if path == "consumed" else f"accepted: {_json(left)}"
 
@@ -172,7 +192,7 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
         case Accepted(answer) if case.op == "send":
-            return f"sent {frame_at(answer, path).hex(' ')}"
+            return _sent(frame_at(answer, path))
         case Accepted(answer) if case.op in _SAYS:
             return f"{_SAYS[case.op]} {_converted_text(answer.get('hex'), path)}"
         case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):

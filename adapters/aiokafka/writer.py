@@ -9,9 +9,6 @@ sys.path.append(str(Path(__file__).parents[1] / "common"))
 from aiokafka import AIOKafkaProducer
 from driving import Told, batches
 
-MUCH = 4 << 20
-"""Bytes of a batch or request at most."""
-
 
 async def produce(told: Told) -> None:
     """Write batches, each by a flush of its own."""
@@ -22,8 +19,8 @@ async def produce(told: Told) -> None:
         acks="all",
         compression_type=None if asked["compression"] == "none" else asked["compression"],
         linger_ms=100,
-        max_batch_size=MUCH,
-        max_request_size=MUCH,
+        max_batch_size=asked["batchBytes"],
+        max_request_size=asked["batchBytes"],
         enable_idempotence=asked["idempotent"],
         transactional_id=topic if asked["transactional"] else None,
     )

@@ -87,6 +87,7 @@ class CannotBeTold(Exception):
 def batches(told: Told, cannot: Callable[[Told], str] = lambda _: "") -> list[list[Told]]:
     """The records to write, batch after batch, their keys, values and timestamps as a client takes them.
 
+    Those that none waits for the one before are one list: the client makes batches of at most `batchBytes` of them.
     `cannot` says what of a record the client's interface has no way to name. Raises CannotBeTold.
     """
     made = [
@@ -103,7 +104,7 @@ def batches(told: Told, cannot: Callable[[Told], str] = lambda _: "") -> list[li
     ]
     for what in filter(None, (cannot(record) for batch in made for record in batch)):
         raise CannotBeTold(what)
-    return made
+    return [[record for batch in made for record in batch]] if told["produce"]["together"] else made
 
 
 def octets(digits: Any) -> Any:

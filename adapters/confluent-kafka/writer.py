@@ -8,9 +8,6 @@ sys.path.append(str(Path(__file__).parents[1] / "common"))
 from confluent_kafka import KafkaException, Producer
 from driving import Told, batches
 
-MUCH = 4 << 20
-"""Bytes of a batch or request at most."""
-
 
 def produce(told: Told) -> None:
     """Write batches, each by a flush of its own. Raises KafkaException for the error that a delivery reports."""
@@ -24,8 +21,8 @@ def produce(told: Told) -> None:
             "acks": "all",
             "compression.type": asked["compression"],
             "linger.ms": 200,
-            "batch.size": MUCH,
-            "message.max.bytes": MUCH,
+            "batch.size": asked["batchBytes"],
+            "message.max.bytes": asked["batchBytes"],
             **settings,
         }
     )

@@ -31,7 +31,7 @@ func produce(topic told) error {
 func options(topic told) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(topic.Bootstrap), kgo.ClientID(topic.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerBatchCompression(codecs[topic.Produce.Compression]), kgo.ProducerBatchMaxBytes(much),
+		kgo.ProducerBatchCompression(codecs[topic.Produce.Compression]), kgo.ProducerBatchMaxBytes(topic.Produce.BatchBytes),
 		kgo.ProducerLinger(100 * time.Millisecond),
 		kgo.MetadataMinAge(100 * time.Millisecond), // after a refusal it would wait for 5 seconds
 	}

@@ -19,7 +19,7 @@ func produce(topic told) error {
 		writer := &kafka.Writer{
 			Addr: kafka.TCP(topic.Bootstrap), Topic: topic.Topic, Transport: transport, RequiredAcks: kafka.RequireAll,
 			Balancer:    kafka.BalancerFunc(func(kafka.Message, ...int) int { return topic.Partition }),
-			Compression: codecs[topic.Produce.Compression], BatchSize: len(batch), BatchBytes: much,
+			Compression: codecs[topic.Produce.Compression], BatchSize: len(batch), BatchBytes: int64(topic.Produce.BatchBytes),
 		}
 		if err := writer.WriteMessages(context.Background(), each(batch, taken)...); err != nil {
 			return err

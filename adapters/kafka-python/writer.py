@@ -9,16 +9,14 @@ sys.path.append(str(Path(__file__).parents[1] / "common"))
 from driving import Told, batches
 from kafka import KafkaProducer
 
-MUCH = 4 << 20
-"""Bytes of a batch or request at most."""
-
 
 def produce(told: Told) -> None:
     """Write batches, each by a flush of its own."""
     asked, topic, rows = told["produce"], told["topic"], batches(told, cannot)
     settings = {"transactional_id": topic} if asked["transactional"] else {"enable_idempotence": asked["idempotent"]}
     settings |= {"compression_type": None if asked["compression"] == "none" else asked["compression"]}
-    settings |= {"acks": "all", "linger_ms": 500, "batch_size": MUCH, "max_request_size": MUCH}
+    settings |= {"batch_size": asked["batchBytes"], "max_request_size": asked["batchBytes"]}
+    settings |= {"acks": "all", "linger_ms": 500}
     # Releases before 3.0 have no context manager of their own.
     with closing(KafkaProducer(bootstrap_servers=told["bootstrap"], client_id=topic, **settings)) as producer:
         if asked["transactional"]:

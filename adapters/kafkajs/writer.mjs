@@ -1,12 +1,12 @@
 // The producer of kafkajs as an application uses it: connect, send, in a transaction or not.
 
 import kafkajs from "kafkajs";
-import { CannotBeTold, octets } from "./driving.mjs";
+import { CannotBeTold, inTurn, octets } from "./driving.mjs";
 
 const { CompressionTypes, Kafka, Partitioners, logLevel } = kafkajs;
 const CODECS = { gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, lz4: CompressionTypes.LZ4 };
 
-/** Writes batches, each by a send of its own. */
+/** Writes batches, each by a send of its own, one after the other or all together. */
 export async function produce({ topic, partition, bootstrap, produce: asked }) {
   const batches = asked.batches.map((rows) => rows.map((row) => message(row, partition)));
   const { idempotent, transactional } = asked;
@@ -17,7 +17,7 @@ export async function produce({ topic, partition, bootstrap, produce: asked }) {
   await producer.connect();
   try {
     const writer = transactional ? await producer.transaction() : producer;
-    for (const messages of batches) await writer.send({ topic, messages, compression: CODECS[asked.compression] });
+    await inTurn(asked, batches, (messages) => writer.send({ topic, messages, compression: CODECS[asked.compression] }));
     if (transactional) await writer.commit();
   } finally {
     await producer.disconnect();

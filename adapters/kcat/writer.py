@@ -25,6 +25,7 @@ def produce(told: Told) -> None:
     settings = {
         "client.id": topic,
         "linger.ms": "100",
+        "batch.size": str(asked["batchBytes"]),
         "message.timeout.ms": "10000",
         "compression.codec": asked["compression"],
         "enable.idempotence": str(asked["idempotent"]).lower(),

@@ -1,9 +1,9 @@
 // The Producer of @platformatic/kafka as an application uses it: send, in a transaction or not.
 
 import { ProduceAcks, Producer } from "@platformatic/kafka";
-import { octets } from "./driving.mjs";
+import { inTurn, octets } from "./driving.mjs";
 
-/** Writes batches, each by a send of its own. */
+/** Writes batches, each by a send of its own, one after the other or all together. */
 export async function produce({ topic, partition, bootstrap, produce: asked }) {
   const { compression, idempotent, transactional } = asked;
   const producer = new Producer({
@@ -17,9 +17,9 @@ export async function produce({ topic, partition, bootstrap, produce: asked }) {
   });
   try {
     const writer = transactional ? await producer.beginTransaction() : producer;
-    for (const rows of asked.batches) {
-      await writer.send({ messages: rows.map((row) => message(row, topic, partition)), acks: ProduceAcks.ALL });
-    }
+    await inTurn(asked, asked.batches, (rows) =>
+      writer.send({ messages: rows.map((row) => message(row, topic, partition)), acks: ProduceAcks.ALL }),
+    );
     if (transactional) await writer.commit();
   } finally {
     await producer.close(true);

@@ -32,7 +32,7 @@ func settings(topic told) *sarama.Config {
 	config.Producer.RequiredAcks = sarama.WaitForAll
 	config.Producer.Return.Successes = true // a SyncProducer asks for it
 	config.Producer.Compression = codecs[topic.Produce.Compression]
-	config.Producer.MaxMessageBytes = much
+	config.Producer.MaxMessageBytes = int(topic.Produce.BatchBytes)
 	config.Producer.Flush.Frequency = 200 * time.Millisecond
 	if topic.Produce.Idempotent {
 		config.Producer.Idempotent, config.Net.MaxOpenRequests = true, 1

@@ -16,7 +16,10 @@ from conformance.codec.structure import Field, Layout, wire_of
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
 
-CONVERSATIONS = ("consume", "bare", "tagged", "pieces", "null", "throttled", "session", "reset", "produce", "transact")
+CONVERSATIONS = (
+    *("consume", "bare", "tagged", "pieces", "null", "throttled", "session", "reset"),
+    *("produce", "transact", "together"),
+)
 """What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `bare`,
 consume one of a broker that offers the least, none refused; `tagged`, consume one of a broker that offers everything
 and puts tagged fields which nobody knows into its answers, none refused; `pieces`, consume one of a broker whose
@@ -24,17 +27,21 @@ answers come in several pieces; `null`, one of which the first fetches bring nul
 first fetches are answered without a topic; `session`, one of a broker that offers everything and keeps fetch sessions;
 `reset` its offset, because the first fetch is told that there is no such offset; `produce` batches, as an idempotent
 producer where it can be one, the first of them refused once because the leader has moved; `transact` them, none
-refused."""
+refused; write them `together`, so that none waits for the one before, of which the first is refused once, and then what
+does not follow the batch before it."""
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "in-session"),
-    *("repeated", "in-sequence"),
+    *("repeated", "in-sequence", "in-order"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
 on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
-and `goes-on` past anything else; and of batches that what was refused comes again as it was, and that their sequences
-follow one another."""
+and `goes-on` past anything else; of batches that what was refused comes again as it was, that their sequences follow
+one another, and that in the end all of them are there, in order."""
+
+PRODUCING = ("produce", "transact", "together")
+"""The conversations in which a client writes."""
 
 ONWARD = ("onward", "goes-on", "in-session")
 """The checks that the last fetches tell of."""
@@ -42,6 +49,8 @@ ONWARD = ("onward", "goes-on", "in-session")
 
 def lapse(check: str) -> str:
     """What is said of a client that does not stand a check."""
+    if check == "in-order":
+        return "a batch is lost"
     return "the client does not go on" if check in ONWARD else f"a request is not {check}"
 
 
@@ -97,10 +106,25 @@ def _message(name: str) -> Message:
 PRODUCER = (4711, 3)
 """The producer id and epoch that the broker gives."""
 _COUNTS = (2, 1, 3)
+TOGETHER = 5
+"""Batches that are written together, of a record each."""
+_LONG = 600
+"""Bytes of the value of such a record: two of them are more than a batch may have."""
 
 
-def written(*, transactional: bool = False, idempotent: bool = True) -> tuple[Value, ...]:
-    """The batches that a client is told to write, each with the sequence that is due; of the last, what follows it."""
+def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
+    """The batches that a client is told to write in a conversation, each with the sequence that is due."""
+    batches = _written(transactional=conversation == "transact", idempotent=idempotent)
+    if conversation != "together":
+        return batches
+    values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
+    return tuple(
+        {**batches[0], "baseSequence": number, "records": ({**_record(0), "value": value},)}
+        for number, value in enumerate(values)
+    )
+
+
+def _written(*, transactional: bool, idempotent: bool) -> tuple[Value, ...]:
     producer, epoch = PRODUCER if idempotent else (-1, -1)
     shared = {
         **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},
@@ -136,10 +160,10 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         if parts["check"] == "in-session":
             onward |= {"SessionId": 1, "SessionEpoch": 1}
         return [{"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
-    if name != "Produce" or parts["conversation"] not in ("produce", "transact"):
+    if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
-    sets = [codec.encode("RECORD_BATCH", batch) for batch in written(transactional=parts["conversation"] == "transact")]
-    sets = [sets[0], *sets] if parts["conversation"] == "produce" else sets
+    sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]
+    sets = sets if parts["conversation"] == "transact" else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import PRODUCER, SENT, START, api_of, frame_wire
+from conformance.cases.conversations import PRODUCER, SENT, START, TOGETHER, api_of, frame_wire
 from conformance.cases.encoding import is_free
 from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
 from conformance.codec.message_definition import type_name
@@ -288,6 +288,33 @@ def _in_sequence(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     return PASSED
 
 
+def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
+    """Judge what a broker has in the end that refuses the first batch once, and then what does not follow.
+
+    A batch may come early: who sends on without waiting does not know yet that the one before it was refused. Who asks
+    for a producer id once more counts anew.
+    """
+    taken: dict[tuple[int, int], list[bytes]] = {}
+    early: tuple[int, tuple[int, int]] | None = None
+    for index, batch in batches[1:]:
+        producer = BATCH_LAYOUT.peek("producerId", batch), BATCH_LAYOUT.peek("producerEpoch", batch)
+        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.peek("baseSequence", batch)
+        if first == len(kept):
+            kept += [batch] * BATCH_LAYOUT.peek("recordCount", batch)
+        elif first > len(kept):
+            early = index, producer
+        elif batch not in kept:
+            detail = f"{_triple((*producer, first))} is given to two batches, of which a broker drops the second"
+            return _at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+    if sum(map(len, taken.values())) >= TOGETHER:
+        return PASSED
+    if early is None:
+        return Verdict(Kind.SKIP, "unobserved: nothing was written behind what was refused")
+    index, producer = early
+    detail = f"{_triple((*producer, len(taken[producer])))} never comes, and what is behind it does"
+    return _at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+
+
 def _triple(producer: Sequence[int]) -> str:
     return "producer id {}, epoch {}, sequence {}".format(*producer)
 
@@ -295,6 +322,7 @@ def _triple(producer: Sequence[int]) -> str:
 _COURSES: Mapping[str, Callable[[Sequence[tuple[int, bytes]]], Verdict]] = {
     "repeated": _repeated,
     "in-sequence": _in_sequence,
+    "in-order": _in_order,
 }
 
 _CHECKS: Mapping[str, Callable[[Value, Sends], Iterator[Verdict]]] = {

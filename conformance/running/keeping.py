@@ -5,6 +5,7 @@ A target may answer 32 MB to every case; what a run holds must not follow from t
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from hashlib import sha256
 
@@ -22,8 +23,13 @@ LITTLE = 512
 """The same for a target of whose answers so much is kept already as ROOM says."""
 ROOM = 64 << 20
 """Bytes of a target's answers that are kept before less is kept of each."""
+_FEW = 24
+"""Elements of a list of which each has a digest of its own."""
 _UNOBSERVED = 16
 """Paths that a target did not show, kept of all of them."""
+
+_ELEMENT = re.compile(r"\[(\d+)\]")
+"""How the path of an element of a list begins."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -48,10 +54,20 @@ def kept(outcome: Outcome, verdict: Verdict, most: int = MOST) -> Outcome | Pack
     if len(whole) <= most:
         return Packed(_exact(whole))
     of_part = most // 4
-    left = _encode({name[:of_part]: shortened(entry, of_part) for name, entry in outcome.answer.items()})
+    left = _encode({name[:of_part]: _left(entry, verdict.path, of_part) for name, entry in outcome.answer.items()})
     if len(left) > most:
         left = _encode({"answer": digest_of(whole)})
     return Packed(_exact(left), is_cut=True, part=_part(outcome.answer, verdict.path, of_part))
+
+
+def _left(entry: object, path: str, most: int) -> object:
+    """What is left of a long entry: of a list, the element that a verdict is about, if that is not much longer."""
+    at = _ELEMENT.match(path)
+    if not (isinstance(entry, list) and len(entry) <= _FEW and at):
+        return shortened(entry, most)
+    if len(_encode(entry[int(at[1]) :][:1])) > 2 * most:
+        return shortened(entry, most)
+    return [part if index == int(at[1]) else digest_of(_encode(part)) for index, part in enumerate(entry)]
 
 
 def _exact(text: bytes) -> bytes:

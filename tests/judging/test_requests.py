@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from conformance import codec
-from conformance.cases.conversations import CHECKS, SENT, api_of, frame_wire, written
+from conformance.cases.conversations import CHECKS, SENT, TOGETHER, api_of, frame_wire, written_for
 from conformance.cases.model import Case, Kind, Sends
 from conformance.codec.message_definition import header_version, type_name
 from conformance.definitions.shipped import shipped_types
@@ -196,7 +196,7 @@ def sequenced(batch, start):
 
 
 def test_what_was_refused_comes_again_as_it_was():
-    first, second, third = written()
+    first, second, third = written_for("produce")
     assert verdict("repeated", *produced(first, first, second, third)).kind is Kind.PASS
     moved = {**first, "partitionLeaderEpoch": 9}
     assert verdict("repeated", *produced(first, moved, second)).kind is Kind.PASS
@@ -209,12 +209,12 @@ def test_what_was_refused_comes_again_as_it_was():
         {"baseSequence": 2},
         {"producerEpoch": 4},
         {"producerId": 1},
-        {"records": ({**written()[1]["records"][0], "timestamp": 5},)},
+        {"records": ({**written_for("produce")[1]["records"][0], "timestamp": 5},)},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_a_batch_that_comes_again_otherwise_is_found(change):
-    first, *_ = written()
+    first, *_ = written_for("produce")
     found = verdict("repeated", *produced(first, {**first, **change}))
     assert (found.kind, found.path) == (Kind.FAIL, "[1].Body.TopicData[0].PartitionData[0].Records")
 
@@ -225,13 +225,13 @@ def test_a_batch_that_comes_again_otherwise_is_found(change):
     ids=["one-after-another", "one-again", "by-batch", "from-1"],
 )
 def test_sequences_begin_at_0_and_rise_by_the_records(starts, kind):
-    batches = written() if len(starts) == 3 else (written()[0], *written())
+    batches = written_for("produce") if len(starts) == 3 else (written_for("produce")[0], *written_for("produce"))
     pairs = zip(batches, starts, strict=True)
     assert verdict("in-sequence", *produced(*(sequenced(*pair) for pair in pairs))).kind is kind
 
 
 def test_the_batches_of_a_producer_carry_the_id_and_epoch_that_it_was_given():
-    first = written()[0]
+    first = written_for("produce")[0]
     found = verdict("in-sequence", *produced({**first, "producerEpoch": 0}))
     assert found.detail == "producer id 4711, epoch 0, sequence 0, where producer id 4711, epoch 3, sequence 0 is due"
 
@@ -270,3 +270,42 @@ def test_a_client_goes_on_in_the_fetch_session_that_it_opened(fetches, kind):
     found = verdict("in-session", *reversed(fetches))  # the last ones come first
     assert found.kind is kind
     assert (found.path.partition(".")[2] == "Body.SessionEpoch") == (kind is Kind.FAIL)
+
+
+def again(batch, **change):
+    return {**batch, **change}
+
+
+FIRST, *REST = written_for("together")
+OTHER = [again(batch, producerId=4712, baseSequence=at) for at, batch in enumerate(REST)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "kind", "told"),
+    [
+        ([FIRST, FIRST, *REST], Kind.PASS, ""),
+        ([FIRST, *REST, FIRST, *REST], Kind.PASS, ""),
+        ([FIRST, *REST, FIRST, REST[0], REST[0], *REST[1:]], Kind.PASS, ""),
+        ([FIRST, *REST, *OTHER, FIRST], Kind.PASS, ""),
+        ([FIRST, FIRST, again(REST[0], baseSequence=0)], Kind.FAIL, "sequence 0 is given to two batches"),
+        ([FIRST, FIRST, *REST[:2], REST[3]], Kind.FAIL, "sequence 3 never comes, and what is behind it does"),
+        ([FIRST, *REST], Kind.FAIL, "sequence 0 never comes"),
+        ([FIRST, FIRST], Kind.SKIP, ""),
+        ([FIRST], Kind.SKIP, ""),
+        ([], Kind.SKIP, ""),
+    ],
+    ids=[
+        *("waits", "all once more", "twice what was taken", "as another producer"),
+        *("one sequence twice", "a gap", "what was refused is gone", "gives up", "only refused", "nothing"),
+    ],
+)
+def test_no_batch_is_lost_of_those_that_none_waits_for_the_one_before(batches, kind, told):
+    found = verdict("in-order", *produced(*batches))
+    assert found.kind is kind
+    assert told in found.detail
+
+
+def test_batches_that_are_written_together_fill_a_batch_each():
+    sizes = [len(codec.encode("RECORD_BATCH", batch)) for batch in (FIRST, *REST)]
+    assert len(sizes) == TOGETHER
+    assert max(sizes) < 1024 < 2 * min(sizes) - 61

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.model import Accepted, Case, Kind, Reads, Refused
+from conformance.cases.model import Accepted, Case, Kind, Reads, Refused, Sends
 from conformance.judging.judge import judge
 from conformance.reports.explain import actual_json, actual_text
 from conformance.reports.formats import FORMATS, Report
@@ -144,3 +144,33 @@ def test_results_are_written_one_by_one(name):
     pieces = list(form.pieces(Report([TargetRun("t", results=results)], 0)))
     assert len(pieces) > len(results)
     assert max(map(len, pieces)) < sum(map(len, pieces)) / 20
+
+
+def sends(*frames):
+    rows = [{"hex": data.hex(), "inFlight": [], "offered": None} for data in frames]
+    return {"ok": True, "value": rows}
+
+
+SIZED = Case("a/b", "send", codec.wire("LOG"), "request.size", "must", {"op": "send"}, Sends("framed", ""))
+LIES_OF_ITS_SIZE = bytes(4) + b"\0\x03\0\1" + bytes(300)
+
+
+def sized(length):
+    return length.to_bytes(4, "big") + b"\0\x03\0\1" + bytes(length - 4)
+
+
+def test_of_a_long_list_the_element_that_a_verdict_is_about_is_kept_and_shown():
+    answer = sends(*[sized(700)] * 5, LIES_OF_ITS_SIZE, sized(700))
+    kept = result(answer, SIZED)
+    assert kept.outcome.is_cut
+    rows = actual_json(kept)["value"]
+    assert ["sha256" in row for row in rows] == [True] * 5 + [False, True]
+    assert actual_text(kept, kept.verdict.path) == actual_text(plain(answer, SIZED), kept.verdict.path)
+    assert actual_text(kept, kept.verdict.path).startswith("sent 00 00 00 00 00 03 00 01 00 ")
+    assert actual_text(kept, kept.verdict.path).endswith("308 bytes")
+    assert result(sends(*[LIES_OF_ITS_SIZE] * 30), SIZED).outcome.json.startswith(b'{"value":{"length"')
+
+
+def test_a_long_request_that_was_not_kept_is_shown_by_its_digest():
+    kept = result(sends(LIES_OF_ITS_SIZE + bytes(3000)), SIZED)
+    assert actual_text(kept, kept.verdict.path).startswith('accepted: {"value": {"length"')

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 var end = hex.EncodeToString([]byte("conformance.end")) // the key of the record that ends a topic
 
-const much = 4 << 20 // bytes of a batch, or of a line, at most
+const much = 4 << 20 // bytes of a line at most
 
 // told is a line of the suite: a topic to consume or, with `produce`, to write to.
 type told struct {
@@ -27,9 +28,11 @@ type told struct {
 	Produce   *asked `json:"produce"`
 }
 
-// asked is what a producer is told: each list of records is one batch, sent before the next one begins.
+// asked is what a producer is told: each list of records is one batch, sent before the next one begins, or all together.
 type asked struct {
 	Batches       [][]record `json:"batches"`
+	Together      bool       `json:"together"`
+	BatchBytes    int32      `json:"batchBytes"`
 	Compression   string     `json:"compression"`
 	Idempotent    bool       `json:"idempotent"`
 	Transactional bool       `json:"transactional"`
@@ -96,14 +99,19 @@ func (topic told) hand(record record) bool {
 	return record.Key != nil && *record.Key == end
 }
 
-// send writes each batch by itself, within a transaction where the suite asks for one; the first error ends that.
+// send writes each batch by itself, or all together, within a transaction where the suite asks for one; the first error
+// ends that.
 func (asked *asked) send(begin func() error, write func([]record) error, commit func() error) error {
 	if asked.Transactional {
 		if err := begin(); err != nil {
 			return err
 		}
 	}
-	for _, batch := range asked.Batches {
+	batches := asked.Batches
+	if asked.Together {
+		batches = [][]record{slices.Concat(batches...)}
+	}
+	for _, batch := range batches {
 		if err := write(batch); err != nil {
 			return err
 		}

@@ -14,6 +14,12 @@ export const octets = (digits) => (digits === null ? null : Buffer.from(digits, 
 
 const END = hexed(Buffer.from("conformance.end")); // the key of the record that ends a topic
 
+/** Sends batches, each when the one before is acknowledged, or `together`. */
+export async function inTurn({ together }, batches, send) {
+  if (together) return Promise.all(batches.map(send));
+  for (const batch of batches) await send(batch);
+}
+
 /** A record that the client's interface has no way to name; the message says what of it. */
 export class CannotBeTold extends Error {}
 

@@ -8,9 +8,8 @@ use rdkafka::producer::{FutureProducer, Producer};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(20);
-const MUCH: &str = "4194304"; // bytes of a batch or request at most
 
-/// Writes batches, each by a flush of its own. An error that a delivery reports ends that.
+/// Writes batches, each by a flush of its own or all by one. An error that a delivery reports ends that.
 pub fn produce(told: &Told, asked: &Produce) -> Done {
     let now = "the timestamp 0, which stands for now";
     asked.cannot(|row| row.timestamp == 0, now)?;
@@ -21,8 +20,8 @@ pub fn produce(told: &Told, asked: &Produce) -> Done {
         .set("acks", "all")
         .set("compression.type", &asked.compression)
         .set("linger.ms", "200")
-        .set("batch.size", MUCH)
-        .set("message.max.bytes", MUCH)
+        .set("batch.size", asked.batch_bytes.to_string())
+        .set("message.max.bytes", asked.batch_bytes.to_string())
         .set("enable.idempotence", asked.idempotent.to_string());
     if asked.transactional {
         settings.set("transactional.id", &told.topic);
@@ -32,9 +31,9 @@ pub fn produce(told: &Told, asked: &Produce) -> Done {
         producer.init_transactions(LONG)?;
         producer.begin_transaction()?;
     }
-    for batch in &asked.batches {
+    for batch in asked.in_turn() {
         let send = |row| producer.send_result(taken(told, row));
-        let sent: Result<Vec<_>, _> = batch.iter().map(send).collect();
+        let sent: Result<Vec<_>, _> = batch.into_iter().map(send).collect();
         producer.flush(LONG)?;
         for delivery in sent.map_err(|(error, _)| error)? {
             block_on(delivery)?.map_err(|(error, _)| error)?;

@@ -13,6 +13,8 @@ from conformance.targets.live.sessions import Sessions
 
 HOLLOW = {NULL: (NULL, NULL), THROTTLED: (THROTTLED, THROTTLED), SESSION: (SESSION,)}
 """How the first fetches bring nothing, where they do."""
+OFFERED_ALL = ("tagged", SESSION)
+"""The conversations in which everything is offered, whatever the client's own broker offers."""
 
 
 class Beside:
@@ -28,7 +30,7 @@ class Beside:
 
     def __init__(self, notice: Callable[[str], object], offers: str) -> None:
         """Nothing listens before `start`. `notice` is told why a request was not answered."""
-        fixed = {"bare": "bare", "tagged": "full", SESSION: "full"}
+        fixed = {"bare": "bare", **dict.fromkeys(OFFERED_ALL, "full")}
         kinds = (*fixed, "pieces", NULL, THROTTLED)
         self.servers = {kind: Server(notice, OFFERS[fixed.get(kind, offers)]) for kind in kinds}
         self._full = Server(notice, OFFERS["full"])

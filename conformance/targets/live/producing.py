@@ -20,7 +20,7 @@ from conformance.targets.live.topics import Topic
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
 
-_UNKNOWN_TOPIC = 3
+_UNKNOWN_TOPIC, _OUT_OF_ORDER_SEQUENCE_NUMBER = 3, 45
 _UNSUPPORTED_COMPRESSION_TYPE = 76
 _ZSTD = CODEC_NAMES.index("zstd")
 _ZSTD_SINCE = 7
@@ -51,11 +51,20 @@ def why_not(batch: Value, produces: Collection[str]) -> str:
     return ""
 
 
-def told_of(batches: Sequence[Value]) -> Answer:
-    """What a driver is told to write: batches that follow one another, each with the first one's producer and codec."""
+_BATCH_BYTES, _FEW = 4 << 20, 1024
+"""Bytes of a batch at most: enough for any, and so few that each record of what is written together is one."""
+
+
+def told_of(batches: Sequence[Value], *, together: bool = False) -> Answer:
+    """What a driver is told to write: batches that follow one another, each with the first one's producer and codec.
+
+    `together`: none waits until the one before it is acknowledged.
+    """
     first = batches[0]
     return {
         "batches": [[_record(record) for record in batch["records"]] for batch in batches],
+        "together": together,
+        "batchBytes": _FEW if together else _BATCH_BYTES,
         "compression": CODEC_NAMES[first["compression"]],
         "idempotent": first["producerId"] >= 0,
         "transactional": first["isTransactional"],
@@ -109,8 +118,17 @@ def _taken(topic: Topic | None, part: Values, version: int) -> Values:
     data, base = part["Records"] or b"", topic.high_watermark
     if version < _ZSTD_SINCE and any(BATCH_LAYOUT.peek("compression", data, at) == _ZSTD for at, _ in extents(data)):
         return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}
+    count = sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
+    if topic.due is not None:
+        id_, epoch, first = (BATCH_LAYOUT.peek(name, data) for name in ("producerId", "producerEpoch", "baseSequence"))
+        due = topic.due.setdefault((id_, epoch), [])
+        if first > len(due):
+            return {**shown, "ErrorCode": _OUT_OF_ORDER_SEQUENCE_NUMBER}
+        if first < len(due):
+            return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
+        due += range(base, base + count)
     topic.produced.append(data)
-    topic.high_watermark += sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
+    topic.high_watermark += count
     return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}
 
 
@@ -120,6 +138,8 @@ def _init_producer_id(broker: Broker, request: Request) -> Values:
     if topic is None:
         raise Unanswerable("InitProducerId of a client that is not named after its topic")
     producer, epoch = topic.producer
+    if topic.due is not None:  # who asks again is another producer
+        topic.producer = producer + 1, epoch
     return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
 
 

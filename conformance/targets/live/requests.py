@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-from conformance.cases.conversations import ONWARD, SENT, api_of, written
+from conformance.cases.conversations import ONWARD, PRODUCING, SENT, api_of, written_for
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
@@ -19,9 +19,11 @@ _KEPT = 512
 """Requests of a conversation that are kept, the first ones."""
 _SHOWN = 8
 """Requests in an answer at most: those that stand out first."""
+_COURSE = 64
+"""Requests in an answer at most where all of them tell together."""
 _FLAWED = 4
 """Requests that are kept of each kind and each check that they do not stand, from the whole run."""
-_REFUSALS = {"consume": (6,), "reset": (1,), "produce": (6,)}
+_REFUSALS = {"consume": (6,), "reset": (1,), "produce": (6,), "together": (6,)}
 """The errors with which the first fetches or writes of a conversation are answered: 6 is NOT_LEADER_OR_FOLLOWER, 1 is
 OFFSET_OUT_OF_RANGE."""
 _ENDS_EMPTY = bytes.fromhex(
@@ -29,7 +31,7 @@ _ENDS_EMPTY = bytes.fromhex(
     "000000011e000000026b02760402680278026500"
 )
 """A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
-WRITES = {"produce": "idempotence", "transact": "transactions"}
+WRITES = {kind: "transactions" if kind == "transact" else "idempotence" for kind in PRODUCING}
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
 
@@ -92,7 +94,7 @@ class Witness:
         if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
             wanted.reverse()
             wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
-        return {"ok": True, "value": SENT.render(wanted[:_SHOWN])}
+        return {"ok": True, "value": SENT.render(wanted[: _COURSE if parts["check"] == "in-order" else _SHOWN])}
 
 
 Alone = Callable[[Put], Awaitable[Answer]]
@@ -147,8 +149,8 @@ class Conversations:
 
     async def _brought_to(self, seat: Seat, conversation: str, isolation: str, refusals: Sequence[int]) -> Answer:
         if conversation in WRITES:
-            batches = written(transactional=conversation == "transact", idempotent=self._idempotent)
-            return await self._write(seat, batches, refusals=refusals)
+            batches = written_for(conversation, idempotent=self._idempotent)
+            return await self._write(seat, batches, refusals=refusals, together=conversation == "together")
         log = _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
         asked = fetch_question({"hex": log, "isolation": isolation}).parts
         return await self._consume(seat, OPERATIONS["read"].parse(asked, LOG), refusals=refusals)

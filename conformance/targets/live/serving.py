@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from conformance.cases.conversations import SENT
-from conformance.cases.conversations import written as plain_batches
+from conformance.cases.conversations import written_for as plain_batches
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
@@ -22,10 +22,9 @@ from conformance.codec.record_batch import RECORD_BATCH
 from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due, may_need_more
-from conformance.targets.live.beside import HOLLOW, Beside
+from conformance.targets.live.beside import HOLLOW, OFFERED_ALL, Beside
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import DIED, Client, Heard
-from conformance.targets.live.consuming import SESSION
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, from_on, to_producers
@@ -169,7 +168,7 @@ class LiveClient:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
-        if self._offers == "old" and parts["conversation"] in ("bare", "tagged", SESSION):
+        if self._offers == "old" and parts["conversation"] in ("bare", *OFFERED_ALL):
             return {"unsupported": "it is not known to consume with another offer"}
         answer = await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
         failed = parts["conversation"] in WRITES and ("crash" in answer or "timeout" in answer)
@@ -252,16 +251,21 @@ class LiveClient:
         async with self._trying:
             if self._never_writes is None:
                 ways = (False, True) if "idempotence" in self._driver.produces else (False,)
-                plain = [await self._written(plain_batches(idempotent=idempotent)[:1]) for idempotent in ways]
+                plain = [
+                    await self._written(plain_batches("produce", idempotent=idempotent)[:1]) for idempotent in ways
+                ]
                 told = f"nothing that it writes is judged, as no plain batch came from it, but {str(plain[0])[:_SHOWN]}"
                 self._never_writes = "" if any(map(_is_ok, plain)) else told
         return {"unsupported": self._never_writes} if self._never_writes else answer
 
-    async def _write(self, seat: Seat, batches: Sequence[Value], refusals: Sequence[int] = ()) -> Answer:
-        """Let the client write these batches to a topic, its first requests refused with these errors."""
-        topic = Topic(b"", 0, 0, refusals=[*refusals])
+    async def _write(
+        self, seat: Seat, batches: Sequence[Value], refusals: Sequence[int] = (), *, together: bool = False
+    ) -> Answer:
+        """Let the client write these batches, the first ones refused so; `together`, none waits for the one before."""
+        topic = Topic(b"", 0, 0, refusals=[*refusals], due={} if together else None)
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
-        return await self._hold(seat, self._written_to, topic, {"produce": told_of(batches)}, written)
+        told = {"produce": told_of(batches, together=together)}
+        return await self._hold(seat, self._written_to, topic, told, written)
 
     async def _put(
         self,
@@ -287,7 +291,7 @@ class LiveClient:
         Only a client that comes through where everything is offered meets strange tags in the answers, and sessions.
         """
         expected, broker, untagged = fetch_question(parts).expect, self._beside.brokers[kind], self._beside.untagged
-        if kind in ("tagged", SESSION) and not is_as_due(
+        if kind in OFFERED_ALL and not is_as_due(
             expected, await self._put(seat, parts, refusals=refusals, broker=untagged)
         ):
             return {"unsupported": "the client does not come through where everything is offered"}

@@ -63,6 +63,8 @@ class Topic:
     """How the next fetches of it bring nothing: by `null` records, or `throttled`, by an answer without topics."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
+    due: dict[tuple[int, int], list[int]] | None = None
+    """By producer id and epoch, the offset of each sequence taken: what follows is due. None where all are taken."""
     produced: list[bytes] = field(default_factory=list)
     """The record sets that a producer has written to it, in order."""
     on_fetch: Callable[[], object] = lambda: None

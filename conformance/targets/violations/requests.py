@@ -73,8 +73,17 @@ def _twice(request: Values, answer: Values) -> Values:
     return {**answer, "value": [row for row in answer["value"] for _ in range(2)]}
 
 
+def _lost(request: Values, answer: Values) -> Values:
+    """Leave out the batch that comes again, and send those behind it."""
+    if request["op"] != "send" or request["conversation"] != "together":
+        return answer
+    first, *_ = rows = answer["value"]
+    return {**answer, "value": [first, *rows[2:]]}
+
+
 REQUESTS: dict[str, Lie] = {
     "producer.retries-same-batch": _produced(_with_last_byte, first=False),
+    "producer.one-sequence-one-batch": _lost,
     "base-sequence.assigned-by-producer": _produced(_without_sequence, first=True),
     "request.size": sends(lambda row: _begun(row, size=4)),
     "request.version-offered": sends(lambda row: _begun(row, version=1)),

@@ -10,6 +10,7 @@ from tiny_client import frame, response
 
 from conformance import codec
 from conformance.cases.catalog import read_catalog
+from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.frames import Unanswerable
@@ -319,7 +320,7 @@ def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote)
 )
 def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     found = wrote(change, *CASES, "request/produce-*", status=1)
-    assert len(found) == len(CASES) + 3
+    assert len(found) == len(CASES) + 4
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == failed
     assert all(json.dumps(found[name]["actual"]) for name in failed)
 
@@ -340,8 +341,50 @@ PUT = f"lambda data, number: {MOVED}.sealed({MOVED}.BATCH_LAYOUT.put('baseSequen
     ids=["repeats", "skips", "counts batches", "moves on after a refusal"],
 )
 def test_sequences_that_do_not_follow_one_another_are_found(wrote, change, told):
-    found = wrote(change, "request/produce-*", status=1)
+    found = wrote(change, "request/produce-sequences", "request/produce-retried", status=1)
     assert found["request/produce-sequences"]["verdict"] == "fail"
     assert told in found["request/produce-sequences"]["detail"]
     again = found["request/produce-retried"]["verdict"]
     assert again == ("fail" if "== 1" in change else "pass")
+
+
+def sequenced(data, base, producer=4711, epoch=3):
+    put = BATCH_LAYOUT.put
+    who = {"producerId": producer, "producerEpoch": epoch, "baseSequence": base}
+    for name, part in who.items():
+        data = put(name, data, part)
+    return sealed(data)
+
+
+def test_batches_written_together_are_taken_in_order_and_once(broker):
+    topic = broker.topics["tiny"]
+    topic.due = {}
+    first, second, third = (sequenced(data, base) for data, base in ((TWO, 0), (batch(0), 2), (batch(0), 3)))
+    codes = [produced(broker, 9, data) for data in (first, second, first, third, second, second, third, first)]
+    assert [(row["ErrorCode"], row["BaseOffset"]) for row in codes] == [
+        *((6, -1), (45, -1), (0, 0), (45, -1), (0, 2), (0, 2), (0, 3), (0, 0)),
+    ]
+    assert topic.produced == [first, second, third]
+
+
+def test_who_asks_for_an_id_again_while_it_writes_together_is_another_producer(broker):
+    broker.topics["tiny"].due, broker.topics["tiny"].refusals = {}, []
+    ids = [asked(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1})["ProducerId"] for _ in range(2)]
+    assert ids == [4711, 4712]
+    codes = [produced(broker, 9, sequenced(batch(0), *of)) for of in ((0, 4711), (0, 4712), (1, 4712), (0, 4711, 4))]
+    assert [(row["ErrorCode"], row["BaseOffset"]) for row in codes] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+
+
+def test_a_driver_is_told_how_large_a_batch_may_be_and_whether_to_wait():
+    apart, together = (told_of([value(batch(0))], together=way) for way in (False, True))
+    assert (apart["together"], apart["batchBytes"]) == (False, 4 << 20)
+    assert (together["together"], together["batchBytes"]) == (True, 1024)
+
+
+def test_a_sequence_that_is_given_to_two_batches_is_found_at_the_second(wrote):
+    counts_from_the_second = PUT.replace("@@", ">= 2").replace("@", "number - 2")
+    found = wrote(counts_from_the_second, "request/produce-together", status=1)
+    row = found["request/produce-together"]
+    assert (row["verdict"], row["level"]) == ("fail", "must")
+    assert row["detail"].startswith("producer id 4711, epoch 3, sequence 0 is given to two batches")
+    assert ["hex" in request for request in row["actual"]["value"]] == [False, False, True, False, False, False]

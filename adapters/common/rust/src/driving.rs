@@ -27,16 +27,27 @@ pub struct Told {
     pub produce: Option<Produce>,
 }
 
-/// What to write to a topic: batches, one after the other.
+/// What to write to a topic: batches, one after the other or all together.
 #[derive(Deserialize)]
 pub struct Produce {
     pub batches: Vec<Vec<Row>>,
+    pub together: bool,
+    #[serde(rename = "batchBytes")]
+    pub batch_bytes: u32,
     pub compression: String,
     pub idempotent: bool,
     pub transactional: bool,
 }
 
 impl Produce {
+    /// The records that are sent before a flush: those of a batch, or all.
+    pub fn in_turn(&self) -> Vec<Vec<&Row>> {
+        match self.together {
+            true => vec![self.batches.iter().flatten().collect()],
+            false => self.batches.iter().map(|rows| rows.iter().collect()).collect(),
+        }
+    }
+
     /// Refuses to write where a record is such as the client's interface has no way to name.
     pub fn cannot(&self, is: fn(&Row) -> bool, what: &'static str) -> Result<(), CannotBeTold> {
         match self.batches.iter().flatten().any(is) {

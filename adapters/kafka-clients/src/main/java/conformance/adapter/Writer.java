@@ -5,15 +5,14 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 
-/** KafkaProducer as an application uses it, a fresh one for each topic: send, flush after each batch. */
+/** KafkaProducer as an application uses it, a fresh one for each topic: send, flush after each batch or after all. */
 final class Writer {
-
-    private static final int MUCH = 4 << 20;
 
     static void write(Map<String, Object> told) throws Throwable {
         Map<?, ?> asked = Notation.object(told.get("produce"));
@@ -23,8 +22,8 @@ final class Writer {
                 producer.initTransactions();
                 producer.beginTransaction();
             }
-            for (Object batch : Notation.list(asked.get("batches"))) {
-                var sent = Notation.list(batch).stream().map(row -> producer.send(record(told, row))).toList();
+            for (List<?> batch : batches(asked)) {
+                var sent = batch.stream().map(row -> producer.send(record(told, row))).toList();
                 producer.flush();
                 for (var one : sent)
                     one.get();
@@ -36,6 +35,14 @@ final class Writer {
         }
     }
 
+    /** The records that are sent before a flush: those of a batch, or all. */
+    private static List<List<?>> batches(Map<?, ?> asked) {
+        List<List<?>> batches = new ArrayList<>();
+        for (Object batch : Notation.list(asked.get("batches")))
+            batches.add(Notation.list(batch));
+        return (Boolean) asked.get("together") ? List.of(batches.stream().flatMap(List::stream).toList()) : batches;
+    }
+
     private static Map<String, Object> settings(Map<String, Object> told, Map<?, ?> asked) {
         Map<String, Object> settings = new HashMap<>();
         settings.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"));
@@ -43,8 +50,8 @@ final class Writer {
         settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, asked.get("compression"));
         settings.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, asked.get("idempotent"));
         settings.put(ProducerConfig.LINGER_MS_CONFIG, 1000);
-        settings.put(ProducerConfig.BATCH_SIZE_CONFIG, MUCH);
-        settings.put(ProducerConfig.MAX_REQUEST_SIZE_CONFIG, MUCH);
+        settings.put(ProducerConfig.BATCH_SIZE_CONFIG, asked.get("batchBytes"));
+        settings.put(ProducerConfig.MAX_REQUEST_SIZE_CONFIG, asked.get("batchBytes"));
         if ((Boolean) asked.get("transactional"))
             settings.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, told.get("topic"));
         return settings;
