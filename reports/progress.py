@@ -44,4 +44,6 @@ def progress_bar(errors: Console) -> Progress:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+    # Before 14.3, rich ends a progress that is disabled with an empty line all the same.
+    shown = errors if errors.is_terminal else Console(quiet=True)
+    return Progress(*columns, console=shown, transient=True, disable=not errors.is_terminal)

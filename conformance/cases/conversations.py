@@ -17,31 +17,41 @@ from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
 
 CONVERSATIONS = (
-    *("consume", "bare", "tagged", "pieces", "null", "throttled", "session", "reset"),
-    *("produce", "transact", "together"),
+    *("consume", "reset", "unavailable", "unknown-error", "null", "throttled", "undecided"),
+    *("no-brokers", "no-leader", "rebalance"),
+    *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
+    *("produce", "disk", "transact", "together", "busy"),
 )
-"""What a client is brought to do: `consume` a topic, its first fetch refused because the leader has moved; `bare`,
-consume one of a broker that offers the least, none refused; `tagged`, consume one of a broker that offers everything
-and puts tagged fields which nobody knows into its answers, none refused; `pieces`, consume one of a broker whose
-answers come in several pieces; `null`, one of which the first fetches bring null records; `throttled`, one of which the
-first fetches are answered without a topic; `session`, one of a broker that offers everything and keeps fetch sessions;
-`reset` its offset, because the first fetch is told that there is no such offset; `produce` batches, as an idempotent
-producer where it can be one, the first of them refused once because the leader has moved; `transact` them, none
-refused; write them `together`, so that none waits for the one before, of which the first is refused once, and then what
-does not follow the batch before it."""
+"""What a client is brought to do, and how the broker leads it meanwhile.
+
+It consumes a topic: the first fetch is refused as the leader has moved (`consume`) or as there is no such offset
+(`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
+(`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the first
+answers to Metadata have no broker, or no leader; the first answer to a member of a group that
+syncs is that it has to join again (`rebalance`). Or the answers come in `pieces`; the least is offered (`bare`), or
+everything, with tagged fields in the answers which nobody knows (`tagged`), to a client that is newer than the broker
+(`older`), `without-ids` of topics, in a fetch `session`, which may be lost.
+
+Or it writes batches, as an idempotent producer where it can be one, the first refused once because the leader has moved
+(`produce`) or a `disk` fails, the same so that none waits for the one before (`together`); or in a transaction
+(`transact`), which the broker is at first too `busy` for.
+"""
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "in-session"),
-    *("repeated", "in-sequence", "in-order"),
+    *("again", "repeated", "in-sequence", "in-order", "ended"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
 on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
-and `goes-on` past anything else; of batches that what was refused comes again as it was, that their sequences follow
-one another, and that in the end all of them are there, in order."""
+and `goes-on` past anything else; of batches that what was refused comes `again`, and as it was, that their sequences
+follow one another, and that in the end all of them are there, in order; and that a transaction has `ended`."""
 
-PRODUCING = ("produce", "transact", "together")
+PRODUCING = ("produce", "disk", "transact", "together", "busy")
 """The conversations in which a client writes."""
+
+WHOLE = ("in-order", "ended")
+"""The checks for which an answer holds all requests of a conversation."""
 
 ONWARD = ("onward", "goes-on", "in-session")
 """The checks that the last fetches tell of."""
@@ -49,8 +59,10 @@ ONWARD = ("onward", "goes-on", "in-session")
 
 def lapse(check: str) -> str:
     """What is said of a client that does not stand a check."""
-    if check == "in-order":
-        return "a batch is lost"
+    if check == "again":
+        return "a batch is given up"
+    if check in WHOLE:
+        return "a batch is lost" if check == "in-order" else "a transaction does not come to its end"
     return "the client does not go on" if check in ONWARD else f"a request is not {check}"
 
 
@@ -114,7 +126,7 @@ _LONG = 600
 
 def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write in a conversation, each with the sequence that is due."""
-    batches = _written(transactional=conversation == "transact", idempotent=idempotent)
+    batches = _written(transactional=conversation in ("transact", "busy"), idempotent=idempotent)
     if conversation != "together":
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
@@ -157,13 +169,13 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     """The bodies of the requests of a kind: of a producer, the first batch once more."""
     if name == "Fetch":
         onward: Value = {"Topics": ({"Partitions": ({"FetchOffset": 1},)},)} if parts["check"] in ONWARD else {}
-        if parts["check"] == "in-session":
+        if parts["check"] == "in-session":  # of a session that it opened
             onward |= {"SessionId": 1, "SessionEpoch": 1}
         return [{"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]
-    sets = sets if parts["conversation"] == "transact" else [sets[0], *sets]
+    sets = sets if parts["conversation"] in ("transact", "busy") else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
 
 

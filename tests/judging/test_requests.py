@@ -255,15 +255,17 @@ def fetch(offset, session=0, epoch=-1, version=12):
         ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(1, 9, 3)], Kind.FAIL),
         ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(None, 9, 2)], Kind.FAIL),
         ([fetch(0, 0, 0), fetch(0, 0, 0)], Kind.FAIL),
-        ([fetch(0, 0, 0), fetch(1, 0, 0)], Kind.SKIP),
+        ([fetch(0, 0, 0), fetch(0, 0, 0), fetch(1, 0, 0)], Kind.FAIL),
+        ([fetch(0, 0, 0), fetch(None, 9, 1), fetch(0, 9, 0), fetch(1, 10, 1)], Kind.PASS),
+        ([fetch(0, 0, 0), fetch(1)], Kind.SKIP),
         ([fetch(0), fetch(1)], Kind.SKIP),
         ([fetch(0, version=4), fetch(1, version=4)], Kind.SKIP),
         ([], Kind.SKIP),
     ],
     ids=[
         *("went on", "opened twice", "closed", "its beginning is not kept"),
-        *("a number twice", "a number left out", "nothing new is heard", "opened and stayed"),
-        *("opened each time", "none", "before sessions", "nothing"),
+        *("a number twice", "a number left out", "nothing new is heard", "opened and stayed", "opened each time"),
+        *("closed to open another", "opened once", "none", "before sessions", "nothing"),
     ],
 )
 def test_a_client_goes_on_in_the_fetch_session_that_it_opened(fetches, kind):
@@ -309,3 +311,29 @@ def test_batches_that_are_written_together_fill_a_batch_each():
     sizes = [len(codec.encode("RECORD_BATCH", batch)) for batch in (FIRST, *REST)]
     assert len(sizes) == TOGETHER
     assert max(sizes) < 1024 < 2 * min(sizes) - 61
+
+
+def test_what_is_refused_for_the_moment_is_not_given_up():
+    first, second, _ = written_for("produce")
+    assert verdict("again", *produced(first, first, second)).kind is Kind.PASS
+    found = verdict("again", *produced(first))
+    assert (found.kind, found.detail) == (Kind.FAIL, "what was refused by error 56 is not written again")
+    assert verdict("again").kind is Kind.SKIP
+
+
+TRANSACTION = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
+
+
+@pytest.mark.parametrize("missing", ["", *TRANSACTION])
+def test_a_transaction_that_a_broker_was_too_busy_for_is_written_and_ends(missing):
+    rows = [row(frame("Metadata", 1, METADATA)), *(row(named(name)) for name in TRANSACTION if name != missing)]
+    found = verdict("ended", *rows)
+    assert found.kind is (Kind.FAIL if missing else Kind.PASS)
+    assert found.detail == (
+        f"no {missing} came, after error 51 to InitProducerId and AddPartitionsToTxn" if missing else ""
+    )
+    assert verdict("ended").kind is Kind.SKIP
+
+
+def named(name):
+    return struct.pack(">ihhi", 8, shipped_types().messages[f"{name}Request"].api_key, 3, 7)

@@ -6,48 +6,42 @@ import asyncio
 from collections.abc import Callable
 
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.consuming import NULL, SESSION, THROTTLED
-from conformance.targets.live.offers import OFFERS
+from conformance.targets.live.kinds import KINDS, Kind
+from conformance.targets.live.offers import OFFERS, Offer
 from conformance.targets.live.server import Server
 from conformance.targets.live.sessions import Sessions
 
-HOLLOW = {NULL: (NULL, NULL), THROTTLED: (THROTTLED, THROTTLED), SESSION: (SESSION,)}
-"""How the first fetches bring nothing, where they do."""
-OFFERED_ALL = ("tagged", SESSION)
-"""The conversations in which everything is offered, whatever the client's own broker offers."""
-
 
 class Beside:
-    """A broker for each conversation that is not held with the client's own, and one that offers everything.
-
-    `bare` offers the least; `tagged` everything, with tagged fields that nobody knows in its answers; `session`
-    everything, and keeps fetch sessions. The others offer what the client's own does: `pieces` cuts its answers, and
-    with `null` and `throttled` a topic's first fetches bring nothing.
-    """
+    """A broker for each kind of conversation that its topics alone do not make, and one that offers everything."""
 
     untagged: Broker
     """Offers everything."""
 
     def __init__(self, notice: Callable[[str], object], offers: str) -> None:
         """Nothing listens before `start`. `notice` is told why a request was not answered."""
-        fixed = {"bare": "bare", **dict.fromkeys(OFFERED_ALL, "full")}
-        kinds = (*fixed, "pieces", NULL, THROTTLED)
-        self.servers = {kind: Server(notice, OFFERS[fixed.get(kind, offers)]) for kind in kinds}
+        apart = {name: kind for name, kind in KINDS.items() if kind.offers or kind.in_pieces}
+        self.servers = {name: Server(notice, _offer(kind, offers)) for name, kind in apart.items()}
         self._full = Server(notice, OFFERS["full"])
-        self._fixed = {*fixed}
 
     async def start(self) -> None:
         """Let them listen. Raises OSError."""
         self.untagged = await self._full.start()
-        self.brokers = {kind: await server.start() for kind, server in self.servers.items()}
-        self.brokers["tagged"].is_tagged = self.brokers["pieces"].in_pieces = True
-        self.brokers[SESSION].sessions = Sessions()
+        self.brokers = {name: await server.start() for name, server in self.servers.items()}
+        for name, broker in self.brokers.items():
+            kind = KINDS[name]
+            broker.is_tagged, broker.in_pieces, broker.is_strict = kind.is_tagged, kind.in_pieces, kind.is_strict
+            broker.sessions = Sessions() if kind.has_sessions else None
 
     def offer(self, offers: str) -> None:
-        """Offer what the client's own broker does, where that is not fixed."""
-        for kind in {*self.brokers} - self._fixed:
-            self.brokers[kind].offered = OFFERS[offers]
+        """Offer what the client's own broker does, where the kind does not say."""
+        for name, broker in self.brokers.items():
+            broker.offered = _offer(KINDS[name], offers)
 
     async def close(self) -> None:
         """End them."""
         await asyncio.gather(*(server.close() for server in (self._full, *self.servers.values())))
+
+
+def _offer(kind: Kind, offers: str) -> Offer:
+    return {**OFFERS[kind.offers or offers], **kind.but}

@@ -12,7 +12,15 @@ from msgspec import Struct, field
 
 from conformance.cases.conversations import names
 from conformance.targets.live import consuming, groups, producing
-from conformance.targets.live.frames import Request, Unanswerable, Values, opening, request_in, response_frame
+from conformance.targets.live.frames import (
+    Request,
+    Unanswerable,
+    Unoffered,
+    Values,
+    opening,
+    request_in,
+    response_frame,
+)
 from conformance.targets.live.offers import BARE, TAKEN_FROM, Offer
 from conformance.targets.live.sessions import Sessions
 from conformance.targets.live.topics import Topic
@@ -40,13 +48,18 @@ class Broker(Struct):
     """The highest magic that the version of the last fetch carries; -1 before the first one."""
     is_tagged: bool = False
     """Whether its answers hold tagged fields that nobody knows."""
+    is_strict: bool = False
+    """Whether a version that it does not offer ends the connection, and accuses the client of what comes of it."""
     in_pieces: bool = False
     """Whether its answers come in several pieces."""
     sessions: Sessions | None = None
     """The fetch sessions that clients have; None where it declines them."""
 
     def respond(self, frame: bytes) -> Response:
-        """The response to the frame of a request, both without their size. Raises Unanswerable or Garbled."""
+        """The response to the frame of a request, both without their size.
+
+        Raises Unanswerable, Unoffered or Garbled.
+        """
         name, version, correlation = opening(frame)
         if name not in self.offered:
             raise Unanswerable(f"{name} {version}, which was not offered")
@@ -56,7 +69,7 @@ class Broker(Struct):
                 # As Apache Kafka since 2.4: it tells of ApiVersions alone, and the client has to ask again.
                 told = self._versions(_UNSUPPORTED_VERSION, (name,))
                 return Response(response_frame(correlation, name, 0, told))
-            raise Unanswerable(f"{name} {version}, where {low} to {high} is offered")
+            raise (Unoffered if self.is_strict else Unanswerable)(f"{name} {version}, where {low} to {high} is offered")
         if version < TAKEN_FROM.get(name, low):
             raise Unanswerable(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
         request = request_in(frame)

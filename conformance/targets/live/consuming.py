@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.appends import carried
 from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.kinds import LOST, NO_BROKERS, NO_LEADER, NULL, THROTTLED, UNDECIDED
 from conformance.targets.live.leaders import NODE, with_leader
-from conformance.targets.live.sessions import InvalidSession
+from conformance.targets.live.sessions import InvalidSession, Session
 from conformance.targets.live.topics import is_carried
 
 if TYPE_CHECKING:
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
     from conformance.targets.live.topics import Topic
 
 _CLUSTER = "conformance"
+_OFFSET_OUT_OF_RANGE, _LEADER_NOT_AVAILABLE = 1, 5
 _UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
-NULL, THROTTLED, SESSION = "null", "throttled", "session"
-"""What a fetch may bring that brings nothing: null records, no topic at all as the broker has too much to do, or empty
-records, so that the next fetch of a session names no partition."""
 _THROTTLED_MS = 100
 _LONGEST_WAIT_MS = 50
 """A consumer may ask on behind the end before it closes, and not close before it has the answer."""
@@ -32,6 +31,8 @@ def _metadata(broker: Broker, request: Request) -> Values:
         topics = [_described(name, topic) for name, topic in broker.topics.items()]
     else:
         topics = [_described_as_asked(broker, request, row) for row in asked]
+    if any(row["ErrorCode"] == _LEADER_NOT_AVAILABLE for row in topics):
+        return {"Brokers": [], "ControllerId": -1, "ClusterId": _CLUSTER, "Topics": topics}
     node = {"NodeId": NODE, "Host": broker.host, "Port": broker.port}
     return {"Brokers": [node], "ControllerId": NODE, "ClusterId": _CLUSTER, "Topics": topics}
 
@@ -50,7 +51,12 @@ def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values
 def _described(name: str, topic: Topic | None) -> Values:
     if topic is None:
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
+    how = topic.described.pop(0) if topic.described else ""
+    if how == NO_BROKERS:
+        return {"ErrorCode": _LEADER_NOT_AVAILABLE, "Name": name, "Partitions": []}
     partition = {"ErrorCode": 0, "PartitionIndex": 0, "LeaderId": NODE, "ReplicaNodes": [NODE], "IsrNodes": [NODE]}
+    if how == NO_LEADER:
+        partition |= {"ErrorCode": _LEADER_NOT_AVAILABLE, "LeaderId": -1}
     return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
 
 
@@ -85,12 +91,23 @@ def _fetch(broker: Broker, request: Request) -> Values:
         return with_leader(broker, request, _fetched_from(broker, request, request.body["Topics"]))
     try:
         session = broker.sessions.of(request.body)
+        if session is not None and _is_lost(broker, session):
+            broker.sessions.lose(session)
     except InvalidSession as problem:
         return {"ErrorCode": problem.error, "Responses": []}
     if session is None:
         return with_leader(broker, request, _fetched_from(broker, request, request.body["Topics"]))
     body = _fetched_from(broker, request, session.topics())
     return with_leader(broker, request, {**body, "SessionId": session.id, "Responses": session.news(body["Responses"])})
+
+
+def _is_lost(broker: Broker, session: Session) -> bool:
+    """Whether the session of a fetch is lost, as it is to be for one of its topics."""
+    topics = [named(broker, row, "Topic")[1] for row in session.topics()]
+    lost = [topic for topic in topics if topic is not None and topic.hollow[:1] == [LOST]]
+    for topic in lost:
+        topic.hollow.pop(0)
+    return bool(lost)
 
 
 def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) -> Values:
@@ -125,10 +142,13 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
         return {**shown, "ErrorCode": topic.refusals.pop(0)}
     if not is_carried(topic.log, newest):
         return {**shown, "ErrorCode": _UNSUPPORTED_VERSION}  # as Apache Kafka where it does not convert
+    if row["FetchOffset"] < 0:
+        return {**shown, "ErrorCode": _OFFSET_OUT_OF_RANGE}
     if topic.hollow:
-        nothing = None if topic.hollow.pop(0) == NULL else b""
-        ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
-        return {**shown, **ends, "ErrorCode": 0, "Records": nothing}
+        how = topic.hollow.pop(0)
+        stable = topic.start if how == UNDECIDED else topic.high_watermark
+        ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": stable}
+        return {**shown, **ends, "ErrorCode": 0, "Records": None if how == NULL else b""}
     records = topic.serve(row["FetchOffset"], isolation, newest)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level

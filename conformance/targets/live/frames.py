@@ -26,6 +26,10 @@ class Unanswerable(Exception):
     """A request that the broker has no answer to; the message says what it was."""
 
 
+class Unoffered(Exception):
+    """A request in a version that was not offered, to a broker that closes the connection over that."""
+
+
 class Garbled(Exception):
     """Bytes that are no request or response of Kafka's protocol; the message says why."""
 

@@ -49,9 +49,12 @@ def _join_group(_: Broker, request: Request) -> Values:
     }
 
 
-def _sync_group(_: Broker, request: Request) -> Values:
+def _sync_group(broker: Broker, request: Request) -> Values:
     """What the leader assigns to itself. Raises Unanswerable where that is nothing."""
     body = request.body
+    topic = broker.topics.get(body["GroupId"])
+    if topic is not None and topic.syncs:
+        return {"ErrorCode": topic.syncs.pop(0), "Assignment": b""}
     mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
     if not mine:
         raise Unanswerable("SyncGroup of a leader that assigns nothing to itself")

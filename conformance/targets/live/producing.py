@@ -137,20 +137,21 @@ def _init_producer_id(broker: Broker, request: Request) -> Values:
     topic = broker.topics.get(request.header["ClientId"] or "")
     if topic is None:
         raise Unanswerable("InitProducerId of a client that is not named after its topic")
+    if topic.busy:
+        return {"ErrorCode": topic.busy.pop(0), "ProducerId": -1, "ProducerEpoch": -1}
     producer, epoch = topic.producer
     if topic.due is not None:  # who asks again is another producer
         topic.producer = producer + 1, epoch
     return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
 
 
-def _add_partitions(_: Broker, request: Request) -> Values:
-    rows = [
-        {
-            "Name": row["Name"],
-            "ResultsByPartition": [{"PartitionIndex": at, "PartitionErrorCode": 0} for at in row["Partitions"]],
-        }
-        for row in request.body["V3AndBelowTopics"]
-    ]
+def _add_partitions(broker: Broker, request: Request) -> Values:
+    rows = []
+    for row in request.body["V3AndBelowTopics"]:
+        topic = broker.topics.get(row["Name"])
+        error = topic.busy.pop(0) if topic is not None and topic.busy else 0
+        added = [{"PartitionIndex": at, "PartitionErrorCode": error} for at in row["Partitions"]]
+        rows.append({"Name": row["Name"], "ResultsByPartition": added})
     return {"ResultsByTopicV3AndBelow": rows}
 
 

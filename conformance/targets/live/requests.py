@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
-from conformance.cases.conversations import ONWARD, PRODUCING, SENT, api_of, written_for
+from conformance.cases.conversations import ONWARD, PRODUCING, SENT, WHOLE, api_of, written_for
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.judging.requests import flaws_of, judge_sent
+from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.seats import Put, Seat
 from conformance.targets.probes import plain_log
 
@@ -23,15 +24,12 @@ _COURSE = 64
 """Requests in an answer at most where all of them tell together."""
 _FLAWED = 4
 """Requests that are kept of each kind and each check that they do not stand, from the whole run."""
-_REFUSALS = {"consume": (6,), "reset": (1,), "produce": (6,), "together": (6,)}
-"""The errors with which the first fetches or writes of a conversation are answered: 6 is NOT_LEADER_OR_FOLLOWER, 1 is
-OFFSET_OUT_OF_RANGE."""
 _ENDS_EMPTY = bytes.fromhex(
     "000000000000000000000041ffffffff02e80260ae00000000000000000000000003e800000000000003e8ffffffffffffffffffffffffffff"
     "000000011e000000026b02760402680278026500"
 )
 """A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
-WRITES = {kind: "transactions" if kind == "transact" else "idempotence" for kind in PRODUCING}
+WRITES = {name: "transactions" if name in ("transact", "busy") else "idempotence" for name in PRODUCING}
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
 
@@ -94,7 +92,7 @@ class Witness:
         if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
             wanted.reverse()
             wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
-        return {"ok": True, "value": SENT.render(wanted[: _COURSE if parts["check"] == "in-order" else _SHOWN])}
+        return {"ok": True, "value": SENT.render(wanted[: _COURSE if parts["check"] in WHOLE else _SHOWN])}
 
 
 Alone = Callable[[Put], Awaitable[Answer]]
@@ -107,8 +105,7 @@ class Conversations:
     def __init__(self, alone: Alone, witness: Witness, consume: Work, write: Work, *, idempotent: bool) -> None:
         """`alone` does some work while the client has no other; its producer can be `idempotent`, or cannot.
 
-        `consume` lets the client in a seat consume a `read` request, `write` lets it write batches; their first
-        requests are refused with these `refusals`.
+        `consume` lets the client in a seat consume a `read` request in a conversation, `write` lets it write batches.
         """
         self._witness, self._alone, self._consume, self._write = witness, alone, consume, write
         self._idempotent = idempotent
@@ -132,6 +129,8 @@ class Conversations:
         heard, said = self._held[which]
         if parts["check"] in ONWARD and "unsupported" in said:
             return said  # why it did not go on says nothing of it
+        if parts["check"] in ONWARD and said.get("ok") is False and KINDS[parts["conversation"]].may_tell:
+            return {"unsupported": f"it tells the application: {said.get('message', '')}"}
         answer = self._witness.answer(parts, heard) if heard else said
         if heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
@@ -142,15 +141,15 @@ class Conversations:
     async def _hold(self, seat: Seat, conversation: str, isolation: str) -> Answer:
         """Bring the client to do something, and keep what it sends meanwhile, and what came of it."""
         self._witness.heard = deque(maxlen=_KEPT)
-        said = await self._brought_to(seat, conversation, isolation, _REFUSALS.get(conversation, ()))
+        said = await self._brought_to(seat, conversation, isolation)
         self._held[conversation, isolation] = [*self._witness.heard], said
         self._witness.heard = deque(maxlen=0)
         return said
 
-    async def _brought_to(self, seat: Seat, conversation: str, isolation: str, refusals: Sequence[int]) -> Answer:
+    async def _brought_to(self, seat: Seat, conversation: str, isolation: str) -> Answer:
         if conversation in WRITES:
             batches = written_for(conversation, idempotent=self._idempotent)
-            return await self._write(seat, batches, refusals=refusals, together=conversation == "together")
+            return await self._write(seat, batches, conversation)
         log = _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
         asked = fetch_question({"hex": log, "isolation": isolation}).parts
-        return await self._consume(seat, OPERATIONS["read"].parse(asked, LOG), refusals=refusals)
+        return await self._consume(conversation, seat, OPERATIONS["read"].parse(asked, LOG))

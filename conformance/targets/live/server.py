@@ -10,7 +10,7 @@ from itertools import cycle
 
 from conformance.cases.conversations import START
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Garbled, Unanswerable
+from conformance.targets.live.frames import Garbled, Unanswerable, Unoffered
 from conformance.targets.live.offers import BARE, Offer
 from conformance.targets.live.requests import Witness
 
@@ -84,6 +84,8 @@ class Server:
                             await asyncio.sleep(_APART)
         except Garbled as problem:  # who sends what is none is let go, as Kafka does
             self.witness.unread = self.witness.unread or str(problem)
+        except Unoffered:  # it was told
+            pass
         except Unanswerable as problem:
             self._notice(f"the broker has no answer to {problem}")
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's

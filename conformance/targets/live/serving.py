@@ -22,10 +22,11 @@ from conformance.codec.record_batch import RECORD_BATCH
 from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due, may_need_more
-from conformance.targets.live.beside import HOLLOW, OFFERED_ALL, Beside
+from conformance.targets.live.beside import Beside
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import DIED, Client, Heard
 from conformance.targets.live.drivers import Driver
+from conformance.targets.live.kinds import KINDS, PLAIN, Kind
 from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, from_on, to_producers
 from conformance.targets.live.outcomes import consumed, delivered, remarked, silence
@@ -61,10 +62,9 @@ class LiveClient:
         self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
         self._beside = Beside(self._seats.void, driver.offers)
         held = partial(Conversations, self._seats.alone, write=self._write, idempotent="idempotence" in driver.produces)
-        self._conversations = held(witness=self._server.witness, consume=self._put)
+        self._conversations = held(witness=self._server.witness, consume=self._led)
         self._elsewhere = {
-            kind: held(witness=server.witness, consume=partial(self._put_beside, kind))
-            for kind, server in self._beside.servers.items()
+            name: held(witness=server.witness, consume=self._led) for name, server in self._beside.servers.items()
         }
         self._trying = asyncio.Lock()
         self._has_come: bool | None = None
@@ -168,7 +168,7 @@ class LiveClient:
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
         if lacking := lacking_for(parts, self._driver.produces):
             return {"unsupported": f"{lacking} is not claimed"}
-        if self._offers == "old" and parts["conversation"] in ("bare", *OFFERED_ALL):
+        if self._offers == "old" and KINDS[parts["conversation"]].offers:
             return {"unsupported": "it is not known to consume with another offer"}
         answer = await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
         failed = parts["conversation"] in WRITES and ("crash" in answer or "timeout" in answer)
@@ -258,11 +258,10 @@ class LiveClient:
                 self._never_writes = "" if any(map(_is_ok, plain)) else told
         return {"unsupported": self._never_writes} if self._never_writes else answer
 
-    async def _write(
-        self, seat: Seat, batches: Sequence[Value], refusals: Sequence[int] = (), *, together: bool = False
-    ) -> Answer:
-        """Let the client write these batches, the first ones refused so; `together`, none waits for the one before."""
-        topic = Topic(b"", 0, 0, refusals=[*refusals], due={} if together else None)
+    async def _write(self, seat: Seat, batches: Sequence[Value], conversation: str = "transact") -> Answer:
+        """Let the client write these batches, as a broker takes them in a conversation."""
+        together = conversation == "together"
+        topic = Topic(b"", 0, 0, due={} if together else None).led(KINDS[conversation])
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
         told = {"produce": told_of(batches, together=together)}
         return await self._hold(seat, self._written_to, topic, told, written)
@@ -275,29 +274,25 @@ class LiveClient:
         *,
         by_entry: bool = False,
         name: str = "case",
-        refusals: Sequence[int] = (),
         broker: Broker | None = None,
-        hollow: Sequence[str] = (),
+        kind: Kind = PLAIN,
     ) -> Answer:
         """Let the client consume a topic with these bytes, with records beside them or without: what came of it."""
-        topic = topic_of(sides.parts if sides else parts, by_entry=by_entry)
-        topic.refusals, topic.hollow = [*refusals], [*hollow]
+        topic = topic_of(sides.parts if sides else parts, by_entry=by_entry).led(kind)
         told = {"offset": str(topic.start), "isolation": parts["isolation"]}
         return await self._hold(seat, broker or self._broker, topic, told, partial(consumed, sides=sides), name)
 
-    async def _put_beside(self, kind: str, seat: Seat, parts: Request, refusals: Sequence[int]) -> Answer:
-        """Let the client consume a topic of another broker, again where that answers in another way and it fails.
+    async def _led(self, conversation: str, seat: Seat, parts: Request) -> Answer:
+        """Let the client consume a topic in a conversation, again where the broker is an odd one and it fails.
 
-        Only a client that comes through where everything is offered meets strange tags in the answers, and sessions.
+        Only a client that comes through where everything is offered meets what takes newer versions.
         """
-        expected, broker, untagged = fetch_question(parts).expect, self._beside.brokers[kind], self._beside.untagged
-        if kind in OFFERED_ALL and not is_as_due(
-            expected, await self._put(seat, parts, refusals=refusals, broker=untagged)
-        ):
+        kind, expected = KINDS[conversation], fetch_question(parts).expect
+        if kind.needs_all and not is_as_due(expected, await self._put(seat, parts, broker=self._beside.untagged)):
             return {"unsupported": "the client does not come through where everything is offered"}
-        for _ in range(1 if kind == "bare" else 2):
-            answer = await self._put(seat, parts, refusals=refusals, broker=broker, hollow=HOLLOW.get(kind, ()))
-            if is_as_due(expected, answer):
+        for _ in range(1 if conversation in ("consume", "bare") else 2):
+            answer = await self._put(seat, parts, broker=self._beside.brokers.get(conversation), kind=kind)
+            if is_as_due(expected, answer) or "timeout" in answer:  # that was long enough
                 break
         return answer
 

@@ -75,6 +75,11 @@ class Sessions:
         self._open: dict[int, Session] = {}
         self._opened = 0
 
+    def lose(self, session: Session) -> None:
+        """Forget a session, as a broker does that has no room for more. Raises InvalidSession."""
+        del self._open[session.id]
+        raise InvalidSession(_NOT_FOUND)
+
     def of(self, body: Values) -> Session | None:
         """The session that a fetch belongs to, opened where it asks for that; None where it wants none.
 

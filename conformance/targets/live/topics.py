@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Self
 from uuid import uuid4
 
 from conformance.cases.model import Delivers, Expectation, Request, Value
@@ -15,6 +16,7 @@ from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
 from conformance.semantics.visibility import View, abort_markers
+from conformance.targets.live.kinds import Kind
 
 END_KEY = b"conformance.end"
 """The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
@@ -60,7 +62,13 @@ class Topic:
     refusals: list[int] = field(default_factory=list)
     """Errors with which the next fetches of it, or writes to it, are answered."""
     hollow: list[str] = field(default_factory=list)
-    """How the next fetches of it bring nothing: by `null` records, or `throttled`, by an answer without topics."""
+    """How the next fetches of it bring nothing."""
+    described: list[str] = field(default_factory=list)
+    """How Metadata describes it next."""
+    syncs: list[int] = field(default_factory=list)
+    """Errors with which the next members are answered that sync in the group that is named after it."""
+    busy: list[int] = field(default_factory=list)
+    """Errors with which its producer is answered next that asks for an id, or adds it to a transaction."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
     due: dict[tuple[int, int], list[int]] | None = None
@@ -68,6 +76,12 @@ class Topic:
     produced: list[bytes] = field(default_factory=list)
     """The record sets that a producer has written to it, in order."""
     on_fetch: Callable[[], object] = lambda: None
+
+    def led(self, kind: Kind) -> Self:
+        """The same topic, in a conversation of this kind."""
+        self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
+        self.syncs, self.busy = [*kind.syncs], [*kind.busy]
+        return self
 
     def __post_init__(self) -> None:
         """It begins where its group stands."""

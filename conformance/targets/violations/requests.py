@@ -90,6 +90,11 @@ REQUESTS: dict[str, Lie] = {
     "request.correlation-id": sends(lambda row: {"inFlight": [START.unpack_from(bytes.fromhex(row["hex"]))[-1]]}),
     "request.isolation-level": _isolated_otherwise,
     "response.read-by-size": _stays("pieces"),
-    "response.nothing-to-fetch": _stays("null", "throttled"),
+    "response.nothing-to-fetch": _stays("null", "throttled", "undecided"),
+    "response.error-for-the-moment": _stays("unavailable", "no-brokers", "no-leader", "rebalance"),
+    "response.unknown-error": _stays("unknown-error"),
+    "response.offset-out-of-range": _stays("reset"),
+    "api-versions.older-broker": _stays("older"),
+    "request.topic-id-known": _stays("without-ids"),
     "fetch.session": _twice,
 }

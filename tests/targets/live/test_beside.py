@@ -25,9 +25,15 @@ from tiny_client import *
 {{}}
 for line in told(): consume(line)
 """
-PIECES, NULL, THROTTLED, SESSION = CASES = (
-    *("request/answers-in-pieces", "request/null-records", "request/throttled", "request/fetch-session"),
+PIECES, NULL, THROTTLED, SESSION, RESET, UNKNOWN, UNDECIDED, NO_LEADER, OLDER, LOST = CASES = tuple(
+    f"request/{name}"
+    for name in (
+        *("answers-in-pieces", "null-records", "throttled", "fetch-session", "offset-out-of-range", "unknown-error"),
+        *("undecided", "no-leader", "broker-older", "fetch-session-lost"),
+    )
 )
+ALONE = (SESSION, LOST, OLDER)
+"""Of clients that come through where everything is offered."""
 ONE_READ = """
 def exactly(self, size):
     data = self.socket.recv(size)
@@ -51,6 +57,43 @@ def ask(self, name, version, body):
     return found
 Connection.ask = ask
 import time
+"""
+AFTER = """
+fetched = Connection.fetch
+def fetch(self, told, offset):
+    part = fetched(self, told, offset)
+    {}
+    return part
+Connection.fetch = fetch
+"""
+KNOWS_ALL = AFTER.format("dict.fromkeys((0, 1, 6, 9, 56))[part.get('ErrorCode', 0)]")
+TO_THE_END = AFTER.format("if part.get('LastStableOffset') == 0: raise RuntimeError('records were lost')")
+AT_ITS_WORD = """
+fetched, Connection.begins_at = Connection.fetch, None
+def fetch(self, told, offset):
+    part = fetched(self, told, offset if self.begins_at is None else self.begins_at)
+    if part.get("ErrorCode") == 1: self.begins_at = -1
+    return part
+Connection.fetch = fetch
+"""
+LED_AT_ONCE = """
+consumed = consume
+def consume(told):
+    topic = {"Name": told["topic"]}
+    (row,) = Connection(told["bootstrap"]).ask("Metadata", 1, {"Topics": (topic,)})["Topics"]
+    if row["Partitions"][0]["LeaderId"] < 0: raise IndexError("node -1")
+    consumed(told)
+"""
+ALL_IT_IS_TOLD = """
+consumed = consume
+def consume(told):
+    connection = Connection(told["bootstrap"])
+    client = {"ClientSoftwareName": "a", "ClientSoftwareVersion": "1"}
+    connection.socket.sendall(frame("ApiVersions", 4, client))
+    data = connection.exactly(struct.unpack(">i", connection.exactly(4))[0])
+    keys = response("ApiVersions", 0 if data[4:6] == b"\\0\\x23" else 4, data)[1]["ApiKeys"]
+    if not any(row["ApiKey"] == 3 for row in keys): connection.ask("Metadata", 13, {"Topics": ()})
+    consumed(told)
 """
 ONCE = """
 from pathlib import Path
@@ -100,7 +143,7 @@ NAMED_ALONE = HONEST.replace("rows = [", 'rows = [] if not body["Topics"] else [
 
 @pytest.mark.parametrize("offers", ["bare", "low"])
 def test_a_client_that_reads_on_and_fetches_on_passes(run, offers):
-    expected = dict.fromkeys(CASES, "pass") | {SESSION: "skip"}
+    expected = dict.fromkeys(CASES, "pass") | {SESSION: "skip", LOST: "skip"}
     assert {case: row["verdict"] for case, row in run(offers=offers).items()} == expected
 
 
@@ -128,19 +171,36 @@ def test_a_client_that_loses_its_way_in_a_session_is_found(run, change, detail):
         (ONE_READ, PIECES, "crash", "an answer was cut"),
         (NEVER_NULL, NULL, "crash", "TypeError: object of type 'NoneType' has no len()"),
         (SOME_TOPIC, THROTTLED, "fail", "no fetch goes on behind the first offset"),
+        (KNOWS_ALL, UNKNOWN, "crash", "KeyError: 32000"),
+        (TO_THE_END, UNDECIDED, "crash", "RuntimeError: records were lost"),
+        (AT_ITS_WORD, RESET, "fail", "no fetch goes on behind the first offset"),
+        (LED_AT_ONCE, NO_LEADER, "crash", "IndexError: node -1"),
     ],
-    ids=["one read an answer", "records are never null", "some topic is there"],
+    ids=[
+        *("one read an answer", "records are never null", "some topic is there", "each code is known"),
+        *("what is undecided is lost", "a refused partition tells offsets", "there is always a leader"),
+    ],
 )
 def test_a_client_that_expects_what_no_document_promises_is_found(run, change, case, verdict, detail):
     found = run(change)
     assert found[case]["verdict"] == verdict
     assert detail in found[case]["detail"]
-    assert {row["verdict"] for name, row in found.items() if name not in (case, SESSION)} == {"pass"}
+    assert {row["verdict"] for name, row in found.items() if name not in (case, SESSION, LOST)} == {"pass"}
     assert (found[case]["level"], found[case]["requirement"]) == {
         PIECES: ("must", "response.read-by-size"),
         NULL: ("must", "response.nothing-to-fetch"),  # a crash counts as must
         THROTTLED: ("should", "response.nothing-to-fetch"),
+        UNKNOWN: ("must", "response.unknown-error"),
+        UNDECIDED: ("must", "response.nothing-to-fetch"),
+        RESET: ("should", "response.offset-out-of-range"),
+        NO_LEADER: ("must", "response.error-for-the-moment"),
     }[case]
+
+
+def test_a_client_that_takes_what_an_older_broker_tells_of_apiversions_for_all_is_found(run):
+    found = run(HONEST + ALL_IT_IS_TOLD, offers="full")
+    assert (found[OLDER]["verdict"], found[OLDER]["requirement"]) == ("crash", "api-versions.older-broker")
+    assert {row["verdict"] for name, row in found.items() if name != OLDER} == {"pass"}
 
 
 def test_a_client_that_fails_once_is_met_again(run, tmp_path):
@@ -157,4 +217,4 @@ def consume(told):
 
 
 def test_a_request_that_the_broker_has_no_answer_to_accuses_nobody_of_staying(run):
-    assert {row["verdict"] for row in run(UNANSWERED).values()} == {"skip"}
+    assert {row["verdict"] for name, row in run(UNANSWERED).items() if name not in ALONE} == {"skip"}

@@ -1,0 +1,81 @@
+"""What the scripted broker does otherwise in each conversation: a row is all that a new one takes beside its case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from conformance.targets.live.offers import Offer
+
+# How a fetch may bring nothing, or how topics are described.
+NULL, THROTTLED, EMPTY, UNDECIDED, LOST = "null", "throttled", "empty", "undecided", "lost"
+NO_BROKERS, NO_LEADER = "no-brokers", "no-leader"
+
+_OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6, 9, 56
+_REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 27, 51
+_NOBODY_KNOWS = 32000
+
+
+class Kind(Struct, frozen=True):
+    """A conversation as the broker leads it; what stands in a list comes once each, and then everything is as ever."""
+
+    offers: str = ""
+    """What is offered, by its name; empty for what the client's own broker offers."""
+    but: Offer = field(default_factory=dict)
+    """The requests that are offered in other versions than that."""
+    is_tagged: bool = False
+    """Whether its answers hold tagged fields that nobody knows."""
+    in_pieces: bool = False
+    """Whether its answers come in several pieces."""
+    is_strict: bool = False
+    """Whether it closes the connection over a version that it does not offer, as Apache Kafka does. Elsewhere such a
+    request accuses nobody of what does not come then."""
+    has_sessions: bool = False
+    """Whether it keeps fetch sessions."""
+    refusals: tuple[int, ...] = ()
+    """The errors with which fetches and writes are answered."""
+    hollow: tuple[str, ...] = ()
+    """How fetches bring nothing: by NULL records, without a topic as it has too much to do (THROTTLED), by EMPTY ones,
+    as all that is there is UNDECIDED, and LOST, as their session is."""
+    described: tuple[str, ...] = ()
+    """How Metadata describes the topic: without any broker, or without its leader."""
+    syncs: tuple[int, ...] = ()
+    """The errors with which members of a group are answered that sync."""
+    busy: tuple[int, ...] = ()
+    """The errors with which InitProducerId is answered, and then AddPartitionsToTxn."""
+    may_tell: bool = False
+    """Whether a client does well, too, that tells the application of what it met."""
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether only a client can be led so that comes through where everything is offered."""
+        return self.offers == "full"
+
+
+PLAIN = Kind()
+KINDS: Mapping[str, Kind] = {
+    "consume": Kind(refusals=(_NOT_LEADER,)),
+    "reset": Kind(refusals=(_OFFSET_OUT_OF_RANGE,), may_tell=True),
+    "unavailable": Kind(refusals=(_REPLICA_NOT_AVAILABLE, _STORAGE_ERROR), may_tell=True),
+    "unknown-error": Kind(refusals=(_NOBODY_KNOWS,), may_tell=True),
+    "null": Kind(hollow=(NULL, NULL)),
+    "throttled": Kind(hollow=(THROTTLED, THROTTLED)),
+    "undecided": Kind(hollow=(UNDECIDED, UNDECIDED)),
+    "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
+    "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
+    "rebalance": Kind(syncs=(_REBALANCE_IN_PROGRESS,)),
+    "pieces": Kind(in_pieces=True),
+    "bare": Kind(offers="bare"),
+    "tagged": Kind(offers="full", is_tagged=True),
+    "older": Kind(offers="full", but={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)}, is_strict=True),
+    "without-ids": Kind(offers="full", but={"Metadata": (0, 9)}),
+    "session": Kind(offers="full", has_sessions=True, hollow=(EMPTY,)),
+    "session-lost": Kind(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
+    "produce": Kind(refusals=(_NOT_LEADER,)),
+    "disk": Kind(refusals=(_STORAGE_ERROR,)),
+    "together": Kind(refusals=(_NOT_LEADER,)),
+    "transact": PLAIN,
+    "busy": Kind(busy=(_CONCURRENT_TRANSACTIONS, _CONCURRENT_TRANSACTIONS)),
+}
+"""By the name of the conversation."""
