@@ -20,7 +20,7 @@ CONVERSATIONS = (
     *("consume", "reset", "unavailable", "unknown-error", "null", "throttled", "undecided"),
     *("no-brokers", "no-leader", "rebalance"),
     *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
-    *("produce", "disk", "transact", "together", "busy"),
+    *("produce", "disk", "answer-lost", "transact", "together", "busy"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
 
@@ -33,8 +33,8 @@ everything, with tagged fields in the answers which nobody knows (`tagged`), to 
 (`older`), `without-ids` of topics, in a fetch `session`, which may be lost.
 
 Or it writes batches, as an idempotent producer where it can be one, the first refused once because the leader has moved
-(`produce`) or a `disk` fails, the same so that none waits for the one before (`together`); or in a transaction
-(`transact`), which the broker is at first too `busy` for.
+(`produce`) or a `disk` fails, or taken and its `answer-lost`; the same so that none waits for the one before
+(`together`); or in a transaction (`transact`), which the broker is at first too `busy` for.
 """
 
 CHECKS = (
@@ -47,7 +47,7 @@ on behind the first offset, `onward` past tagged fields, `in-session` in a fetch
 and `goes-on` past anything else; of batches that what was refused comes `again`, and as it was, that their sequences
 follow one another, and that in the end all of them are there, in order; and that a transaction has `ended`."""
 
-PRODUCING = ("produce", "disk", "transact", "together", "busy")
+PRODUCING = ("produce", "disk", "answer-lost", "transact", "together", "busy")
 """The conversations in which a client writes."""
 
 WHOLE = ("in-order", "ended")

@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from conformance.cases.conversations import names
 from conformance.targets.live import consuming, groups, producing
 from conformance.targets.live.frames import (
+    Closed,
     Request,
     Unanswerable,
-    Unoffered,
     Values,
     opening,
     request_in,
@@ -58,7 +58,7 @@ class Broker(Struct):
     def respond(self, frame: bytes) -> Response:
         """The response to the frame of a request, both without their size.
 
-        Raises Unanswerable, Unoffered or Garbled.
+        Raises Unanswerable, Closed or Garbled.
         """
         name, version, correlation = opening(frame)
         if name not in self.offered:
@@ -69,7 +69,7 @@ class Broker(Struct):
                 # As Apache Kafka since 2.4: it tells of ApiVersions alone, and the client has to ask again.
                 told = self._versions(_UNSUPPORTED_VERSION, (name,))
                 return Response(response_frame(correlation, name, 0, told))
-            raise (Unoffered if self.is_strict else Unanswerable)(f"{name} {version}, where {low} to {high} is offered")
+            raise (Closed if self.is_strict else Unanswerable)(f"{name} {version}, where {low} to {high} is offered")
         if version < TAKEN_FROM.get(name, low):
             raise Unanswerable(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
         request = request_in(frame)

@@ -26,8 +26,8 @@ class Unanswerable(Exception):
     """A request that the broker has no answer to; the message says what it was."""
 
 
-class Unoffered(Exception):
-    """A request in a version that was not offered, to a broker that closes the connection over that."""
+class Closed(Exception):
+    """The connection ends without an answer, and what comes of that is the client's own."""
 
 
 class Garbled(Exception):

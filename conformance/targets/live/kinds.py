@@ -42,6 +42,8 @@ class Kind(Struct, frozen=True):
     """How Metadata describes the topic: without any broker, or without its leader."""
     syncs: tuple[int, ...] = ()
     """The errors with which members of a group are answered that sync."""
+    lost: int = 0
+    """Writes that are taken, and whose answers are lost with their connection."""
     busy: tuple[int, ...] = ()
     """The errors with which InitProducerId is answered, and then AddPartitionsToTxn."""
     may_tell: bool = False
@@ -74,6 +76,7 @@ KINDS: Mapping[str, Kind] = {
     "session-lost": Kind(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
     "produce": Kind(refusals=(_NOT_LEADER,)),
     "disk": Kind(refusals=(_STORAGE_ERROR,)),
+    "answer-lost": Kind(lost=1),
     "together": Kind(refusals=(_NOT_LEADER,)),
     "transact": PLAIN,
     "busy": Kind(busy=(_CONCURRENT_TRANSACTIONS, _CONCURRENT_TRANSACTIONS)),

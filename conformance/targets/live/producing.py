@@ -13,7 +13,7 @@ from conformance.codec.notation import HEX
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.consuming import named
-from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.frames import Closed, Request, Unanswerable, Values
 from conformance.targets.live.leaders import with_leader
 from conformance.targets.live.topics import Topic
 
@@ -102,6 +102,9 @@ def _produce(broker: Broker, request: Request) -> Values:
     for row in request.body["TopicData"]:
         asked, topic = named(broker, row, "Name")
         taken = [_taken(topic, part, request.version) for part in row["PartitionData"]]
+        if topic is not None and topic.lost:
+            topic.lost -= 1
+            raise Closed("its answer is lost")
         rows.append({**asked, "PartitionResponses": taken})
     return with_leader(broker, request, {"Responses": rows})
 
@@ -124,7 +127,7 @@ def _taken(topic: Topic | None, part: Values, version: int) -> Values:
         due = topic.due.setdefault((id_, epoch), [])
         if first > len(due):
             return {**shown, "ErrorCode": _OUT_OF_ORDER_SEQUENCE_NUMBER}
-        if first < len(due):
+        if 0 <= first < len(due):
             return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
         due += range(base, base + count)
     topic.produced.append(data)

@@ -10,7 +10,7 @@ from itertools import cycle
 
 from conformance.cases.conversations import START
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Garbled, Unanswerable, Unoffered
+from conformance.targets.live.frames import Closed, Garbled, Unanswerable
 from conformance.targets.live.offers import BARE, Offer
 from conformance.targets.live.requests import Witness
 
@@ -84,7 +84,7 @@ class Server:
                             await asyncio.sleep(_APART)
         except Garbled as problem:  # who sends what is none is let go, as Kafka does
             self.witness.unread = self.witness.unread or str(problem)
-        except Unoffered:  # it was told
+        except Closed:
             pass
         except Unanswerable as problem:
             self._notice(f"the broker has no answer to {problem}")

@@ -260,8 +260,8 @@ class LiveClient:
 
     async def _write(self, seat: Seat, batches: Sequence[Value], conversation: str = "transact") -> Answer:
         """Let the client write these batches, as a broker takes them in a conversation."""
-        together = conversation == "together"
-        topic = Topic(b"", 0, 0, due={} if together else None).led(KINDS[conversation])
+        kind, together = KINDS[conversation], conversation == "together"
+        topic = Topic(b"", 0, 0, due={} if together or kind.lost else None).led(kind)
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
         told = {"produce": told_of(batches, together=together)}
         return await self._hold(seat, self._written_to, topic, told, written)

@@ -67,6 +67,8 @@ class Topic:
     """How Metadata describes it next."""
     syncs: list[int] = field(default_factory=list)
     """Errors with which the next members are answered that sync in the group that is named after it."""
+    lost: int = 0
+    """How many writes to it are taken next and not answered, as the connection ends."""
     busy: list[int] = field(default_factory=list)
     """Errors with which its producer is answered next that asks for an id, or adds it to a transaction."""
     producer: tuple[int, int] = (0, 0)
@@ -80,7 +82,7 @@ class Topic:
     def led(self, kind: Kind) -> Self:
         """The same topic, in a conversation of this kind."""
         self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
-        self.syncs, self.busy = [*kind.syncs], [*kind.busy]
+        self.syncs, self.busy, self.lost = [*kind.syncs], [*kind.busy], kind.lost
         return self
 
     def __post_init__(self) -> None:

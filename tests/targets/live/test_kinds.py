@@ -6,7 +6,7 @@ from tiny_client import frame, response
 
 from conformance.cases.conversations import CONVERSATIONS
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Unanswerable, Unoffered
+from conformance.targets.live.frames import Closed, Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers
 from conformance.targets.live.sessions import Sessions
@@ -125,7 +125,20 @@ def test_an_older_broker_tells_of_apiversions_alone_and_closes_over_what_it_does
     sent = broker.respond(frame("ApiVersions", 4, body)[4:])
     _, told = response("ApiVersions", 0, sent.frame)
     assert [(row["ApiKey"], row["MaxVersion"]) for row in told["ApiKeys"]] == [(18, 2)]
-    with pytest.raises(Unoffered):
+    with pytest.raises(Closed):
         broker.respond(frame("Metadata", 13, {"Topics": ()})[4:])
     with pytest.raises(Unanswerable):
         led("without-ids").respond(frame("Metadata", 13, {"Topics": ()})[4:])
+
+
+def test_a_write_whose_answer_is_lost_was_taken_and_is_no_other_when_it_comes_again(led):
+    broker, written = led("answer-lost"), batch(0, producer=7)
+    broker.topics["t"].due = {}
+    rows = ({"Name": "t", "PartitionData": ({"Index": 0, "Records": written},)},)
+    write = frame("Produce", 8, {"Acks": -1, "TimeoutMs": 1, "TopicData": rows})[4:]
+    with pytest.raises(Closed):
+        broker.respond(write)
+    assert broker.topics["t"].produced == [written]
+    rows = response("Produce", 8, broker.respond(write).frame)[1]["Responses"]
+    assert rows[0]["PartitionResponses"][0]["ErrorCode"] == 0
+    assert broker.topics["t"].produced == [written]
