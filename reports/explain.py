@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.conversations import ONWARD, WHOLE, frame_wire
+from conformance.cases.conversations import ONWARD, WHOLE, frame_at, frame_wire
 from conformance.cases.model import (
     Accepted,
     AnyOf,
@@ -35,7 +35,6 @@ from conformance.cases.model import (
 )
 from conformance.codec.dump import Line, annotate, place_of
 from conformance.codec.notation import NotationError
-from conformance.judging.requests import frame_at
 from conformance.reports.expected import expectation_json, expected_json
 from conformance.reports.reproduction import reproduce
 from conformance.running.keeping import Packed

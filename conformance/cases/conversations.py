@@ -113,6 +113,12 @@ def _message(name: str) -> Message:
     return shipped_types().messages[f"{name}Request"]
 
 
+def frame_at(answer: Answer, path: str) -> bytes:
+    """The bytes of the request that the path of a verdict names."""
+    index = int(path[1:].partition("]")[0])
+    return bytes.fromhex(answer["value"][index]["hex"])
+
+
 # --- what is asked ------------------------------------------------------------------------------------
 
 PRODUCER = (4711, 3)

@@ -44,12 +44,6 @@ def flaws_of(request: Value) -> Iterator[str]:
             yield check
 
 
-def frame_at(answer: Mapping[str, Value], path: str) -> bytes:
-    """The bytes of the request that the path of a verdict names."""
-    index = int(path[1:].partition("]")[0])
-    return bytes.fromhex(answer["value"][index]["hex"])
-
-
 # --- checks -------------------------------------------------------------------------------------------
 # Each yields one verdict on a request that it is about, and none on others.
 

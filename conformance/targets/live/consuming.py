@@ -86,28 +86,27 @@ def _offset_at(topic: Topic, timestamp: int) -> int:
 
 
 def _fetch(broker: Broker, request: Request) -> Values:
-    """What each partition has; where the broker keeps sessions, those of the session. SessionId 0 declines one."""
-    if broker.sessions is None:
-        return with_leader(broker, request, _fetched_from(broker, request, request.body["Topics"]))
+    """What each partition has; in a session, what is new of those in it. SessionId 0 declines one."""
     try:
-        session = broker.sessions.of(request.body)
-        if session is not None and _is_lost(broker, session):
-            broker.sessions.lose(session)
+        session = _session(broker, request.body)
     except InvalidSession as problem:
         return {"ErrorCode": problem.error, "Responses": []}
-    if session is None:
-        return with_leader(broker, request, _fetched_from(broker, request, request.body["Topics"]))
-    body = _fetched_from(broker, request, session.topics())
-    return with_leader(broker, request, {**body, "SessionId": session.id, "Responses": session.news(body["Responses"])})
+    body = _fetched_from(broker, request, request.body["Topics"] if session is None else session.topics())
+    if session is not None:
+        body |= {"SessionId": session.id, "Responses": session.news(body["Responses"])}
+    return with_leader(broker, request, body)
 
 
-def _is_lost(broker: Broker, session: Session) -> bool:
-    """Whether the session of a fetch is lost, as it is to be for one of its topics."""
-    topics = [named(broker, row, "Topic")[1] for row in session.topics()]
-    lost = [topic for topic in topics if topic is not None and topic.hollow[:1] == [LOST]]
-    for topic in lost:
-        topic.hollow.pop(0)
-    return bool(lost)
+def _session(broker: Broker, body: Values) -> Session | None:
+    """The session of a fetch, where it wants one and the broker keeps them. Raises InvalidSession."""
+    session = broker.sessions.of(body) if broker.sessions is not None else None
+    if broker.sessions is not None and session is not None and session.epoch:
+        topics = [named(broker, row, "Topic")[1] for row in session.topics()]
+        lost = [topic for topic in topics if topic is not None and topic.hollow[:1] == [LOST]]
+        for topic in lost:
+            topic.hollow.pop(0)
+            broker.sessions.lose(session)
+    return session
 
 
 def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) -> Values:

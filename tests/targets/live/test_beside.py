@@ -13,7 +13,7 @@ module: driver.py
 door: tiny.consume
 codecs: [none]
 magics: [0, 1, 2]
-isolations: [read_uncommitted]
+isolations: [read_uncommitted, read_committed]
 concurrency: 1
 offers: {offers}
 """

@@ -5,7 +5,6 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,8 +21,10 @@ final class Writer {
                 producer.initTransactions();
                 producer.beginTransaction();
             }
-            for (List<?> batch : batches(asked)) {
-                var sent = batch.stream().map(row -> producer.send(record(told, row))).toList();
+            List<?> apart = Notation.list(asked.get("batches"));
+            var all = apart.stream().flatMap(rows -> Notation.list(rows).stream()).toList();
+            for (Object batch : (Boolean) asked.get("together") ? List.of(all) : apart) {
+                var sent = Notation.list(batch).stream().map(row -> producer.send(record(told, row))).toList();
                 producer.flush();
                 for (var one : sent)
                     one.get();
@@ -33,14 +34,6 @@ final class Writer {
         } catch (ExecutionException e) {
             throw e.getCause();
         }
-    }
-
-    /** The records that are sent before a flush: those of a batch, or all. */
-    private static List<List<?>> batches(Map<?, ?> asked) {
-        List<List<?>> batches = new ArrayList<>();
-        for (Object batch : Notation.list(asked.get("batches")))
-            batches.add(Notation.list(batch));
-        return (Boolean) asked.get("together") ? List.of(batches.stream().flatMap(List::stream).toList()) : batches;
     }
 
     private static Map<String, Object> settings(Map<String, Object> told, Map<?, ?> asked) {
