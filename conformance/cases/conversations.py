@@ -38,22 +38,26 @@ Or it writes batches, as an idempotent producer where it can be one, the first r
 """
 
 CHECKS = (
-    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "in-session"),
+    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("again", "repeated", "in-sequence", "in-order", "ended"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
 on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
-and `goes-on` past anything else; of batches that what was refused comes `again`, and as it was, that their sequences
-follow one another, and that in the end all of them are there, in order; and that a transaction has `ended`."""
+that it `waits` for records that the first fetches do not bring, and `goes-on` past anything else; of batches that what
+was refused comes `again`, and as it was, that their sequences follow one another, and that in the end all of them are
+there, in order; and that a transaction has `ended`."""
+
+HOLLOW = 2
+"""Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
 
 PRODUCING = ("produce", "disk", "answer-lost", "transact", "together", "busy")
 """The conversations in which a client writes."""
 
-WHOLE = ("in-order", "ended")
+WHOLE = ("waits", "in-order", "ended")
 """The checks for which an answer holds all requests of a conversation."""
 
-ONWARD = ("onward", "goes-on", "in-session")
+ONWARD = ("onward", "goes-on", "waits", "in-session")
 """The checks that the last fetches tell of."""
 
 
@@ -61,9 +65,11 @@ def lapse(check: str) -> str:
     """What is said of a client that does not stand a check."""
     if check == "again":
         return "a batch is given up"
+    if check in ONWARD:
+        return "the client does not go on"
     if check in WHOLE:
         return "a batch is lost" if check == "in-order" else "a transaction does not come to its end"
-    return "the client does not go on" if check in ONWARD else f"a request is not {check}"
+    return f"a request is not {check}"
 
 
 SENT = ListOf(Fields({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)
@@ -177,7 +183,8 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         onward: Value = {"Topics": ({"Partitions": ({"FetchOffset": 1},)},)} if parts["check"] in ONWARD else {}
         if parts["check"] == "in-session":  # of a session that it opened
             onward |= {"SessionId": 1, "SessionEpoch": 1}
-        return [{"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
+        before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
+        return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import PRODUCER, START, TOGETHER, api_of, frame_wire
+from conformance.cases.conversations import HOLLOW, PRODUCER, START, TOGETHER, api_of, frame_wire
 from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.shipped import shipped_types
@@ -38,6 +38,17 @@ def _goes_on(requests: Sequence[Value]) -> Verdict:
     usual = f"as where the broker answers in the usual way: it sent {named(requests[0]['hex'])}"
     detail = f"no fetch goes on behind the first offset, {usual}"
     return at(0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+
+
+def _waits(requests: Sequence[Value]) -> Verdict:
+    """Judge whether the client went on, and only once a fetch of the first offset could bring what stands there."""
+    bodies = [(index, body) for index, request in enumerate(requests) if (body := fetch_in(request["hex"]))]
+    behind = [index for index, body in bodies if _is_behind_the_first(body)]
+    at_first = len(bodies) - len(behind)
+    if not behind or at_first > HOLLOW:
+        return _goes_on(requests)
+    detail = f"{at_first} fetches of the first offset brought nothing, and the next one passes over what stands there"
+    return at(behind[-1], Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
 
 
 def _in_session(requests: Sequence[Value]) -> Verdict:
@@ -197,6 +208,7 @@ def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Call
 COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "onward": _onward,
     "goes-on": _goes_on,
+    "waits": _waits,
     "in-session": _in_session,
     "ended": _ended,
     "again": _of_batches(_again),

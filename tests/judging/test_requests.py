@@ -337,3 +337,20 @@ def test_a_transaction_that_a_broker_was_too_busy_for_is_written_and_ends(missin
 
 def named(name):
     return struct.pack(">ihhi", 8, shipped_types().messages[f"{name}Request"].api_key, 3, 7)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "kind", "told"),
+    [
+        ((0, 0, 0, 1), Kind.PASS, ""),
+        ((0, 0, 1), Kind.FAIL, "2 fetches of the first offset brought nothing, and the next one passes over"),
+        ((0, 1, 0, 1), Kind.FAIL, "2 fetches of the first offset"),
+        ((0, 0, 0, 0), Kind.FAIL, "no fetch goes on behind the first offset"),
+        ((), Kind.SKIP, ""),
+    ],
+    ids=["waits", "passes over", "passes over twice", "stays", "nothing"],
+)
+def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets, kind, told):
+    found = verdict("waits", *(fetch(offset, version=4) for offset in reversed(offsets)))
+    assert found.kind is kind
+    assert told in found.detail

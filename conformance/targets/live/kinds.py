@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from conformance.cases.conversations import HOLLOW
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
@@ -61,9 +62,9 @@ KINDS: Mapping[str, Kind] = {
     "reset": Kind(refusals=(_OFFSET_OUT_OF_RANGE,), may_tell=True),
     "unavailable": Kind(refusals=(_REPLICA_NOT_AVAILABLE, _STORAGE_ERROR), may_tell=True),
     "unknown-error": Kind(refusals=(_NOBODY_KNOWS,), may_tell=True),
-    "null": Kind(hollow=(NULL, NULL)),
-    "throttled": Kind(hollow=(THROTTLED, THROTTLED)),
-    "undecided": Kind(hollow=(UNDECIDED, UNDECIDED)),
+    "null": Kind(hollow=(NULL,) * HOLLOW),
+    "throttled": Kind(hollow=(THROTTLED,) * HOLLOW),
+    "undecided": Kind(hollow=(UNDECIDED,) * HOLLOW),
     "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
     "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
     "rebalance": Kind(syncs=(_REBALANCE_IN_PROGRESS,)),

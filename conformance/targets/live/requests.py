@@ -134,8 +134,8 @@ class Conversations:
         answer = self._witness.answer(parts, heard) if heard else said
         if heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
-            died_of_it = verdict.kind is Kind.SKIP or (parts["check"] == "goes-on" and verdict.kind is Kind.FAIL)
-            return said if died_of_it else answer
+            stays = parts["check"] in ("goes-on", "waits") and verdict.kind is Kind.FAIL
+            return said if stays or verdict.kind is Kind.SKIP else answer
         return answer
 
     async def _hold(self, seat: Seat, conversation: str, isolation: str) -> Answer:
