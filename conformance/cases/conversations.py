@@ -27,10 +27,10 @@ CONVERSATIONS = (
 It consumes a topic: the first fetch is refused as the leader has moved (`consume`) or as there is no such offset
 (`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
 (`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the first
-answers to Metadata have no broker, or no leader; the first answer to a member of a group that
-syncs is that it has to join again (`rebalance`). Or the answers come in `pieces`; the least is offered (`bare`), or
-everything, with tagged fields in the answers which nobody knows (`tagged`), to a client that is newer than the broker
-(`older`), `without-ids` of topics, in a fetch `session`, which may be lost.
+answers to Metadata have no broker, or no leader; the first answer to a member of a group that syncs is that it has to
+join again (`rebalance`). Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged
+fields in the answers which nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids`
+of topics, in a fetch `session`, which may be lost.
 
 Or it writes batches, as an idempotent producer where it can be one, the first refused once because the leader has moved
 (`produce`) or a `disk` fails, or taken and its `answer-lost`; the same so that none waits for the one before
@@ -53,6 +53,9 @@ HOLLOW = 2
 
 PRODUCING = ("produce", "disk", "answer-lost", "transact", "together", "busy")
 """The conversations in which a client writes."""
+
+TRANSACTIONAL = ("transact", "busy")
+"""Those in which it does so in a transaction."""
 
 WHOLE = ("waits", "in-order", "ended")
 """The checks for which an answer holds all requests of a conversation."""
@@ -138,7 +141,7 @@ _LONG = 600
 
 def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write in a conversation, each with the sequence that is due."""
-    batches = _written(transactional=conversation in ("transact", "busy"), idempotent=idempotent)
+    batches = _written(transactional=conversation in TRANSACTIONAL, idempotent=idempotent)
     if conversation != "together":
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
@@ -188,7 +191,7 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]
-    sets = sets if parts["conversation"] in ("transact", "busy") else [sets[0], *sets]
+    sets = sets if parts["conversation"] in TRANSACTIONAL else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
 
 

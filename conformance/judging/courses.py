@@ -182,7 +182,8 @@ def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
         return Verdict(Kind.SKIP, "unobserved: nothing was written behind what was refused")
     index, producer = early
     detail = f"{_triple((*producer, len(taken[producer])))} never comes, and what is behind it does"
-    return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+    # No document demands that a producer tries again; one that does not has to stop, and is told so here.
+    return at(index, Verdict(Kind.FAIL, detail, _RECORDS, level="should"))
 
 
 def _ended(requests: Sequence[Value]) -> Verdict:

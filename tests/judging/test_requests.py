@@ -305,6 +305,7 @@ def test_no_batch_is_lost_of_those_that_none_waits_for_the_one_before(batches, k
     found = verdict("in-order", *produced(*batches))
     assert found.kind is kind
     assert told in found.detail
+    assert found.level == ("should" if "never comes" in told else "")
 
 
 def test_batches_that_are_written_together_fill_a_batch_each():

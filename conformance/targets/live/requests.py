@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
-from conformance.cases.conversations import ONWARD, PRODUCING, SENT, WHOLE, api_of, written_for
+from conformance.cases.conversations import ONWARD, PRODUCING, SENT, TRANSACTIONAL, WHOLE, api_of, written_for
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
@@ -29,7 +29,7 @@ _ENDS_EMPTY = bytes.fromhex(
     "000000011e000000026b02760402680278026500"
 )
 """A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
-WRITES = {name: "transactions" if name in ("transact", "busy") else "idempotence" for name in PRODUCING}
+WRITES = {name: "transactions" if name in TRANSACTIONAL else "idempotence" for name in PRODUCING}
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
 

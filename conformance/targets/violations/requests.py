@@ -73,17 +73,18 @@ def _twice(request: Values, answer: Values) -> Values:
     return {**answer, "value": [row for row in answer["value"] for _ in range(2)]}
 
 
-def _lost(request: Values, answer: Values) -> Values:
-    """Leave out the batch that comes again, and send those behind it."""
+def _given_twice(request: Values, answer: Values) -> Values:
+    """Give the sequence of the first batch to another one."""
     if request["op"] != "send" or request["conversation"] != "together":
         return answer
-    first, *_ = rows = answer["value"]
-    return {**answer, "value": [first, *rows[2:]]}
+    first = answer["value"][0]
+    other = {**first, "hex": bytes.fromhex(first["hex"]).replace(b"00", b"11").hex()}
+    return {**answer, "value": [first, first, other]}
 
 
 REQUESTS: dict[str, Lie] = {
     "producer.retries-same-batch": _produced(_with_last_byte, first=False),
-    "producer.one-sequence-one-batch": _lost,
+    "producer.one-sequence-one-batch": _given_twice,
     "base-sequence.assigned-by-producer": _produced(_without_sequence, first=True),
     "request.size": sends(lambda row: _begun(row, size=4)),
     "request.version-offered": sends(lambda row: _begun(row, version=1)),
