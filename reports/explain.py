@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.conversations import ONWARD, WHOLE, frame_at, frame_wire
+from conformance.cases.conversations import due, frame_at, frame_wire
 from conformance.cases.model import (
     Accepted,
     AnyOf,
@@ -150,13 +150,8 @@ _SENT = 128
 
 def _sent_text(expect: Sends) -> str:
     """What a client is expected to send."""
-    if expect.check in ONWARD:
-        return "a fetch goes on behind the first offset"
-    if expect.check == "again":
-        return "what was refused for the moment comes again"
-    if expect.check in WHOLE:
-        in_order = "each batch comes, and no other has its sequence"
-        return in_order if expect.check == "in-order" else "the transaction is written and committed"
+    if told := due(expect.check):
+        return told
     asked = f" ({expect.isolation})" if expect.check == "isolated" else ""
     return f"every {expect.of or 'request'}{' request' if expect.of else ''} is {expect.check}{asked}"
 

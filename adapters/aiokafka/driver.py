@@ -1,4 +1,4 @@
-"""AIOKafkaConsumer as an application uses it: assign, seek, getone."""
+"""AIOKafkaConsumer as an application uses it: assign and seek, or subscribe and commit; getone."""
 
 import asyncio
 import sys
@@ -19,18 +19,25 @@ from writer import produce
 # What the library documents; and what the codecs' own libraries document for damaged data: aiokafka lets them pass.
 REFUSALS = (KafkaError, ValueError, cramjam.DecompressionError, *DAMAGED)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+IN_GROUP = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 100}
 
 
 async def consume(told: Told) -> AsyncGenerator[Any, None]:
-    """Yield the records that getone() hands out, from the offset on."""
+    """Yield the records that getone() hands out, from the offset on, or as a member of a group."""
     partition = TopicPartition(told["topic"], told["partition"])
-    consumer = AIOKafkaConsumer(bootstrap_servers=told["bootstrap"], isolation_level=told["isolation"], group_id=None)
+    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None}
+    consumer = AIOKafkaConsumer(**settings | (IN_GROUP | {"group_id": told["topic"]} if "group" in told else {}))
     try:
         await consumer.start()
-        consumer.assign([partition])
-        consumer.seek(partition, int(told["offset"]))
+        if "group" in told:
+            consumer.subscribe([told["topic"]])
+        else:
+            consumer.assign([partition])
+            consumer.seek(partition, int(told["offset"]))
         while True:
             yield await consumer.getone()
+            if "group" in told:
+                await consumer.commit()
     finally:
         await consumer.stop()
 
@@ -43,12 +50,9 @@ def shown(record: Any) -> Told:
     return shown_as(record.offset, timestamp, kind, record.key, record.value, record.headers)
 
 
-asyncio.run(
-    drive(
-        version("aiokafka"),
-        consume,
-        shown,
-        is_refusal=lambda error: isinstance(error, REFUSALS),
-        produce=produce,
-    )
-)
+def is_refusal(error: Exception) -> bool:
+    """Tell what an application can be expected to catch."""
+    return isinstance(error, REFUSALS)
+
+
+asyncio.run(drive(version("aiokafka"), consume, shown, is_refusal=is_refusal, produce=produce))

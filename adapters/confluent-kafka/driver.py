@@ -1,4 +1,4 @@
-"""The Consumer of confluent-kafka (librdkafka) as an application uses it: assign at an offset, poll."""
+"""The Consumer of confluent-kafka (librdkafka) as an application uses it: assign, or subscribe and commit; poll."""
 
 import sys
 from collections.abc import Iterator
@@ -11,30 +11,34 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion
 from driving import Told, drive, shown_as
 from writer import produce
 
-AT_ONCE = 16
 TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
+IN_GROUP = {"auto.offset.reset": "earliest", "heartbeat.interval.ms": 100}
 
 
 def consume(told: Told) -> Iterator[Any]:
-    """Yield the messages that poll() hands out, from the offset on. Raises KafkaException for an error among them."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": told["bootstrap"],
-            "group.id": told["topic"],  # it asks for one, and never joins it
-            "enable.auto.commit": False,
-            "isolation.level": told["isolation"],
-            "check.crcs": True,
-            "fetch.error.backoff.ms": 10,
-        }
-    )
+    """Yield the messages that poll() hands out, from the offset on, or in a group. Raises KafkaException."""
+    settings = {
+        "bootstrap.servers": told["bootstrap"],
+        "group.id": told["topic"],  # it asks for one, also where it never joins it
+        "enable.auto.commit": False,
+        "isolation.level": told["isolation"],
+        "check.crcs": True,
+        "fetch.error.backoff.ms": 10,
+    }
+    consumer = Consumer(settings | (IN_GROUP if "group" in told else {}))
     try:
-        consumer.assign([TopicPartition(told["topic"], told["partition"], int(told["offset"]))])
+        if "group" in told:
+            consumer.subscribe([told["topic"]])
+        else:
+            consumer.assign([TopicPartition(told["topic"], told["partition"], int(told["offset"]))])
         while True:
             message = consumer.poll(0.2)
             if message is not None and message.error() is not None:
                 raise KafkaException(message.error())
             if message is not None:
                 yield message
+                if "group" in told:
+                    consumer.commit(message, asynchronous=False)
     finally:
         consumer.close()
 
@@ -50,7 +54,7 @@ drive(
     f"{version()} (librdkafka {libversion()[0]})",
     consume,
     shown,
-    at_once=AT_ONCE,
+    at_once=16,
     produce=produce,
     is_refusal=lambda error: isinstance(error, KafkaException),
 )

@@ -1,4 +1,4 @@
-// franz-go as an application uses it: NewClient with ConsumePartitions, PollFetches; a client a topic.
+// franz-go as an application uses it: NewClient with ConsumePartitions or ConsumerGroup, PollFetches; a client a topic.
 package main
 
 import (
@@ -8,20 +8,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-var levels = map[string]kgo.IsolationLevel{
-	"read_committed": kgo.ReadCommitted(), "read_uncommitted": kgo.ReadUncommitted(),
-}
+var levels = map[string]kgo.IsolationLevel{"read_committed": kgo.ReadCommitted(), "read_uncommitted": kgo.ReadUncommitted()}
 var types = map[int8]string{-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
 // consume hands over the records that PollFetches hands out; the first error that it tells.
 func consume(topic told, hand func(record) bool) error {
-	begin := map[int32]kgo.Offset{int32(topic.Partition): kgo.NewOffset().At(topic.Offset)}
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(topic.Bootstrap),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic.Topic: begin}),
-		kgo.FetchIsolationLevel(levels[topic.Isolation]),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }),
-	)
+	client, err := kgo.NewClient(append(
+		from(topic), kgo.SeedBrokers(topic.Bootstrap), kgo.FetchIsolationLevel(levels[topic.Isolation]),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))...)
 	if err != nil {
 		return err
 	}
@@ -31,12 +25,23 @@ func consume(topic told, hand func(record) bool) error {
 		for handed := range fetches.RecordsAll() {
 			if hand(shown(handed)) {
 				return nil
+			} else if topic.Group {
+				client.CommitRecords(context.Background(), handed)
 			}
 		}
 		if err := fetches.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+func from(topic told) []kgo.Opt {
+	if topic.Group {
+		return []kgo.Opt{kgo.ConsumerGroup(topic.Topic), kgo.ConsumeTopics(topic.Topic), kgo.DisableAutoCommit(),
+			kgo.HeartbeatInterval(100 * time.Millisecond)}
+	}
+	at := kgo.NewOffset().At(topic.Offset)
+	return []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic.Topic: {int32(topic.Partition): at}})}
 }
 
 func shown(handed *kgo.Record) record {

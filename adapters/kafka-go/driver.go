@@ -1,4 +1,4 @@
-// segmentio's kafka-go as an application uses it: NewReader, SetOffset, ReadMessage; a reader a topic.
+// segmentio's kafka-go as an application uses it: NewReader, SetOffset, ReadMessage, or FetchMessage and CommitMessages in a group.
 package main
 
 import (
@@ -14,23 +14,32 @@ var levels = map[string]kafka.IsolationLevel{
 
 // consume hands over the messages that ReadMessage returns; its first error.
 func consume(topic told, hand func(record) bool) error {
-	reader := kafka.NewReader(kafka.ReaderConfig{
+	config := kafka.ReaderConfig{
 		Brokers: []string{topic.Bootstrap}, Topic: topic.Topic, Partition: topic.Partition,
 		IsolationLevel: levels[topic.Isolation], MaxWait: time.Second,
 		ReadBatchTimeout: 200 * time.Millisecond, // it waits so long for bytes that a damaged batch only claims
 		ReadBackoffMin:   time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
-	})
+	}
+	if topic.Group {
+		config.GroupID, config.HeartbeatInterval = topic.Topic, 100*time.Millisecond
+	}
+	reader := kafka.NewReader(config)
 	defer reader.Close()
-	if err := reader.SetOffset(topic.Offset); err != nil {
-		return err
+	if !topic.Group {
+		if err := reader.SetOffset(topic.Offset); err != nil {
+			return err
+		}
 	}
 	for {
-		message, err := reader.ReadMessage(context.Background())
+		message, err := reader.FetchMessage(context.Background())
 		if err != nil {
 			return err
 		}
 		if hand(shown(message)) {
 			return nil
+		}
+		if topic.Group {
+			reader.CommitMessages(context.Background(), message)
 		}
 	}
 }

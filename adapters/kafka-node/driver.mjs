@@ -6,8 +6,9 @@ import { drive, hexed } from "./driving.mjs";
 const SETTINGS = { autoCommit: false, fromOffset: "earliest", encoding: "buffer", keyEncoding: "buffer" };
 
 /** Hands over the messages of a topic until its last one. */
-async function consume({ topic, bootstrap }, hand) {
-  const group = new kafkaNode.ConsumerGroup({ kafkaHost: bootstrap, groupId: topic, ...SETTINGS }, topic);
+async function consume({ topic, bootstrap, group: commits }, hand) {
+  const often = commits ? { heartbeatInterval: 100, autoCommit: true, autoCommitIntervalMs: 1 } : {};
+  const group = new kafkaNode.ConsumerGroup({ kafkaHost: bootstrap, groupId: topic, ...SETTINGS, ...often }, topic);
   try {
     await new Promise((resolve, reject) => {
       group.on("message", (message) => hand(shown(message)) && resolve());

@@ -1,4 +1,4 @@
-"""KafkaConsumer of kafka-python as an application uses it: assign, seek, poll."""
+"""KafkaConsumer of kafka-python as an application uses it: assign and seek, or subscribe and commit; poll."""
 
 import sys
 from collections.abc import Iterator
@@ -19,17 +19,25 @@ AT_ONCE = 8
 # What the library documents; and what the codecs' own libraries document for damaged data: kafka-python lets them pass.
 REFUSALS = (KafkaError, ValueError, snappy.UncompressError, zstandard.ZstdError, *DAMAGED)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+IN_GROUP = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 100}
 
 
 def consume(told: Told) -> Iterator[Any]:
-    """Yield the records that poll() hands out, from the offset on."""
+    """Yield the records that poll() hands out, from the offset on, or as a member of a group."""
     partition = TopicPartition(told["topic"], told["partition"])
-    consumer = KafkaConsumer(bootstrap_servers=told["bootstrap"], isolation_level=told["isolation"], group_id=None)
+    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None}
+    consumer = KafkaConsumer(**settings | (IN_GROUP | {"group_id": told["topic"]} if "group" in told else {}))
     try:
-        consumer.assign([partition])
-        consumer.seek(partition, int(told["offset"]))
+        if "group" in told:
+            consumer.subscribe([told["topic"]])
+        else:
+            consumer.assign([partition])
+            consumer.seek(partition, int(told["offset"]))
         while True:
-            yield from consumer.poll(timeout_ms=200).get(partition, [])
+            for record in consumer.poll(timeout_ms=200).get(partition, []):
+                yield record
+                if "group" in told:
+                    consumer.commit()
     finally:
         consumer.close(autocommit=False)
 

@@ -11,27 +11,28 @@ CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
 CompressionCodecs[CompressionTypes.LZ4] = new LZ4Codec().codec;
 
 /** Hands over the messages of a topic until its last one; the consumer is stopped by then. */
-async function consume({ topic, isolation, bootstrap }, hand) {
+async function consume({ topic, isolation, bootstrap, group }, hand) {
   const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 10 } });
   const readUncommitted = isolation === "read_uncommitted";
-  const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100 });
+  const often = group ? { heartbeatInterval: 100 } : {};
+  const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100, ...often });
   try {
     await new Promise((resolve, reject) => {
       consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || reject(payload.error));
       const eachMessage = async ({ message }) => {
         if (hand(shown(message))) resolve();
       };
-      start(consumer, topic, eachMessage).catch(reject);
+      start(consumer, topic, { eachMessage, ...(group ? { autoCommitThreshold: 1 } : {}) }).catch(reject);
     });
   } finally {
     consumer.disconnect().catch(() => {});
   }
 }
 
-async function start(consumer, topic, eachMessage) {
+async function start(consumer, topic, how) {
   await consumer.connect();
   await consumer.subscribe({ topics: [topic], fromBeginning: true });
-  await consumer.run({ eachMessage });
+  await consumer.run(how);
 }
 
 /** A message in the notation of `read`; one without timestamp or headers is of an old format. */

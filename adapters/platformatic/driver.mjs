@@ -1,11 +1,11 @@
 // The Consumer of @platformatic/kafka as an application uses it: consume, then the messages of the stream.
 
-import { Consumer, FetchIsolationLevels, MessagesStreamModes } from "@platformatic/kafka";
+import { Consumer, FetchIsolationLevels, MessagesStreamFallbackModes, MessagesStreamModes } from "@platformatic/kafka";
 import { drive, hexed } from "./driving.mjs";
 import { produce } from "./writer.mjs";
 
 /** Hands over the messages of a topic until its last one; the consumer is closed by then. */
-async function consume({ topic, isolation, bootstrap }, hand) {
+async function consume({ topic, isolation, bootstrap, group }, hand) {
   const isolationLevel = FetchIsolationLevels[isolation.toUpperCase()];
   const consumer = new Consumer({
     clientId: "driver",
@@ -13,11 +13,14 @@ async function consume({ topic, isolation, bootstrap }, hand) {
     bootstrapBrokers: [bootstrap],
     maxWaitTime: 100,
     retryDelay: 10,
+    ...(group ? { heartbeatInterval: 100 } : {}),
   });
+  const committed = { mode: MessagesStreamModes.COMMITTED, fallbackMode: MessagesStreamFallbackModes.EARLIEST };
   try {
-    const stream = await consumer.consume({ topics: [topic], mode: MessagesStreamModes.COMMITTED, isolationLevel });
+    const stream = await consumer.consume({ topics: [topic], ...committed, autocommit: !group, isolationLevel });
     for await (const message of stream) {
       if (hand(shown(message))) break;
+      if (group) await message.commit();
     }
   } finally {
     consumer.close(true).catch(() => {});

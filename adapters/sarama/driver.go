@@ -50,4 +50,11 @@ func shown(message *sarama.ConsumerMessage) record {
 	return handed
 }
 
-func main() { drive("github.com/IBM/sarama", consume, produce) }
+func main() {
+	drive("github.com/IBM/sarama", func(topic told, hand func(record) bool) error {
+		if topic.Group {
+			return join(topic, hand)
+		}
+		return consume(topic, hand)
+	}, produce)
+}

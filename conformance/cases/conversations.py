@@ -18,7 +18,7 @@ from conformance.semantics.visibility import ISOLATIONS
 
 CONVERSATIONS = (
     *("consume", "reset", "unavailable", "unknown-error", "null", "throttled", "undecided"),
-    *("no-brokers", "no-leader", "rebalance"),
+    *("no-brokers", "no-leader", "group", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
     *("produce", "disk", "answer-lost", "transact", "together", "busy"),
 )
@@ -27,8 +27,10 @@ CONVERSATIONS = (
 It consumes a topic: the first fetch is refused as the leader has moved (`consume`) or as there is no such offset
 (`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
 (`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the first
-answers to Metadata have no broker, or no leader; the first answer to a member of a group that syncs is that it has to
-join again (`rebalance`). Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged
+answers to Metadata have no broker, or no leader. As a member of a `group` that has committed nothing, it is first told
+to join again (`rebalance`), as it is not known any more (`evicted`), or that its coordinator is not ready (`loading`);
+another member assigns to it (`following`), in a `newer` version or nothing at first (`idle`), or it leads another one
+(`company`). Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged
 fields in the answers which nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids`
 of topics, in a fetch `session`, which may be lost.
 
@@ -39,17 +41,21 @@ Or it writes batches, as an idempotent producer where it can be one, the first r
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
-    *("again", "repeated", "in-sequence", "in-order", "ended"),
+    *("commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
 on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
-that it `waits` for records that the first fetches do not bring, and `goes-on` past anything else; of batches that what
-was refused comes `again`, and as it was, that their sequences follow one another, and that in the end all of them are
-there, in order; and that a transaction has `ended`."""
+that it `waits` for records that the first fetches do not bring, and `goes-on` past anything else; that a member of a
+group `commits` the offset behind what it has, and `shares` the partitions among all members where it leads; of batches
+that what was refused comes `again`, and as it was, that their sequences follow one another, and that in the end all of
+them are there, in order; and that a transaction has `ended`."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
+
+BESIDE = 2
+"""Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
 PRODUCING = ("produce", "disk", "answer-lost", "transact", "together", "busy")
 """The conversations in which a client writes."""
@@ -57,22 +63,32 @@ PRODUCING = ("produce", "disk", "answer-lost", "transact", "together", "busy")
 TRANSACTIONAL = ("transact", "busy")
 """Those in which it does so in a transaction."""
 
-WHOLE = ("waits", "in-order", "ended")
+WHOLE = ("waits", "commits", "shares", "in-order", "ended")
 """The checks for which an answer holds all requests of a conversation."""
 
 ONWARD = ("onward", "goes-on", "waits", "in-session")
 """The checks that the last fetches tell of."""
 
 
+_LAPSES = {
+    "again": ("what was refused for the moment comes again", "a batch is given up"),
+    "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
+    "shares": ("each partition is assigned to one member", "a partition is not shared out"),
+    "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
+    "ended": ("the transaction is written and committed", "a transaction does not come to its end"),
+    **dict.fromkeys(ONWARD, ("a fetch goes on behind the first offset", "the client does not go on")),
+}
+"""What is due by a check that looks at more than one request, and what is said of a client that does not stand it."""
+
+
+def due(check: str) -> str:
+    """What is due by a check that looks at more than one request; empty for another check."""
+    return _LAPSES[check][0] if check in _LAPSES else ""
+
+
 def lapse(check: str) -> str:
     """What is said of a client that does not stand a check."""
-    if check == "again":
-        return "a batch is given up"
-    if check in ONWARD:
-        return "the client does not go on"
-    if check in WHOLE:
-        return "a batch is lost" if check == "in-order" else "a transaction does not come to its end"
-    return f"a request is not {check}"
+    return _LAPSES[check][1] if check in _LAPSES else f"a request is not {check}"
 
 
 SENT = ListOf(Fields({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)
@@ -188,11 +204,19 @@ def _bodies(name: str, parts: Request) -> list[Value]:
             onward |= {"SessionId": 1, "SessionEpoch": 1}
         before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
+    if name == "OffsetCommit" and parts["check"] == "commits":
+        return [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}]
+    if name == "SyncGroup" and parts["check"] == "shares":
+        return [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]
     sets = sets if parts["conversation"] in TRANSACTIONAL else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
+
+
+_ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")
+"""Partition 0 of a topic, for a member of a group, and user data."""
 
 
 def _sent(key: int, name: str, body: Value) -> Value:

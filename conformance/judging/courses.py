@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import HOLLOW, PRODUCER, START, TOGETHER, api_of, frame_wire
+from conformance.cases.conversations import BESIDE, HOLLOW, PRODUCER, START, TOGETHER, api_of, frame_wire
 from conformance.cases.model import PASSED, Kind, Value, Verdict
+from conformance.codec.message_definition import type_name
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.shipped import shipped_types
 
@@ -74,6 +75,43 @@ def _in_session(requests: Sequence[Value]) -> Verdict:
     return at(asked[0][0], Verdict(Kind.FAIL, detail, "Body.SessionEpoch"))
 
 
+def _commits(requests: Sequence[Value]) -> Verdict:
+    """Judge which offset is committed, where an application was handed the record at offset 0 and perhaps the next."""
+    found = [
+        (index, part["CommittedOffset"])
+        for index, request in enumerate(requests)
+        for row in (_body_in(request["hex"], "OffsetCommit") or {"Topics": ()})["Topics"]
+        for part in row["Partitions"]
+    ]
+    if not found:
+        return Verdict(Kind.SKIP, "unobserved: no offset was committed")
+    path = "Body.Topics[0].Partitions[0].CommittedOffset"
+    for index, offset in found:
+        if offset not in (0, 1, 2):
+            return at(index, Verdict(Kind.FAIL, f"offset {offset} is committed, behind records at 0 and 1", path))
+    index, last = found[-1]
+    return PASSED if last else at(index, Verdict(Kind.FAIL, "offset 0 is committed, where 1 is read next", path))
+
+
+def _shares(requests: Sequence[Value]) -> Verdict:
+    """Judge what a leader of two members assigns in the end: the only partition there is, to one member alone."""
+    wire = shipped_types().wire(type_name("ConsumerProtocolAssignment", 0))
+    for index, request in [*enumerate(requests)][::-1]:
+        body = _body_in(request["hex"], "SyncGroup")
+        if body is None or body["GenerationId"] > BESIDE or not body["Assignments"]:
+            continue
+        read = [codec.decode(wire, row["Assignment"][2:]) for row in body["Assignments"] if row["Assignment"]]
+        if any(one.violations for one in read):
+            return Verdict(Kind.SKIP, "unobserved: an assignment cannot be read")
+        times = sum(len(row["Partitions"]) for one in read for row in one.value["AssignedPartitions"])
+        detail = f"the only partition is assigned {times} times among {len(body['Assignments'])} members"
+        return PASSED if times == 1 else at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
+    joins = [index for index, request in enumerate(requests) if _body_in(request["hex"], "JoinGroup") is not None]
+    if not joins:
+        return Verdict(Kind.SKIP, "unobserved: it joins no group")
+    return at(joins[0], Verdict(Kind.FAIL, "it leads two members, and assigns nothing", "Body.Protocols"))
+
+
 def _is_flexible(data: bytes) -> bool:
     if frame_wire(data) is None:
         return False
@@ -91,7 +129,12 @@ def _is_behind_the_first(fetch: Mapping[str, Value]) -> bool:
 
 def fetch_in(data: bytes) -> Mapping[str, Value] | None:
     """The body of a request that is a sound Fetch."""
-    wire = frame_wire(data) if api_of(data) == "Fetch" else None
+    return _body_in(data, "Fetch")
+
+
+def _body_in(data: bytes, name: str) -> Mapping[str, Value] | None:
+    """The body of a request that is a sound one of this name."""
+    wire = frame_wire(data) if api_of(data) == name else None
     read = codec.decode(wire, data) if wire is not None else None
     return read.value["Body"] if read is not None and read.ok else None
 
@@ -211,6 +254,8 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "goes-on": _goes_on,
     "waits": _waits,
     "in-session": _in_session,
+    "commits": _commits,
+    "shares": _shares,
     "ended": _ended,
     "again": _of_batches(_again),
     "repeated": _of_batches(_repeated),

@@ -151,7 +151,7 @@ _Shape = dict[str, type]
 _LIVE: _Shape = {"door": str, "codecs": list, "magics": list, "isolations": list, "concurrency": int}
 _BROKER: _Shape = {"version": str, "startup": int}
 _BESIDES: dict[str, tuple[str, _Shape, _Shape]] = {
-    DRIVER: ("driver", _LIVE, {"offers": str, "produces": list, "writer": str}),
+    DRIVER: ("driver", _LIVE, {"offers": str, "produces": list, "writer": str, "groups": bool}),
     BROKER: ("broker", _BROKER, {"prepare": list, "files": list, "log": str}),
 }
 """What a file of this name describes, what it says besides in any case, and what it may say."""

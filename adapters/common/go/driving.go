@@ -23,6 +23,7 @@ type told struct {
 	Topic     string `json:"topic"`
 	Partition int    `json:"partition"`
 	Offset    int64  `json:"offset,string"`
+	Group     bool   `json:"group"` // consume as a member of the group that is named after the topic, and commit
 	Isolation string `json:"isolation"`
 	Bootstrap string `json:"bootstrap"`
 	Produce   *asked `json:"produce"`

@@ -1,4 +1,4 @@
-//! rdkafka as an application uses it: a BaseConsumer, assigned at an offset and polled; a consumer a topic.
+//! rdkafka as an application uses it: a BaseConsumer, assigned at an offset or subscribed, and polled; a consumer a topic.
 
 mod driving;
 mod records;
@@ -6,7 +6,7 @@ mod writer;
 
 use driving::{drive, pinned, Done, Hand, Told};
 use rdkafka::config::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::message::Message;
 use rdkafka::util::get_rdkafka_version;
 use rdkafka::{Offset, TopicPartitionList};
@@ -17,20 +17,29 @@ use std::time::Duration;
 fn consume(told: &Told, hand: &mut Hand) -> Done {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", &told.bootstrap)
-        .set("group.id", &told.topic) // it asks for one, and never joins it
+        .set("group.id", &told.topic) // it asks for one, also where it never joins it
         .set("enable.auto.commit", "false")
         .set("isolation.level", &told.isolation)
         .set("check.crcs", "true") // or no checksum is looked at
         .set("fetch.error.backoff.ms", "10")
+        .set("heartbeat.interval.ms", "100")
+        .set("auto.offset.reset", if told.group { "earliest" } else { "latest" })
         .create()?;
-    let mut begin = TopicPartitionList::new();
-    begin.add_partition_offset(&told.topic, told.partition, Offset::Offset(told.offset))?;
-    consumer.assign(&begin)?;
+    if told.group {
+        consumer.subscribe(&[&told.topic])?;
+    } else {
+        let mut begin = TopicPartitionList::new();
+        begin.add_partition_offset(&told.topic, told.partition, Offset::Offset(told.offset))?;
+        consumer.assign(&begin)?;
+    }
     loop {
         if let Some(message) = consumer.poll(Duration::from_millis(200)) {
             let message = message?;
             if hand(message.key(), shown(&message)) {
                 return Ok(());
+            }
+            if told.group {
+                consumer.commit_message(&message, CommitMode::Sync)?;
             }
         }
     }

@@ -30,6 +30,8 @@ class Driver(Struct, frozen=True):
     env: dict[str, str] = field(default_factory=dict)
     produces: tuple[str, ...] = ()
     """What its producer can be told: codecs, and `idempotence`, `transactions`, `timestamps`; empty for none."""
+    groups: bool = False
+    """Whether it can be told to consume as a member of a group, and to commit."""
     writer: str = ""
     """The call that takes the records of an application."""
 
@@ -57,5 +59,6 @@ def read_driver(path: Path, python: str) -> Driver:
         live.get("offers", "bare"),
         adapter.env,
         tuple(live.get("produces", ())),
+        live.get("groups", False),
         live.get("writer", ""),
     )

@@ -1,6 +1,6 @@
-"""The scripted broker's answers to a consumer group: it has one member, which leads it, in the first generation.
+"""The scripted broker's answers to a consumer group, which is named after a topic and made up as its conversation says.
 
-The offset at which a client is told to begin is the one that its group has committed.
+Elsewhere the client is its only member, leads it, and is told to begin at the offset that the group has committed.
 """
 
 from __future__ import annotations
@@ -10,60 +10,82 @@ from typing import TYPE_CHECKING
 
 from conformance.targets.live.consuming import named
 from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.targets.live.kinds import COMPANY
 from conformance.targets.live.leaders import NODE
+from conformance.targets.live.memberships import ANOTHER, NOTHING, Membership, company
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
 
-_GENERATION = 1
-_MEMBER_ID_REQUIRED = 79
+_UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 25, 27, 79
 _NAMED_FIRST = 4
 """From this version of JoinGroup on, a member without an id is given one, and joins again with it (KIP-394)."""
-_NOTHING = -1
-"""The offset of a partition for which none is committed."""
+_TOLD_ONCE = 2
+"""From this version of OffsetFetch on, an error of the group is told for all of its partitions."""
+_NOWHERE = {"NodeId": -1, "Host": "", "Port": -1}
+
+
+def _group(broker: Broker, name: str) -> Membership:
+    """The group of this name; one of nobody where no topic has it."""
+    topic = broker.topics.get(name)
+    return Membership() if topic is None else topic.group
 
 
 def _find_coordinator(broker: Broker, request: Request) -> Values:
-    found = {"ErrorCode": 0, "ErrorMessage": None, "NodeId": NODE, "Host": broker.host, "Port": broker.port}
+    def found(key: str) -> Values:
+        error = _group(broker, key).error("FindCoordinator")
+        where = _NOWHERE if error else {"NodeId": NODE, "Host": broker.host, "Port": broker.port}
+        return {"ErrorCode": error, "ErrorMessage": None, **where}
+
     if "CoordinatorKeys" not in request.body:
-        return found
-    return {"Coordinators": [{"Key": key, **found} for key in request.body["CoordinatorKeys"]]}
+        return found(request.body["Key"])
+    return {"Coordinators": [{"Key": key, **found(key)} for key in request.body["CoordinatorKeys"]]}
 
 
-def _join_group(_: Broker, request: Request) -> Values:
-    """The only member leads, and has its own subscription before it. Raises Unanswerable where it names no protocol."""
-    body = request.body
+def _join_group(broker: Broker, request: Request) -> Values:
+    """The group as it is made up now. Raises Unanswerable where the client names no protocol."""
+    body, group = request.body, _group(broker, request.body["GroupId"])
     if not body["Protocols"]:
         raise Unanswerable("JoinGroup without a protocol")
-    chosen, member = body["Protocols"][0], body["MemberId"] or f"{body['GroupId']}-member"
-    if request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
+    chosen, member = body["Protocols"][0], body["MemberId"] or group.new_member(body["GroupId"])
+    error = group.error("JoinGroup") or (_UNKNOWN_MEMBER if member in group.gone else 0)
+    if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
         # Apache Kafka 3.9.2 and 4.4.0 do so; @platformatic/kafka 1.20.0 learns its id from this answer alone.
+        error = _MEMBER_ID_REQUIRED
+    if error:
         return {
-            **{"ErrorCode": _MEMBER_ID_REQUIRED, "GenerationId": -1, "ProtocolType": None},
-            **{"ProtocolName": "", "Leader": "", "MemberId": member, "Members": []},
+            **{"ErrorCode": error, "GenerationId": -1, "ProtocolType": None, "ProtocolName": "", "Leader": ""},
+            **{"MemberId": member if error == _MEMBER_ID_REQUIRED else body["MemberId"], "Members": []},
         }
+    group.gather()
     itself = {"MemberId": member, "GroupInstanceId": body.get("GroupInstanceId"), "Metadata": chosen["Metadata"]}
+    led = {"": [itself], COMPANY: [itself, company(body["GroupId"])]}.get(group.now, [])
     return {
-        **{"ErrorCode": 0, "GenerationId": _GENERATION, "ProtocolType": body["ProtocolType"]},
-        **{"ProtocolName": chosen["Name"], "Leader": member, "MemberId": member, "Members": [itself]},
+        **{"ErrorCode": 0, "GenerationId": group.generation, "ProtocolType": body["ProtocolType"]},
+        **{"ProtocolName": chosen["Name"], "Leader": member if led else ANOTHER, "MemberId": member, "Members": led},
     }
 
 
 def _sync_group(broker: Broker, request: Request) -> Values:
-    """What the leader assigns to itself. Raises Unanswerable where that is nothing."""
-    body = request.body
-    topic = broker.topics.get(body["GroupId"])
-    if topic is not None and topic.syncs:
-        return {"ErrorCode": topic.syncs.pop(0), "Assignment": b""}
-    mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
-    if not mine:
-        raise Unanswerable("SyncGroup of a leader that assigns nothing to itself")
+    """What the leader assigns to the client. Raises Unanswerable where that is its only member, and gets nothing."""
+    body, group = request.body, _group(broker, request.body["GroupId"])
+    if error := group.error("SyncGroup"):
+        if error == _UNKNOWN_MEMBER:
+            group.gone.add(body["MemberId"])
+        return {"ErrorCode": error, "Assignment": b""}
     asked: Values = {key: body[key] for key in ("ProtocolType", "ProtocolName") if key in body}
-    return {"ErrorCode": 0, **asked, "Assignment": mine[0]}
+    mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
+    if not (mine or group.now):
+        raise Unanswerable("SyncGroup of a leader that assigns nothing to itself")
+    is_led = group.now not in ("", COMPANY) or not mine
+    return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
 
 
-def _heartbeat(_: Broker, __: Request) -> Values:
-    return {"ErrorCode": 0}
+def _heartbeat(broker: Broker, request: Request) -> Values:
+    group = _group(broker, request.body["GroupId"])
+    if request.body["MemberId"] in group.gone:
+        return {"ErrorCode": _UNKNOWN_MEMBER}
+    return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.passes else 0}
 
 
 def _leave_group(_: Broker, request: Request) -> Values:
@@ -91,22 +113,24 @@ def _offset_commit(broker: Broker, request: Request) -> Values:
 def _offset_fetch(broker: Broker, request: Request) -> Values:
     body = request.body
     if "Groups" not in body:
-        return {"ErrorCode": 0, "Topics": _committed(broker, body["Topics"])}
-    rows = [{"GroupId": row["GroupId"], "Topics": _committed(broker, row["Topics"])} for row in body["Groups"]]
-    return {"Groups": [{**row, "ErrorCode": 0} for row in rows]}
+        return _fetched(broker, request.version, body["GroupId"], body["Topics"])
+    rows = [_fetched(broker, request.version, row["GroupId"], row["Topics"]) for row in body["Groups"]]
+    return {"Groups": [{**row, "GroupId": of["GroupId"]} for row, of in zip(rows, body["Groups"], strict=True)]}
 
 
-def _committed(broker: Broker, asked: Iterable[Values] | None) -> list[Values]:
+def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
     """The committed offsets of these topics. Raises Unanswerable where none is named: groups have no topics here."""
     if asked is None:
         raise Unanswerable("OffsetFetch for every topic of a group")
-    rows = []
+    error, rows = _group(broker, group).error("OffsetFetch"), []
+    if error and version >= _TOLD_ONCE:
+        return {"ErrorCode": error, "Topics": []}
     for row in asked:
         shown, topic = named(broker, row, "Name")
-        offset = _NOTHING if topic is None else topic.committed
-        one = {"CommittedOffset": offset, "Metadata": "", "ErrorCode": 0}
+        offset = NOTHING if topic is None or error else topic.committed
+        one = {"CommittedOffset": offset, "Metadata": "", "ErrorCode": error}
         rows.append({**shown, "Partitions": [{"PartitionIndex": number, **one} for number in row["PartitionIndexes"]]})
-    return rows
+    return {"ErrorCode": 0, "Topics": rows}
 
 
 ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {

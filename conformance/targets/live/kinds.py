@@ -6,15 +6,19 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import HOLLOW
+from conformance.cases.conversations import BESIDE, HOLLOW
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
 NULL, THROTTLED, EMPTY, UNDECIDED, LOST = "null", "throttled", "empty", "undecided", "lost"
 NO_BROKERS, NO_LEADER = "no-brokers", "no-leader"
+# How a generation of a group is made up: another member leads it, in a newer version too, and leaves nothing to the
+# client, or the client leads another member.
+FOLLOWING, NEWER, IDLE, COMPANY = "following", "newer", "idle", "company"
 
 _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6, 9, 56
-_REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 27, 51
+_LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
+_UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 25, 27, 51
 _NOBODY_KNOWS = 32000
 
 
@@ -41,8 +45,12 @@ class Kind(Struct, frozen=True):
     as all that is there is UNDECIDED, and LOST, as their session is."""
     described: tuple[str, ...] = ()
     """How Metadata describes the topic: without any broker, or without its leader."""
-    syncs: tuple[int, ...] = ()
-    """The errors with which members of a group are answered that sync."""
+    in_group: bool = False
+    """Whether the client is a member of a group, which has committed nothing."""
+    errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By the request of a group, the errors with which it is answered."""
+    gathered: tuple[str, ...] = ()
+    """How the generations of the group are made up; behind them the client is its only member."""
     lost: int = 0
     """Writes that are taken, and whose answers are lost with their connection."""
     busy: tuple[int, ...] = ()
@@ -67,7 +75,18 @@ KINDS: Mapping[str, Kind] = {
     "undecided": Kind(hollow=(UNDECIDED,) * HOLLOW),
     "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
     "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
-    "rebalance": Kind(syncs=(_REBALANCE_IN_PROGRESS,)),
+    "group": Kind(in_group=True),
+    "rebalance": Kind(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
+    "evicted": Kind(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
+    "loading": Kind(
+        in_group=True,
+        errors={"FindCoordinator": (_NOT_AVAILABLE,), "JoinGroup": (_LOADING,), "OffsetFetch": (_NOT_COORDINATOR,)},
+        may_tell=True,
+    ),
+    "following": Kind(in_group=True, gathered=(FOLLOWING,)),
+    "newer": Kind(in_group=True, gathered=(NEWER,)),
+    "idle": Kind(in_group=True, gathered=(IDLE,)),
+    "company": Kind(in_group=True, gathered=(COMPANY,) * BESIDE),
     "pieces": Kind(in_pieces=True),
     "bare": Kind(offers="bare"),
     "tagged": Kind(offers="full", is_tagged=True),

@@ -67,7 +67,7 @@ _TRANSACTIONS: Offer = {"InitProducerId": (0, 4), "AddPartitionsToTxn": (0, 3), 
 
 
 def to_producers(offer: Offer) -> Offer:
-    """What is offered to a client that writes: the least is too little for zstd, and for transactions."""
+    """What is offered to a client that writes, or joins a group: the least is too little for zstd and for either."""
     return {**(LOW if offer is BARE else offer), **_TRANSACTIONS}
 
 

@@ -33,13 +33,16 @@ WRITES = {name: "transactions" if name in TRANSACTIONAL else "idempotence" for n
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
 
-def lacking_for(parts: Request, produces: Collection[str]) -> str:
-    """What a producer with these claims lacks for a `send` request; empty where it lacks nothing.
+def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> str:
+    """What a client lacks for a `send` request, whose producer has these claims, and which claims `groups` or not.
 
-    What it writes without idempotence has a definition too; neither sequences nor what is sent again are judged then.
+    Empty where it lacks nothing. What it writes without idempotence has a definition too; neither sequences nor what is
+    sent again are judged then. So have the requests of a client that joins a group unasked.
     """
-    need = WRITES.get(parts["conversation"], "")
-    if need == "idempotence" and parts["check"] == "well-formed" and produces:
+    need, is_of_form = WRITES.get(parts["conversation"], ""), parts["check"] == "well-formed"
+    if KINDS[parts["conversation"]].in_group:
+        return "" if groups or is_of_form else "groups"
+    if need == "idempotence" and is_of_form and produces:
         return ""
     return "" if need in ("", *produces) else need
 

@@ -166,7 +166,7 @@ class LiveClient:
             return {"unsupported": f"{parts['isolation']} is not claimed"}
         if parts["check"] == "isolated" and len(self._driver.isolations) < len(ISOLATIONS):
             return {"unsupported": "the client leaves an application no choice of the isolation level"}
-        if lacking := lacking_for(parts, self._driver.produces):
+        if lacking := lacking_for(parts, self._driver.produces, groups=self._driver.groups):
             return {"unsupported": f"{lacking} is not claimed"}
         if self._offers == "old" and KINDS[parts["conversation"]].offers:
             return {"unsupported": "it is not known to consume with another offer"}
@@ -279,7 +279,8 @@ class LiveClient:
     ) -> Answer:
         """Let the client consume a topic with these bytes, with records beside them or without: what came of it."""
         topic = topic_of(sides.parts if sides else parts, by_entry=by_entry).led(kind)
-        told = {"offset": str(topic.start), "isolation": parts["isolation"]}
+        where = {"group": True} if kind.in_group else {"offset": str(topic.start)}
+        told = {**where, "isolation": parts["isolation"]}
         return await self._hold(seat, broker or self._broker, topic, told, partial(consumed, sides=sides), name)
 
     async def _led(self, conversation: str, seat: Seat, parts: Request) -> Answer:
@@ -290,8 +291,11 @@ class LiveClient:
         kind, expected = KINDS[conversation], fetch_question(parts).expect
         if kind.needs_all and not is_as_due(expected, await self._put(seat, parts, broker=self._beside.untagged)):
             return {"unsupported": "the client does not come through where everything is offered"}
+        broker = self._beside.brokers.get(conversation)
+        if kind.in_group:  # who claims none has only the form of what it sends judged
+            broker, kind = (self._written_to, kind) if self._driver.groups else (None, PLAIN)
         for _ in range(1 if conversation in ("consume", "bare") else 2):
-            answer = await self._put(seat, parts, broker=self._beside.brokers.get(conversation), kind=kind)
+            answer = await self._put(seat, parts, broker=broker, kind=kind)
             if is_as_due(expected, answer) or "timeout" in answer:  # that was long enough
                 break
         return answer

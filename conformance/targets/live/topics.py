@@ -17,6 +17,7 @@ from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
 from conformance.semantics.visibility import View, abort_markers
 from conformance.targets.live.kinds import Kind
+from conformance.targets.live.memberships import NOTHING, Membership
 
 END_KEY = b"conformance.end"
 """The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
@@ -53,7 +54,7 @@ class Topic:
     fetches: Counter[int] = field(default_factory=Counter)
     """How often each offset was asked for."""
     committed: int = field(init=False)
-    """The offset that the group of a client has committed; before it does, where the client is told to begin."""
+    """The offset that the group of a client has committed; before that, where the client is told to begin, or none."""
     id: bytes = field(default_factory=lambda: uuid4().bytes)
     isolations: set[int] = field(default_factory=set)
     """The isolation levels that were asked for."""
@@ -65,8 +66,8 @@ class Topic:
     """How the next fetches of it bring nothing."""
     described: list[str] = field(default_factory=list)
     """How Metadata describes it next."""
-    syncs: list[int] = field(default_factory=list)
-    """Errors with which the next members are answered that sync in the group that is named after it."""
+    group: Membership = field(default_factory=Membership)
+    """The group that is named after it."""
     lost: int = 0
     """How many writes to it are taken next and not answered, as the connection ends."""
     busy: list[int] = field(default_factory=list)
@@ -82,7 +83,8 @@ class Topic:
     def led(self, kind: Kind) -> Self:
         """The same topic, in a conversation of this kind."""
         self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
-        self.syncs, self.busy, self.lost = [*kind.syncs], [*kind.busy], kind.lost
+        self.group, self.busy, self.lost = Membership.of(kind), [*kind.busy], kind.lost
+        self.committed = NOTHING if kind.in_group else self.start
         return self
 
     def __post_init__(self) -> None:

@@ -66,6 +66,16 @@ def _stays(*conversations: str) -> Lie:
     return told
 
 
+def _written(name: str, before: bytes, after: bytes) -> Lie:
+    """Write other bytes into each request of this name."""
+
+    def change(row: Values) -> Values:
+        data = bytes.fromhex(row["hex"])
+        return {"hex": data.replace(before, after, 1).hex()} if api_of(data) == name else {}
+
+    return sends(change)
+
+
 def _twice(request: Values, answer: Values) -> Values:
     """Give each fetch of a session the number of the one before."""
     if request["op"] != "send" or request["conversation"] != "session":
@@ -92,7 +102,12 @@ REQUESTS: dict[str, Lie] = {
     "request.isolation-level": _isolated_otherwise,
     "response.read-by-size": _stays("pieces"),
     "response.nothing-to-fetch": _stays("null", "throttled", "undecided"),
-    "response.error-for-the-moment": _stays("unavailable", "no-brokers", "no-leader", "rebalance"),
+    "response.error-for-the-moment": _stays("unavailable", "no-brokers", "no-leader", "rebalance", "loading"),
+    "group.offset-none": _stays("group"),
+    "group.unknown-member": _stays("evicted"),
+    "group.assignment-read": _stays("following", "newer", "idle", "company"),
+    "group.commits-next-offset": _written("OffsetCommit", (1).to_bytes(8, "big"), bytes(8)),
+    "group.leader-shares": _written("SyncGroup", b"t\0\0\0\1", b"t\0\0\0\2"),
     "response.unknown-error": _stays("unknown-error"),
     "response.offset-out-of-range": _stays("reset"),
     "api-versions.older-broker": _stays("older"),

@@ -58,12 +58,12 @@ def test_who_joins_leads_at_once_with_its_own_subscription(broker, version, memb
     if version >= 4 and not (member or asks.get("GroupInstanceId")):
         # As Apache Kafka does (KIP-394): it is told its id, by which it joins again.
         first = asked(broker, "JoinGroup", version, asks)
-        assert (first["ErrorCode"], first["MemberId"], first["GenerationId"]) == (79, "g-member", -1)
+        assert (first["ErrorCode"], first["MemberId"], first["GenerationId"]) == (79, "g-member-0-0", -1)
         assert not first["Members"]
         asks["MemberId"] = first["MemberId"]
     value = asked(broker, "JoinGroup", version, asks)
     assert (value["ErrorCode"], value["GenerationId"], value["ProtocolName"]) == (0, 1, "range")
-    assert value["MemberId"] == value["Leader"] == (member or "g-member")
+    assert value["MemberId"] == value["Leader"] == (member or "g-member-0-0")
     assert [(row["MemberId"], row["Metadata"]) for row in value["Members"]] == [(value["MemberId"], b"sub")]
     assert value.get("ProtocolType", "consumer") == "consumer"
 

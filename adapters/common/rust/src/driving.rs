@@ -22,6 +22,9 @@ pub struct Told {
     pub bootstrap: String,
     #[serde(default, deserialize_with = "number")]
     pub offset: i64,
+    /// Whether to consume as a member of the group that is named after the topic, and to commit.
+    #[serde(default)]
+    pub group: bool,
     #[serde(default)]
     pub isolation: String,
     pub produce: Option<Produce>,

@@ -9,10 +9,11 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** KafkaConsumer as an application uses it, a fresh one for each topic: assign, seek, poll. */
+/** KafkaConsumer as an application uses it, a fresh one for each topic: assign and seek, or subscribe and commit; poll. */
 final class Reader {
 
     private static final byte[] END = "conformance.end".getBytes(StandardCharsets.UTF_8);
@@ -20,19 +21,31 @@ final class Reader {
     private Reader() {}
 
     static void read(Map<String, Object> told) {
-        Map<String, Object> settings = Map.of(
+        boolean inGroup = told.containsKey("group");
+        Map<String, Object> settings = new HashMap<>(Map.of(
             ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"),
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, told.get("isolation"),
-            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none");
+            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, inGroup ? "earliest" : "none"));
+        if (inGroup)
+            settings.putAll(Map.of(
+                ConsumerConfig.GROUP_ID_CONFIG, told.get("topic"),
+                ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+                ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG, 100));
         TopicPartition partition = new TopicPartition((String) told.get("topic"), (Integer) told.get("partition"));
         try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-            consumer.assign(List.of(partition));
-            consumer.seek(partition, Long.parseLong((String) told.get("offset")));
+            if (inGroup) {
+                consumer.subscribe(List.of(partition.topic()));
+            } else {
+                consumer.assign(List.of(partition));
+                consumer.seek(partition, Long.parseLong((String) told.get("offset")));
+            }
             while (true) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     Output.say(Map.of("topic", told.get("topic"), "record", Reading.show(record)));
                     if (Arrays.equals(record.key(), END))
                         return;
+                    if (inGroup)
+                        consumer.commitSync();
                 }
             }
         }

@@ -1,0 +1,52 @@
+// sarama as an application uses it in a group: NewConsumerGroup, Consume, MarkMessage and Commit.
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// member hands over the messages of the partitions that it is assigned, and commits each.
+type member struct {
+	hand func(record) bool
+	stop context.CancelFunc
+}
+
+func (member) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (member) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+
+func (one member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	for message := range claim.Messages() {
+		if one.hand(shown(message)) {
+			one.stop()
+			return nil
+		}
+		session.MarkMessage(message, "")
+		session.Commit()
+	}
+	return nil
+}
+
+// join consumes a topic as a member of the group that is named after it; the first error that ends that.
+func join(topic told, hand func(record) bool) error {
+	config := sarama.NewConfig()
+	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	config.Consumer.Group.Heartbeat.Interval = 100 * time.Millisecond
+	group, err := sarama.NewConsumerGroup([]string{topic.Bootstrap}, topic.Topic, config)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	running, stop := context.WithCancel(context.Background())
+	defer stop()
+	for running.Err() == nil {
+		err := group.Consume(running, []string{topic.Topic}, member{hand, stop})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return nil
+}

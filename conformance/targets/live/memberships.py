@@ -1,0 +1,76 @@
+"""The group of a client: how each generation of it is made up, and what its members say to one another."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from msgspec import Struct, field
+
+from conformance.cases.model import Value
+from conformance.codec.message_definition import type_name
+from conformance.definitions.shipped import shipped_types
+from conformance.targets.live.kinds import COMPANY, IDLE, NEWER, Kind
+
+NOTHING = -1
+"""The offset of a partition for which none is committed."""
+ANOTHER = "another-member"
+"""The id of a member that the client is told of."""
+_NEWEST, _TO_COME = 3, 7
+"""The newest version of what members say that there is, in which Apache Kafka's do, and one that is yet to come."""
+_ADDED = b"\x00\x00\x00\x05later"
+"""What stands behind the fields of that: a reader passes over it."""
+
+
+class Membership(Struct):
+    """A group with a client as member, as its coordinator keeps it."""
+
+    errors: dict[str, list[int]] = field(default_factory=dict)
+    """By request, the errors with which the next ones are answered."""
+    gathered: list[str] = field(default_factory=list)
+    """How the next generations are made up; behind them the client is the only member."""
+    now: str = ""
+    """How this one is."""
+    generation: int = 0
+    gone: set[str] = field(default_factory=set)
+    """The members that it does not know any more."""
+
+    @classmethod
+    def of(cls, kind: Kind) -> Self:
+        """The group in a conversation of this kind."""
+        return cls({name: [*codes] for name, codes in kind.errors.items()}, [*kind.gathered])
+
+    def error(self, name: str) -> int:
+        """The error with which a request is answered now; 0 for none."""
+        codes = self.errors.get(name)
+        return codes.pop(0) if codes else 0
+
+    def gather(self) -> None:
+        """Begin another generation."""
+        self.generation += 1
+        self.now = self.gathered.pop(0) if self.gathered else ""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the client has nothing to read in it, and is told at once that another one is to come."""
+        return self.now in (IDLE, COMPANY)
+
+    def new_member(self, group: str) -> str:
+        """An id that no member had."""
+        return f"{group}-member-{self.generation}-{len(self.gone)}"
+
+    def assigned(self, topic: str) -> bytes:
+        """What another member that leads assigns to the client, its topic or nothing, with null for user data."""
+        rows = () if self.passes else ({"Topic": topic, "Partitions": (0,)},)
+        return _said("Assignment", {"AssignedPartitions": rows, "UserData": None}, is_newer=self.now == NEWER)
+
+
+def company(topic: str) -> Value:
+    """Another member of the group, which has the same topic before it."""
+    said = {"Topics": (topic,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
+    return {"MemberId": ANOTHER, "GroupInstanceId": None, "Metadata": _said("Subscription", said)}
+
+
+def _said(what: str, value: Value, *, is_newer: bool = False) -> bytes:
+    body = shipped_types().wire(type_name(f"ConsumerProtocol{what}", _NEWEST)).encode(value)
+    version = _TO_COME if is_newer else _NEWEST
+    return version.to_bytes(2, "big") + body + (_ADDED if is_newer else b"")

@@ -1,0 +1,196 @@
+"""What clients make of a consumer group: as its coordinator leads it, and as other members do."""
+
+from pathlib import Path
+
+import pytest
+from live_runs import judged
+
+SHARED = Path(__file__).parents[2] / "shared"
+DRIVER = """
+name: tiny
+language: python
+module: driver.py
+door: tiny.consume
+codecs: [none]
+magics: [0, 1, 2]
+isolations: [read_uncommitted, read_committed]
+{groups}
+concurrency: 1
+"""
+BODY = f"""
+import sys, time
+sys.path.insert(0, {str(SHARED)!r})
+import tiny_client
+from tiny_client import *
+
+spoken = tiny_client.say
+ADDED, STEP = 3, 0.02
+
+def written(what, value):
+    return b"\\0\\3" + codec.encode(wire("ConsumerProtocol" + what, 3), value)
+
+def read(what, data):
+    version = min(int.from_bytes(data[:2], "big"), 3)
+    return codec.decode(wire("ConsumerProtocol" + what, version), data[2:]).value
+
+def members_in(joined):
+    return sorted(row["MemberId"] for row in joined["Members"])
+
+def assigned(topic, place):
+    return () if place else ({{"Topic": topic, "Partitions": (0,)}},)
+
+def joined(connection, topic, me):
+    metadata = written("Subscription", {{"Topics": (topic,), "UserData": b""}})
+    protocol = {{"Name": "range", "Metadata": metadata}}
+    times = {{"SessionTimeoutMs": 6000, "RebalanceTimeoutMs": 6000}}
+    body = {{"GroupId": topic, "MemberId": me, "ProtocolType": "consumer", "Protocols": (protocol,), **times}}
+    return connection.ask("JoinGroup", 5, body)
+
+def synced(connection, topic, me, answer):
+    rows = [
+        {{"MemberId": one, "Assignment": written("Assignment", {{"AssignedPartitions": assigned(topic, place)}})}}
+        for place, one in enumerate(members_in(answer))
+    ]
+    body = {{"GroupId": topic, "MemberId": me, "GenerationId": answer["GenerationId"], "Assignments": rows}}
+    return connection.ask("SyncGroup", 3, body)
+
+def idle(connection, topic, me, generation):
+    body = {{"GroupId": topic, "MemberId": me, "GenerationId": generation}}
+    while not connection.ask("Heartbeat", 3, body)["ErrorCode"]:
+        time.sleep(STEP)
+
+def begins_at(offset):
+    return 0 if offset < 0 else offset
+
+def next_to(offset):
+    return offset + 1
+
+def known_as(me, error, given=""):
+    return given if error == 79 else "" if error == 25 else me
+
+def commit(connection, told, me, generation, offset):
+    rows = ({{"Name": told["topic"], "Partitions": ({{"PartitionIndex": 0, "CommittedOffset": offset}},)}},)
+    body = {{"GroupId": told["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows}}
+    connection.ask("OffsetCommit", 7, body)
+
+def in_group(told):
+    connection, topic, me = Connection(told["bootstrap"]), told["topic"], ""
+    while True:
+        time.sleep(STEP)
+        answer = joined(connection, topic, me)
+        if answer["ErrorCode"]:
+            me = known_as(me, answer["ErrorCode"], answer["MemberId"])
+            continue
+        one = synced(connection, topic, me, answer)
+        if one["ErrorCode"]:
+            me = known_as(me, one["ErrorCode"])
+            continue
+        try:
+            mine = read("Assignment", one["Assignment"])["AssignedPartitions"]
+        except ValueError as error:
+            return spoken(topic=topic, error="other", message=str(error))
+        if not mine:
+            idle(connection, topic, me, answer["GenerationId"])
+            continue
+        rows = ({{"Name": topic, "PartitionIndexes": (0,)}},)
+        found = connection.ask("OffsetFetch", 5, {{"GroupId": topic, "Topics": rows}})
+        if found["ErrorCode"]:
+            continue
+        start = begins_at(found["Topics"][0]["Partitions"][0]["CommittedOffset"])
+        def say(**line):
+            spoken(**line)
+            if "record" in line and line["record"]["key"] != END:
+                place = next_to(int(line["record"]["offset"]))
+                commit(connection, told, me, answer["GenerationId"], place)
+        tiny_client.say = say
+        consume({{**told, "offset": str(start)}})
+        tiny_client.say = spoken
+        return
+
+CHANGE
+for line in told(): in_group(line) if "group" in line else consume(line)
+"""
+CASES = tuple(
+    f"request/{name}"
+    for name in (
+        *("group-without-offset", "committed", "rebalance", "group-loading", "member-unknown", "assignment-of-another"),
+        *("assignment-newer", "assignment-none", "assignment-shared", "group-of-two", "join-group", "sync-group"),
+        *("heartbeat", "offset-fetch", "offset-commit"),
+    )
+)
+AT_ITS_WORD = "begins_at = lambda offset: offset"
+ITS_OWN = "next_to = lambda offset: offset"
+THE_SAME = "known_as = lambda me, error, given='': given if error == 79 else me"
+STRICT = """
+def read(what, data):
+    got = codec.decode(wire("ConsumerProtocol" + what, int.from_bytes(data[:2], "big") % 4), data[2:])
+    if data[1] > 3: raise ValueError("a version that nobody knows")
+    return got.value
+"""
+ASLEEP = "idle = lambda *_: time.sleep(60)"
+TO_ALL = 'assigned = lambda topic, _: ({"Topic": topic, "Partitions": (0,)},)'
+TO_NOBODY = """
+shared = synced
+def synced(connection, topic, me, answer):
+    if len(answer["Members"]) > 1: return {"ErrorCode": 27}
+    return shared(connection, topic, me, answer)
+"""
+
+
+@pytest.fixture
+def run(tmp_path, traces):
+    """Runs a client with a change; the rows of its report by case."""
+
+    def start(change="", *, groups=True):
+        folder = tmp_path / "tiny"
+        folder.mkdir()
+        (folder / "driver.py").write_text(BODY.replace("CHANGE", change))
+        (folder / "driver.yaml").write_text(DRIVER.format(groups="groups: true" if groups else ""))
+        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *CASES, op="send")
+
+    yield start
+    assert traces.left() == []
+
+
+def test_a_member_that_reads_on_wherever_its_group_goes_passes(run):
+    assert {case: row["verdict"] for case, row in run().items()} == dict.fromkeys(CASES, "pass")
+
+
+def test_a_client_that_claims_no_groups_is_not_told_to_join_one(run):
+    found = run(groups=False)
+    assert {row["verdict"] for row in found.values()} == {"skip"}
+    assert found["request/committed"]["detail"] == "unsupported: groups is not claimed"
+    assert found["request/join-group"]["detail"] == "unobserved: no JoinGroup request was sent"
+
+
+@pytest.mark.parametrize(
+    ("change", "requirement", "cases", "detail"),
+    [
+        (ITS_OWN, "group.commits-next-offset", ["committed"], "offset 0 is committed, where 1 is read next"),
+        (THE_SAME, "group.unknown-member", ["member-unknown"], "no fetch goes on behind the first offset"),
+        (STRICT, "group.assignment-read", ["assignment-newer"], "no fetch goes on behind the first offset"),
+        (TO_ALL, "group.leader-shares", ["assignment-shared"], "assigned 2 times among 2 members"),
+        (TO_NOBODY, "group.leader-shares", ["assignment-shared"], "it leads two members, and assigns nothing"),
+    ],
+    ids=["its own offset", "the same id", "no newer version", "to all", "to nobody"],
+)
+def test_a_member_that_goes_astray_is_found(run, change, requirement, cases, detail):
+    found = run(change)
+    failed = {case.removeprefix("request/"): row for case, row in found.items() if row["verdict"] != "pass"}
+    assert list(failed) == cases
+    for row in failed.values():
+        assert (row["verdict"], row["level"], row["requirement"]) == ("fail", "should", requirement)
+        assert detail in row["detail"]
+
+
+def test_a_member_that_takes_no_offset_for_one_is_found(run):
+    found = run(AT_ITS_WORD)
+    assert found["request/group-without-offset"]["requirement"] == "group.offset-none"
+    assert found["request/group-without-offset"]["verdict"] == "fail"
+
+
+def test_a_member_that_has_nothing_to_read_and_never_joins_again_is_found(run):
+    found = run(ASLEEP)
+    failed = [case for case, row in found.items() if row["verdict"] == "fail"]
+    assert failed == ["request/assignment-none", "request/group-of-two"]
+    assert found["request/assignment-none"]["requirement"] == "group.assignment-read"
