@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ from writer import produce
 # What the library documents; and what the codecs' own libraries document for damaged data: aiokafka lets them pass.
 REFUSALS = (KafkaError, ValueError, cramjam.DecompressionError, *DAMAGED)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+RACK = {"client_rack": "rack"} if "client_rack" in signature(AIOKafkaConsumer).parameters else {}
 IN_GROUP = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 100}
 
 
 async def consume(told: Told) -> AsyncGenerator[Any, None]:
     """Yield the records that getone() hands out, from the offset on, or as a member of a group."""
     partition = TopicPartition(told["topic"], told["partition"])
-    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None}
+    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None} | RACK
     consumer = AIOKafkaConsumer(**settings | (IN_GROUP | {"group_id": told["topic"]} if "group" in told else {}))
     try:
         await consumer.start()

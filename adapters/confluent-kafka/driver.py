@@ -24,6 +24,7 @@ def consume(told: Told) -> Iterator[Any]:
         "isolation.level": told["isolation"],
         "check.crcs": True,
         "fetch.error.backoff.ms": 10,
+        "client.rack": "rack",
     }
     consumer = Consumer(settings | (IN_GROUP if "group" in told else {}))
     try:
@@ -50,11 +51,5 @@ def shown(message: Any) -> Told:
     return shown_as(message.offset(), timestamp if kind else -1, TYPES[kind], message.key(), message.value(), headers)
 
 
-drive(
-    f"{version()} (librdkafka {libversion()[0]})",
-    consume,
-    shown,
-    at_once=16,
-    produce=produce,
-    is_refusal=lambda error: isinstance(error, KafkaException),
-)
+release = f"{version()} (librdkafka {libversion()[0]})"
+drive(release, consume, shown, at_once=16, produce=produce, is_refusal=lambda error: isinstance(error, KafkaException))

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,7 +15,7 @@ var types = map[int8]string{-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppen
 // consume hands over the records that PollFetches hands out; the first error that it tells.
 func consume(topic told, hand func(record) bool) error {
 	client, err := kgo.NewClient(append(
-		from(topic), kgo.SeedBrokers(topic.Bootstrap), kgo.FetchIsolationLevel(levels[topic.Isolation]),
+		from(topic), kgo.SeedBrokers(topic.Bootstrap), kgo.Rack("rack"), kgo.FetchIsolationLevel(levels[topic.Isolation]),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))...)
 	if err != nil {
 		return err
@@ -29,7 +30,7 @@ func consume(topic told, hand func(record) bool) error {
 				client.CommitRecords(context.Background(), handed)
 			}
 		}
-		if err := fetches.Err(); err != nil {
+		if err := fetches.Err(); err != nil && !errors.As(err, new(*kgo.ErrGroupSession)) { // it joins again by itself
 			return err
 		}
 	}

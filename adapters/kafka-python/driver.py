@@ -19,13 +19,14 @@ AT_ONCE = 8
 # What the library documents; and what the codecs' own libraries document for damaged data: kafka-python lets them pass.
 REFUSALS = (KafkaError, ValueError, snappy.UncompressError, zstandard.ZstdError, *DAMAGED)
 TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+RACK = {"client_rack": "rack"} if "client_rack" in KafkaConsumer.DEFAULT_CONFIG else {}
 IN_GROUP = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 100}
 
 
 def consume(told: Told) -> Iterator[Any]:
     """Yield the records that poll() hands out, from the offset on, or as a member of a group."""
     partition = TopicPartition(told["topic"], told["partition"])
-    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None}
+    settings = {"bootstrap_servers": told["bootstrap"], "isolation_level": told["isolation"], "group_id": None} | RACK
     consumer = KafkaConsumer(**settings | (IN_GROUP | {"group_id": told["topic"]} if "group" in told else {}))
     try:
         if "group" in told:

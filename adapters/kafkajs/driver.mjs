@@ -15,7 +15,7 @@ async function consume({ topic, isolation, bootstrap, group }, hand) {
   const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 10 } });
   const readUncommitted = isolation === "read_uncommitted";
   const often = group ? { heartbeatInterval: 100 } : {};
-  const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100, ...often });
+  const consumer = kafka.consumer({ groupId: topic, readUncommitted, maxWaitTimeInMs: 100, rackId: "rack", ...often });
   try {
     await new Promise((resolve, reject) => {
       consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || reject(payload.error));

@@ -5,8 +5,12 @@ import "github.com/IBM/sarama"
 
 // consume hands over the messages of a partition consumer; the first error that it reports.
 func consume(topic told, hand func(record) bool) error {
+	if topic.Group {
+		return join(topic, hand)
+	}
 	config := sarama.NewConfig()
 	config.Consumer.Return.Errors = true // or they are only logged
+	config.RackID = "rack"
 	if topic.Isolation == "read_committed" {
 		config.Consumer.IsolationLevel = sarama.ReadCommitted
 	}
@@ -50,11 +54,4 @@ func shown(message *sarama.ConsumerMessage) record {
 	return handed
 }
 
-func main() {
-	drive("github.com/IBM/sarama", func(topic told, hand func(record) bool) error {
-		if topic.Group {
-			return join(topic, hand)
-		}
-		return consume(topic, hand)
-	}, produce)
-}
+func main() { drive("github.com/IBM/sarama", consume, produce) }

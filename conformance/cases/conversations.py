@@ -18,38 +18,52 @@ from conformance.semantics.visibility import ISOLATIONS
 
 CONVERSATIONS = (
     *("consume", "reset", "unavailable", "unknown-error", "null", "throttled", "undecided"),
-    *("no-brokers", "no-leader", "group", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
+    *("no-brokers", "no-leader", "topic-erred", "misframed", "replica", "replica-behind"),
+    *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
+    *("group", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
+    *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
     *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
-    *("produce", "disk", "answer-lost", "transact", "together", "busy"),
+    *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
 
 It consumes a topic: the first fetch is refused as the leader has moved (`consume`) or as there is no such offset
 (`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
 (`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the first
-answers to Metadata have no broker, or no leader. As a member of a `group` that has committed nothing, it is first told
-to join again (`rebalance`), as it is not known any more (`evicted`), or that its coordinator is not ready (`loading`);
-another member assigns to it (`following`), in a `newer` version or nothing at first (`idle`), or it leads another one
-(`company`). Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged
-fields in the answers which nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids`
-of topics, in a fetch `session`, which may be lost.
+answers to Metadata have no broker, or no leader, or later an error (`topic-erred`), or the first one to Fetch has a
+size that is none (`misframed`). With the first fetch another node leads: in the next epoch (`moved`), in the same
+(`moved-unnoticed`), or of another topic with the same name (`recreated`); or fetches are sent to another `replica`,
+which may be behind (`replica-behind`).
+
+As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
+any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in a
+`newer` version or nothing at first (`idle`), or it leads another one (`company`), which may say nothing or what nobody
+can read (`company-silent`, `company-garbled`). What it has committed is `unstable`, `offsets-loading` or
+`offsets-refused` at first. While it has nothing to read, its heartbeats are told that its generation is over
+(`generation-lost`), or that another node coordinates (`coordinator-moved`).
+
+Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged fields in the answers which
+nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics, in a fetch
+`session`, which may be lost.
 
 Or it writes batches, as an idempotent producer where it can be one, the first refused once because the leader has moved
 (`produce`) or a `disk` fails, or taken and its `answer-lost`; the same so that none waits for the one before
-(`together`); or in a transaction (`transact`), which the broker is at first too `busy` for.
+(`together`), or the first one is `timed-out`; or in a transaction (`transact`), which the broker is at first too `busy`
+or `not-ready` for, or which it is slow in `ending`.
 """
 
 CHECKS = (
-    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
-    *("commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended"),
+    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session", "beside"),
+    *("commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
 on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
-that it `waits` for records that the first fetches do not bring, and `goes-on` past anything else; that a member of a
-group `commits` the offset behind what it has, and `shares` the partitions among all members where it leads; of batches
-that what was refused comes `again`, and as it was, that their sequences follow one another, and that in the end all of
-them are there, in order; and that a transaction has `ended`."""
+`beside` by a client that names its rack, that it `waits` for records that the first fetches do not bring, and `goes-on`
+past anything else; that a member of a group `commits` the offset behind what it has, and `shares` the partitions among
+all members where it leads; of batches that what was refused comes `again`, and as it was, that their sequences follow
+one another, and that in the end all of them are there, in order; and that a transaction has `ended`, and `ended-again`
+where that was refused."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -57,16 +71,19 @@ HOLLOW = 2
 BESIDE = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
-PRODUCING = ("produce", "disk", "answer-lost", "transact", "together", "busy")
-"""The conversations in which a client writes."""
+TRANSACTIONAL = ("transact", "busy", "not-ready", "ending")
+"""The conversations in which a client writes in a transaction."""
 
-TRANSACTIONAL = ("transact", "busy")
-"""Those in which it does so in a transaction."""
+PRODUCING = ("produce", "disk", "answer-lost", "together", "timed-out", *TRANSACTIONAL)
+"""Those in which it writes at all."""
 
-WHOLE = ("waits", "commits", "shares", "in-order", "ended")
+AT_ONCE = ("together", "timed-out")
+"""Those in which no batch waits for the one before."""
+
+WHOLE = ("waits", "commits", "shares", "in-order", "ended", "ended-again")
 """The checks for which an answer holds all requests of a conversation."""
 
-ONWARD = ("onward", "goes-on", "waits", "in-session")
+ONWARD = ("onward", "goes-on", "waits", "in-session", "beside")
 """The checks that the last fetches tell of."""
 
 
@@ -75,6 +92,7 @@ _LAPSES = {
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
     "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
+    "ended-again": ("the end of the transaction is asked for again", "a transaction does not come to its end"),
     "ended": ("the transaction is written and committed", "a transaction does not come to its end"),
     **dict.fromkeys(ONWARD, ("a fetch goes on behind the first offset", "the client does not go on")),
 }
@@ -158,7 +176,7 @@ _LONG = 600
 def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write in a conversation, each with the sequence that is due."""
     batches = _written(transactional=conversation in TRANSACTIONAL, idempotent=idempotent)
-    if conversation != "together":
+    if conversation not in AT_ONCE:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
     return tuple(
@@ -202,12 +220,16 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         onward: Value = {"Topics": ({"Partitions": ({"FetchOffset": 1},)},)} if parts["check"] in ONWARD else {}
         if parts["check"] == "in-session":  # of a session that it opened
             onward |= {"SessionId": 1, "SessionEpoch": 1}
+        if parts["check"] == "beside":
+            onward |= {"RackId": "rack"}
         before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name == "OffsetCommit" and parts["check"] == "commits":
         return [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}]
     if name == "SyncGroup" and parts["check"] == "shares":
         return [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}]
+    if name == "EndTxn" and parts["check"] == "ended-again":
+        return [{}, {}]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]

@@ -52,6 +52,13 @@ def _waits(requests: Sequence[Value]) -> Verdict:
     return at(behind[-1], Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
 
 
+def _beside(requests: Sequence[Value]) -> Verdict:
+    """Judge whether a client went on that names its rack: no other one is sent to another replica."""
+    if any(body.get("RackId") for request in requests if (body := fetch_in(request["hex"]))):
+        return _goes_on(requests)
+    return Verdict(Kind.SKIP, "unobserved: it names no rack")
+
+
 def _in_session(requests: Sequence[Value]) -> Verdict:
     """Judge whether the client went on inside a fetch session that it has, and numbered its fetches there."""
     fetches = [(index, body) for index, request in enumerate(requests) if (body := fetch_in(request["hex"]))]
@@ -80,7 +87,7 @@ def _commits(requests: Sequence[Value]) -> Verdict:
     found = [
         (index, part["CommittedOffset"])
         for index, request in enumerate(requests)
-        for row in (_body_in(request["hex"], "OffsetCommit") or {"Topics": ()})["Topics"]
+        for row in (body_in(request["hex"], "OffsetCommit") or {"Topics": ()})["Topics"]
         for part in row["Partitions"]
     ]
     if not found:
@@ -89,6 +96,9 @@ def _commits(requests: Sequence[Value]) -> Verdict:
     for index, offset in found:
         if offset not in (0, 1, 2):
             return at(index, Verdict(Kind.FAIL, f"offset {offset} is committed, behind records at 0 and 1", path))
+        if (kept := (body_in(requests[index]["hex"], "OffsetCommit") or {}).get("RetentionTimeMs", -1)) != -1:
+            detail = f"a commit is to be kept for {kept} ms, where the application says nothing of that: -1 is due"
+            return at(index, Verdict(Kind.FAIL, detail, "Body.RetentionTimeMs"))
     index, last = found[-1]
     return PASSED if last else at(index, Verdict(Kind.FAIL, "offset 0 is committed, where 1 is read next", path))
 
@@ -97,7 +107,7 @@ def _shares(requests: Sequence[Value]) -> Verdict:
     """Judge what a leader of two members assigns in the end: the only partition there is, to one member alone."""
     wire = shipped_types().wire(type_name("ConsumerProtocolAssignment", 0))
     for index, request in [*enumerate(requests)][::-1]:
-        body = _body_in(request["hex"], "SyncGroup")
+        body = body_in(request["hex"], "SyncGroup")
         if body is None or body["GenerationId"] > BESIDE or not body["Assignments"]:
             continue
         read = [codec.decode(wire, row["Assignment"][2:]) for row in body["Assignments"] if row["Assignment"]]
@@ -106,7 +116,7 @@ def _shares(requests: Sequence[Value]) -> Verdict:
         times = sum(len(row["Partitions"]) for one in read for row in one.value["AssignedPartitions"])
         detail = f"the only partition is assigned {times} times among {len(body['Assignments'])} members"
         return PASSED if times == 1 else at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
-    joins = [index for index, request in enumerate(requests) if _body_in(request["hex"], "JoinGroup") is not None]
+    joins = [index for index, request in enumerate(requests) if body_in(request["hex"], "JoinGroup") is not None]
     if not joins:
         return Verdict(Kind.SKIP, "unobserved: it joins no group")
     return at(joins[0], Verdict(Kind.FAIL, "it leads two members, and assigns nothing", "Body.Protocols"))
@@ -129,10 +139,10 @@ def _is_behind_the_first(fetch: Mapping[str, Value]) -> bool:
 
 def fetch_in(data: bytes) -> Mapping[str, Value] | None:
     """The body of a request that is a sound Fetch."""
-    return _body_in(data, "Fetch")
+    return body_in(data, "Fetch")
 
 
-def _body_in(data: bytes, name: str) -> Mapping[str, Value] | None:
+def body_in(data: bytes, name: str) -> Mapping[str, Value] | None:
     """The body of a request that is a sound one of this name."""
     wire = frame_wire(data) if api_of(data) == name else None
     read = codec.decode(wire, data) if wire is not None else None
@@ -229,16 +239,28 @@ def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     return at(index, Verdict(Kind.FAIL, detail, _RECORDS, level="should"))
 
 
+_STEPS = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
+
+
 def _ended(requests: Sequence[Value]) -> Verdict:
     """Judge whether a transaction that the broker was too busy for at first was written and committed all the same."""
     if not requests:
         return Verdict(Kind.SKIP, "unobserved: nothing was sent")
     sent = {api_of(request["hex"]) for request in requests}
-    missing = [name for name in ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn") if name not in sent]
+    missing = [name for name in _STEPS if name not in sent]
     if not missing:
         return PASSED
-    detail = f"no {missing[0]} came, after error 51 to InitProducerId and AddPartitionsToTxn"
+    detail = f"no {missing[0]} came, though the error that it was told passes"
     return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+
+
+def _ended_again(requests: Sequence[Value]) -> Verdict:
+    """Judge whether the end of a transaction is asked for again, which was refused for the moment."""
+    ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
+    if not ends:
+        return Verdict(Kind.SKIP, "unobserved: no EndTxn was sent")
+    detail = "EndTxn is not sent again, after error 51 to it"
+    return PASSED if len(ends) > 1 else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _triple(producer: Sequence[int]) -> str:
@@ -254,9 +276,11 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "goes-on": _goes_on,
     "waits": _waits,
     "in-session": _in_session,
+    "beside": _beside,
     "commits": _commits,
     "shares": _shares,
     "ended": _ended,
+    "ended-again": _ended_again,
     "again": _of_batches(_again),
     "repeated": _of_batches(_repeated),
     "in-sequence": _of_batches(_in_sequence),

@@ -22,6 +22,7 @@ fn consume(told: &Told, hand: &mut Hand) -> Done {
         .set("isolation.level", &told.isolation)
         .set("check.crcs", "true") // or no checksum is looked at
         .set("fetch.error.backoff.ms", "10")
+        .set("client.rack", "rack")
         .set("heartbeat.interval.ms", "100")
         .set("auto.offset.reset", if told.group { "earliest" } else { "latest" })
         .create()?;

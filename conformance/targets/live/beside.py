@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.kinds import KINDS, Kind
+from conformance.targets.live.kinds import KINDS, OTHER, Kind
 from conformance.targets.live.offers import OFFERS, Offer
 from conformance.targets.live.server import Server
 from conformance.targets.live.sessions import Sessions
@@ -20,8 +20,13 @@ class Beside:
 
     def __init__(self, notice: Callable[[str], object], offers: str) -> None:
         """Nothing listens before `start`. `notice` is told why a request was not answered."""
-        apart = {name: kind for name, kind in KINDS.items() if kind.offers or kind.in_pieces}
+        apart = {name: kind for name, kind in KINDS.items() if kind.offers or kind.in_pieces or kind.has_two}
         self.servers = {name: Server(notice, _offer(kind, offers)) for name, kind in apart.items()}
+        self._others = {
+            name: Server(notice, _offer(kind, offers), self.servers[name].witness)
+            for name, kind in apart.items()
+            if kind.has_two
+        }
         self._full = Server(notice, OFFERS["full"])
 
     async def start(self) -> None:
@@ -32,15 +37,21 @@ class Beside:
             kind = KINDS[name]
             broker.is_tagged, broker.in_pieces, broker.is_strict = kind.is_tagged, kind.in_pieces, kind.is_strict
             broker.sessions = Sessions() if kind.has_sessions else None
+        for name, server in self._others.items():
+            broker, other = self.brokers[name], await server.start()
+            other.node, other.topics = OTHER, broker.topics
+            broker.fellows, other.fellows = (other,), (broker,)
 
     def offer(self, offers: str) -> None:
         """Offer what the client's own broker does, where the kind does not say."""
         for name, broker in self.brokers.items():
-            broker.offered = _offer(KINDS[name], offers)
+            for one in broker.nodes:
+                one.offered = _offer(KINDS[name], offers)
 
     async def close(self) -> None:
         """End them."""
-        await asyncio.gather(*(server.close() for server in (self._full, *self.servers.values())))
+        servers = (self._full, *self.servers.values(), *self._others.values())
+        await asyncio.gather(*(server.close() for server in servers))
 
 
 def _offer(kind: Kind, offers: str) -> Offer:

@@ -21,6 +21,7 @@ from conformance.targets.live.frames import (
     request_in,
     response_frame,
 )
+from conformance.targets.live.kinds import NODE
 from conformance.targets.live.offers import BARE, TAKEN_FROM, Offer
 from conformance.targets.live.sessions import Sessions
 from conformance.targets.live.topics import Topic
@@ -33,10 +34,12 @@ class Response(Struct, frozen=True):
 
     frame: bytes
     delay: float = 0.0
+    size: int | None = None
+    """What stands before it instead of its size, if anything."""
 
 
 class Broker(Struct):
-    """A broker with one node and one partition a topic, on the address that clients are told."""
+    """A node of a cluster with one partition a topic, on the address that clients are told; most have no other node."""
 
     host: str
     port: int
@@ -52,8 +55,17 @@ class Broker(Struct):
     """Whether a version that it does not offer ends the connection, and accuses the client of what comes of it."""
     in_pieces: bool = False
     """Whether its answers come in several pieces."""
+    node: int = NODE
+    """Its id."""
+    fellows: tuple[Broker, ...] = ()
+    """The other nodes of its cluster."""
     sessions: Sessions | None = None
     """The fetch sessions that clients have; None where it declines them."""
+
+    @property
+    def nodes(self) -> tuple[Broker, ...]:
+        """All nodes of its cluster, by their ids."""
+        return tuple(sorted((self, *self.fellows), key=lambda one: one.node))
 
     def respond(self, frame: bytes) -> Response:
         """The response to the frame of a request, both without their size.
@@ -75,7 +87,8 @@ class Broker(Struct):
         request = request_in(frame)
         body = self._answered(request)
         written = response_frame(correlation, name, version, body, is_tagged=self.is_tagged)
-        return Response(written, consuming.wait_before(request, body))
+        wrong = [topic for topic in self.topics.values() if topic.misframed and name == "Fetch"]
+        return Response(written, consuming.wait_before(request, body), wrong[0].misframed.pop(0) if wrong else None)
 
     def _answered(self, request: Request) -> Values:
         """The body of the response."""

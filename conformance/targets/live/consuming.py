@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.cases.appends import carried
 from conformance.targets.live.frames import Request, Unanswerable, Values
-from conformance.targets.live.kinds import LOST, NO_BROKERS, NO_LEADER, NULL, THROTTLED, UNDECIDED
-from conformance.targets.live.leaders import NODE, with_leader
+from conformance.targets.live.kinds import (
+    ERRED,
+    LACKS,
+    LOST,
+    NO_BROKERS,
+    NO_LEADER,
+    NODE,
+    NULL,
+    OTHER,
+    THROTTLED,
+    UNDECIDED,
+)
+from conformance.targets.live.leaders import NOT_LEADER, with_leader
+from conformance.targets.live.naming import name_of, named
 from conformance.targets.live.sessions import InvalidSession, Session
 from conformance.targets.live.topics import is_carried
 
@@ -21,6 +34,8 @@ _OFFSET_OUT_OF_RANGE, _LEADER_NOT_AVAILABLE = 1, 5
 _UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 _THROTTLED_MS = 100
+_BEHIND = 10
+"""Where the log of a replica begins that has not what is asked for."""
 _LONGEST_WAIT_MS = 50
 """A consumer may ask on behind the end before it closes, and not close before it has the answer."""
 
@@ -33,15 +48,15 @@ def _metadata(broker: Broker, request: Request) -> Values:
         topics = [_described_as_asked(broker, request, row) for row in asked]
     if any(row["ErrorCode"] == _LEADER_NOT_AVAILABLE for row in topics):
         return {"Brokers": [], "ControllerId": -1, "ClusterId": _CLUSTER, "Topics": topics}
-    node = {"NodeId": NODE, "Host": broker.host, "Port": broker.port}
-    return {"Brokers": [node], "ControllerId": NODE, "ClusterId": _CLUSTER, "Topics": topics}
+    nodes = [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in broker.nodes]
+    return {"Brokers": nodes, "ControllerId": broker.nodes[0].node, "ClusterId": _CLUSTER, "Topics": topics}
 
 
 def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values:
     """A topic that was asked for by its name, or by its id from version 10 on."""
     name = row["Name"]
     if name is None:
-        name = _name_of(broker, row["TopicId"])
+        name = name_of(broker, row["TopicId"])
     if name is None:
         no_name = None if request.version >= 12 else ""
         return {"ErrorCode": _UNKNOWN_TOPIC_ID, "Name": no_name, "TopicId": row["TopicId"], "Partitions": []}
@@ -51,19 +66,28 @@ def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values
 def _described(name: str, topic: Topic | None) -> Values:
     if topic is None:
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
-    how = topic.described.pop(0) if topic.described else ""
+    waits = topic.described[:1] == [ERRED] and topic.refusals
+    how = topic.described.pop(0) if topic.described and not waits else ""
     if how == NO_BROKERS:
         return {"ErrorCode": _LEADER_NOT_AVAILABLE, "Name": name, "Partitions": []}
-    partition = {"ErrorCode": 0, "PartitionIndex": 0, "LeaderId": NODE, "ReplicaNodes": [NODE], "IsrNodes": [NODE]}
+    place = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}
+    nodes = sorted({NODE, OTHER if topic.replica else topic.leader})
+    partition = {"ErrorCode": 0, "PartitionIndex": 0, **place, "ReplicaNodes": nodes, "IsrNodes": nodes}
     if how == NO_LEADER:
         partition |= {"ErrorCode": _LEADER_NOT_AVAILABLE, "LeaderId": -1}
+    if how == ERRED:
+        rows = [partition, {**partition, "PartitionIndex": 1}]
+        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "TopicId": topic.id, "Partitions": rows}
     return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
 
 
 def _list_offsets(broker: Broker, request: Request) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
-        error, offset = (_UNKNOWN_TOPIC, -1) if topic is None else (0, _offset_at(topic, row["Timestamp"]))
+        error, offset = _UNKNOWN_TOPIC, -1
+        if topic is not None:
+            leads = topic.leader == broker.node
+            error, offset = (0, _offset_at(topic, row["Timestamp"])) if leads else (NOT_LEADER, -1)
         found = (
             {"Timestamp": -1, "Offset": offset} if request.version else {"OldStyleOffsets": [offset] if topic else []}
         )
@@ -120,7 +144,14 @@ def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) ->
         if topic is not None and topic.hollow[:1] == [THROTTLED]:
             topic.hollow.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
-        parts = [_fetched(topic, part, isolation, newest, unknown) for part in row["Partitions"]]
+        if topic is not None and topic.moves:
+            topic.move()
+        if topic is not None and topic.replica and request.body.get("RackId"):
+            parts = [_fetched_beside(broker.node, topic, part, isolation, newest) for part in row["Partitions"]]
+        elif topic is not None and topic.leader != broker.node:
+            parts = [_refused(part, NOT_LEADER) for part in row["Partitions"]]
+        else:
+            parts = [_fetched(topic, part, isolation, newest, unknown) for part in row["Partitions"]]
         rows.append({**asked, "Partitions": parts})
     return {"Responses": rows}
 
@@ -132,17 +163,33 @@ def wait_before(request: Request, body: Values) -> float:
     return min(int(request.body["MaxWaitMs"]), _LONGEST_WAIT_MS) / 1000
 
 
+def _fetched_beside(node: int, topic: Topic, row: Values, isolation: int, newest: int) -> Values:
+    """What a partition has on a node where the leader sends who fetches to another replica."""
+    if node != topic.leader and topic.replica == LACKS:
+        return {**_refused(row, _OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
+    if node != topic.leader or (topic.replica == LACKS and topic.first_fetch):
+        return _fetched(topic, row, isolation, newest, 0)
+    topic.first_fetch = topic.first_fetch or time.monotonic()
+    topic.on_fetch()
+    ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark, "ErrorCode": 0}
+    return {"PartitionIndex": row["Partition"], **ends, "PreferredReadReplica": OTHER, "Records": b""}
+
+
+def _refused(row: Values, error: int) -> Values:
+    return {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b"", "ErrorCode": error}
+
+
 def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
     """What a partition has for a fetch whose version carries no magic above the newest one."""
-    shown: Values = {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b""}
     if topic is None:
-        return {**shown, "ErrorCode": unknown}
+        return _refused(row, unknown)
     if topic.refusals:
-        return {**shown, "ErrorCode": topic.refusals.pop(0)}
+        return _refused(row, topic.refusals.pop(0))
     if not is_carried(topic.log, newest):
-        return {**shown, "ErrorCode": _UNSUPPORTED_VERSION}  # as Apache Kafka where it does not convert
+        return _refused(row, _UNSUPPORTED_VERSION)  # as Apache Kafka where it does not convert
     if row["FetchOffset"] < 0:
-        return {**shown, "ErrorCode": _OFFSET_OUT_OF_RANGE}
+        return _refused(row, _OFFSET_OUT_OF_RANGE)
+    shown: Values = {"PartitionIndex": row["Partition"]}
     if topic.hollow:
         how = topic.hollow.pop(0)
         stable = topic.start if how == UNDECIDED else topic.high_watermark
@@ -152,18 +199,6 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
-
-
-def named(broker: Broker, row: Values, key: str) -> tuple[Values, Topic | None]:
-    """How a row of a request names a topic, by name or by id, as the response repeats it; and the topic."""
-    if "TopicId" not in row:
-        return {key: row[key]}, broker.topics.get(row[key])
-    return {"TopicId": row["TopicId"]}, broker.topics.get(_name_of(broker, row["TopicId"]) or "")
-
-
-def _name_of(broker: Broker, topic_id: bytes) -> str | None:
-    """The name of the topic with this id; None where there is no such topic."""
-    return next((name for name, topic in broker.topics.items() if topic.id == topic_id), None)
 
 
 ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {

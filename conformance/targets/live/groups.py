@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from conformance.targets.live.consuming import named
 from conformance.targets.live.frames import Request, Unanswerable, Values
-from conformance.targets.live.kinds import COMPANY
-from conformance.targets.live.leaders import NODE
-from conformance.targets.live.memberships import ANOTHER, NOTHING, Membership, company
+from conformance.targets.live.memberships import ANOTHER, COMPANIES, NOTHING, Membership, company
+from conformance.targets.live.naming import named
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
 
-_UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 25, 27, 79
+_UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED, _UNSTABLE_OFFSET_COMMIT = 25, 27, 79, 88
 _NAMED_FIRST = 4
 """From this version of JoinGroup on, a member without an id is given one, and joins again with it (KIP-394)."""
 _TOLD_ONCE = 2
@@ -34,7 +32,7 @@ def _group(broker: Broker, name: str) -> Membership:
 def _find_coordinator(broker: Broker, request: Request) -> Values:
     def found(key: str) -> Values:
         error = _group(broker, key).error("FindCoordinator")
-        where = _NOWHERE if error else {"NodeId": NODE, "Host": broker.host, "Port": broker.port}
+        where = _NOWHERE if error else {"NodeId": broker.node, "Host": broker.host, "Port": broker.port}
         return {"ErrorCode": error, "ErrorMessage": None, **where}
 
     if "CoordinatorKeys" not in request.body:
@@ -59,7 +57,9 @@ def _join_group(broker: Broker, request: Request) -> Values:
         }
     group.gather()
     itself = {"MemberId": member, "GroupInstanceId": body.get("GroupInstanceId"), "Metadata": chosen["Metadata"]}
-    led = {"": [itself], COMPANY: [itself, company(body["GroupId"])]}.get(group.now, [])
+    led = [itself] if group.now in ("", *COMPANIES) else []
+    if group.now in COMPANIES:
+        led.append(company(body["GroupId"], group.now))
     return {
         **{"ErrorCode": 0, "GenerationId": group.generation, "ProtocolType": body["ProtocolType"]},
         **{"ProtocolName": chosen["Name"], "Leader": member if led else ANOTHER, "MemberId": member, "Members": led},
@@ -77,7 +77,7 @@ def _sync_group(broker: Broker, request: Request) -> Values:
     mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
     if not (mine or group.now):
         raise Unanswerable("SyncGroup of a leader that assigns nothing to itself")
-    is_led = group.now not in ("", COMPANY) or not mine
+    is_led = group.now not in ("", *COMPANIES) or not mine
     return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
 
 
@@ -85,6 +85,8 @@ def _heartbeat(broker: Broker, request: Request) -> Values:
     group = _group(broker, request.body["GroupId"])
     if request.body["MemberId"] in group.gone:
         return {"ErrorCode": _UNKNOWN_MEMBER}
+    if error := group.error("Heartbeat"):
+        return {"ErrorCode": error}
     return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.passes else 0}
 
 
@@ -123,7 +125,7 @@ def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] |
     if asked is None:
         raise Unanswerable("OffsetFetch for every topic of a group")
     error, rows = _group(broker, group).error("OffsetFetch"), []
-    if error and version >= _TOLD_ONCE:
+    if error and error != _UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
         return {"ErrorCode": error, "Topics": []}
     for row in asked:
         shown, topic = named(broker, row, "Name")

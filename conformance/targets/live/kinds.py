@@ -11,15 +11,36 @@ from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
 NULL, THROTTLED, EMPTY, UNDECIDED, LOST = "null", "throttled", "empty", "undecided", "lost"
-NO_BROKERS, NO_LEADER = "no-brokers", "no-leader"
+NO_BROKERS, NO_LEADER, ERRED = "no-brokers", "no-leader", "erred"
 # How a generation of a group is made up: another member leads it, in a newer version too, and leaves nothing to the
 # client, or the client leads another member.
 FOLLOWING, NEWER, IDLE, COMPANY = "following", "newer", "idle", "company"
+# The same, where what the other member says is no subscription: nothing at all, or cut.
+SILENT, GARBLED = "silent", "garbled"
+# What another replica has, to which a fetch is sent: the records, or not the offset.
+SERVES, LACKS = "serves", "lacks"
+
+NODE, OTHER = 1, 2
+"""The ids of the nodes: most conversations have the first one alone."""
+EPOCH = 5
+"""That of the first leader, where it is told."""
 
 _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6, 9, 56
 _LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
-_UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 25, 27, 51
+_ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 22, 25, 27, 51
+_REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 7, 30, 88
+_LONG, _MANY = 5, 1000
+"""Times that an error is told which passes late, or does not pass until the next generation."""
 _NOBODY_KNOWS = 32000
+
+
+class Move(Struct, frozen=True):
+    """What becomes of a topic whose leader is another node from the first fetch or write on."""
+
+    epoch: int = EPOCH + 1
+    """Of the leader; before that it is 5."""
+    is_another: bool = False
+    """Whether it is another topic of that name, with another id."""
 
 
 class Kind(Struct, frozen=True):
@@ -44,19 +65,29 @@ class Kind(Struct, frozen=True):
     """How fetches bring nothing: by NULL records, without a topic as it has too much to do (THROTTLED), by EMPTY ones,
     as all that is there is UNDECIDED, and LOST, as their session is."""
     described: tuple[str, ...] = ()
-    """How Metadata describes the topic: without any broker, or without its leader."""
+    """How Metadata describes the topic: without any broker, without its leader, or, once all refusals are told, with an
+    error beside a partition more than there is."""
+    misframed: tuple[int, ...] = ()
+    """The sizes that the answers to the first fetches have."""
     in_group: bool = False
     """Whether the client is a member of a group, which has committed nothing."""
     errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By the request of a group, the errors with which it is answered."""
+    """By the request of a group or of a transaction, the errors with which it is answered."""
     gathered: tuple[str, ...] = ()
     """How the generations of the group are made up; behind them the client is its only member."""
     lost: int = 0
     """Writes that are taken, and whose answers are lost with their connection."""
-    busy: tuple[int, ...] = ()
-    """The errors with which InitProducerId is answered, and then AddPartitionsToTxn."""
+    moves: Move | None = None
+    """How the topic gets to another node, if it does."""
+    replica: str = ""
+    """What another replica has, to which the leader sends who names a rack; empty where it sends nobody there."""
     may_tell: bool = False
     """Whether a client does well, too, that tells the application of what it met."""
+
+    @property
+    def has_two(self) -> bool:
+        """Whether its broker has another node beside it."""
+        return bool(self.moves or self.replica)
 
     @property
     def needs_all(self) -> bool:
@@ -76,6 +107,13 @@ KINDS: Mapping[str, Kind] = {
     "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
     "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
     "group": Kind(in_group=True),
+    "topic-erred": Kind(refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
+    "misframed": Kind(misframed=(-1,), may_tell=True),
+    "replica": Kind(offers="full", replica=SERVES),
+    "replica-behind": Kind(offers="full", replica=LACKS),
+    "moved": Kind(moves=Move()),
+    "moved-unnoticed": Kind(offers="full", moves=Move(EPOCH)),
+    "recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
     "rebalance": Kind(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
     "evicted": Kind(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
     "loading": Kind(
@@ -86,6 +124,15 @@ KINDS: Mapping[str, Kind] = {
     "following": Kind(in_group=True, gathered=(FOLLOWING,)),
     "newer": Kind(in_group=True, gathered=(NEWER,)),
     "idle": Kind(in_group=True, gathered=(IDLE,)),
+    "generation-lost": Kind(in_group=True, gathered=(IDLE,), errors={"Heartbeat": (_ILLEGAL_GENERATION,) * _MANY}),
+    "coordinator-moved": Kind(
+        in_group=True, gathered=(IDLE,), errors={"Heartbeat": (_NOT_COORDINATOR,)}, may_tell=True
+    ),
+    "unstable": Kind(in_group=True, errors={"OffsetFetch": (_UNSTABLE,) * _LONG}, may_tell=True),
+    "offsets-loading": Kind(in_group=True, errors={"OffsetFetch": (_LOADING,) * _LONG}, may_tell=True),
+    "offsets-refused": Kind(in_group=True, errors={"OffsetFetch": (_FORBIDDEN,)}, may_tell=True),
+    "company-silent": Kind(in_group=True, gathered=(SILENT,), may_tell=True),
+    "company-garbled": Kind(in_group=True, gathered=(GARBLED,), may_tell=True),
     "company": Kind(in_group=True, gathered=(COMPANY,) * BESIDE),
     "pieces": Kind(in_pieces=True),
     "bare": Kind(offers="bare"),
@@ -98,7 +145,12 @@ KINDS: Mapping[str, Kind] = {
     "disk": Kind(refusals=(_STORAGE_ERROR,)),
     "answer-lost": Kind(lost=1),
     "together": Kind(refusals=(_NOT_LEADER,)),
+    "timed-out": Kind(refusals=(_REQUEST_TIMED_OUT,)),
     "transact": PLAIN,
-    "busy": Kind(busy=(_CONCURRENT_TRANSACTIONS, _CONCURRENT_TRANSACTIONS)),
+    "busy": Kind(
+        errors={"InitProducerId": (_CONCURRENT_TRANSACTIONS,), "AddPartitionsToTxn": (_CONCURRENT_TRANSACTIONS,)}
+    ),
+    "not-ready": Kind(errors={"InitProducerId": (_LOADING,)}),
+    "ending": Kind(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
 }
 """By the name of the conversation."""

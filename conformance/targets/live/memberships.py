@@ -9,8 +9,10 @@ from msgspec import Struct, field
 from conformance.cases.model import Value
 from conformance.codec.message_definition import type_name
 from conformance.definitions.shipped import shipped_types
-from conformance.targets.live.kinds import COMPANY, IDLE, NEWER, Kind
+from conformance.targets.live.kinds import COMPANY, GARBLED, IDLE, NEWER, SILENT, Kind
 
+COMPANIES = (COMPANY, SILENT, GARBLED)
+"""How a generation is made up in which the client leads another member."""
 NOTHING = -1
 """The offset of a partition for which none is committed."""
 ANOTHER = "another-member"
@@ -47,12 +49,14 @@ class Membership(Struct):
     def gather(self) -> None:
         """Begin another generation."""
         self.generation += 1
+        if self.generation > 1:
+            self.errors.pop("Heartbeat", None)
         self.now = self.gathered.pop(0) if self.gathered else ""
 
     @property
     def passes(self) -> bool:
         """Whether the client has nothing to read in it, and is told at once that another one is to come."""
-        return self.now in (IDLE, COMPANY)
+        return self.now in (IDLE, *COMPANIES)
 
     def new_member(self, group: str) -> str:
         """An id that no member had."""
@@ -64,10 +68,12 @@ class Membership(Struct):
         return _said("Assignment", {"AssignedPartitions": rows, "UserData": None}, is_newer=self.now == NEWER)
 
 
-def company(topic: str) -> Value:
-    """Another member of the group, which has the same topic before it."""
+def company(topic: str, how: str) -> Value:
+    """Another member of the group, which has the same topic before it, or says what nobody can read."""
     said = {"Topics": (topic,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
-    return {"MemberId": ANOTHER, "GroupInstanceId": None, "Metadata": _said("Subscription", said)}
+    written = _said("Subscription", said)
+    metadata = {COMPANY: written, SILENT: b"", GARBLED: written[:9]}[how]
+    return {"MemberId": ANOTHER, "GroupInstanceId": None, "Metadata": metadata}
 
 
 def _said(what: str, value: Value, *, is_newer: bool = False) -> bytes:

@@ -12,9 +12,9 @@ from conformance.codec.log import extents
 from conformance.codec.notation import HEX
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.targets.live.clients import Heard
-from conformance.targets.live.consuming import named
 from conformance.targets.live.frames import Closed, Request, Unanswerable, Values
 from conformance.targets.live.leaders import with_leader
+from conformance.targets.live.naming import named
 from conformance.targets.live.topics import Topic
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ def _init_producer_id(broker: Broker, request: Request) -> Values:
     topic = broker.topics.get(request.header["ClientId"] or "")
     if topic is None:
         raise Unanswerable("InitProducerId of a client that is not named after its topic")
-    if topic.busy:
-        return {"ErrorCode": topic.busy.pop(0), "ProducerId": -1, "ProducerEpoch": -1}
+    if error := topic.group.error("InitProducerId"):
+        return {"ErrorCode": error, "ProducerId": -1, "ProducerEpoch": -1}
     producer, epoch = topic.producer
     if topic.due is not None:  # who asks again is another producer
         topic.producer = producer + 1, epoch
@@ -152,14 +152,15 @@ def _add_partitions(broker: Broker, request: Request) -> Values:
     rows = []
     for row in request.body["V3AndBelowTopics"]:
         topic = broker.topics.get(row["Name"])
-        error = topic.busy.pop(0) if topic is not None and topic.busy else 0
+        error = topic.group.error("AddPartitionsToTxn") if topic is not None else 0
         added = [{"PartitionIndex": at, "PartitionErrorCode": error} for at in row["Partitions"]]
         rows.append({"Name": row["Name"], "ResultsByPartition": added})
     return {"ResultsByTopicV3AndBelow": rows}
 
 
-def _end(_: Broker, __: Request) -> Values:
-    return {"ErrorCode": 0}
+def _end(broker: Broker, request: Request) -> Values:
+    topic = broker.topics.get(request.body["TransactionalId"])
+    return {"ErrorCode": topic.group.error("EndTxn") if topic is not None else 0}
 
 
 ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {

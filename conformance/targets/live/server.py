@@ -76,7 +76,8 @@ class Server:
                     if response.delay:
                         await asyncio.sleep(response.delay)
                     in_flight.popleft()
-                    whole = len(response.frame).to_bytes(_SIZE, "big") + response.frame
+                    size = len(response.frame) if response.size is None else response.size
+                    whole = size.to_bytes(_SIZE, "big", signed=True) + response.frame
                     for piece in _in_pieces(whole) if self._broker.in_pieces else [whole]:
                         writer.write(piece)
                         await writer.drain()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from conformance.cases.conversations import SENT
+from conformance.cases.conversations import AT_ONCE, SENT
 from conformance.cases.conversations import written_for as plain_batches
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
@@ -260,7 +260,7 @@ class LiveClient:
 
     async def _write(self, seat: Seat, batches: Sequence[Value], conversation: str = "transact") -> Answer:
         """Let the client write these batches, as a broker takes them in a conversation."""
-        kind, together = KINDS[conversation], conversation == "together"
+        kind, together = KINDS[conversation], conversation in AT_ONCE
         topic = Topic(b"", 0, 0, due={} if together or kind.lost else None).led(kind)
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
         told = {"produce": told_of(batches, together=together)}

@@ -16,7 +16,7 @@ from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
 from conformance.semantics.visibility import View, abort_markers
-from conformance.targets.live.kinds import Kind
+from conformance.targets.live.kinds import EPOCH, NODE, OTHER, Kind, Move
 from conformance.targets.live.memberships import NOTHING, Membership
 
 END_KEY = b"conformance.end"
@@ -64,14 +64,22 @@ class Topic:
     """Errors with which the next fetches of it, or writes to it, are answered."""
     hollow: list[str] = field(default_factory=list)
     """How the next fetches of it bring nothing."""
+    misframed: list[int] = field(default_factory=list)
+    """The sizes that the answers to the next fetches have."""
     described: list[str] = field(default_factory=list)
     """How Metadata describes it next."""
     group: Membership = field(default_factory=Membership)
-    """The group that is named after it."""
+    """The group, and the transactional id, that is named after it."""
     lost: int = 0
     """How many writes to it are taken next and not answered, as the connection ends."""
-    busy: list[int] = field(default_factory=list)
-    """Errors with which its producer is answered next that asks for an id, or adds it to a transaction."""
+    leader: int = NODE
+    """The node that leads it."""
+    epoch: int = -1
+    """That of its leader; -1 where none is told."""
+    replica: str = ""
+    """What the other node has of it, to which the leader sends who fetches; empty where it sends nobody there."""
+    moves: Move | None = None
+    """What becomes of its leader with the next fetch or write."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
     due: dict[tuple[int, int], list[int]] | None = None
@@ -83,9 +91,18 @@ class Topic:
     def led(self, kind: Kind) -> Self:
         """The same topic, in a conversation of this kind."""
         self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
-        self.group, self.busy, self.lost = Membership.of(kind), [*kind.busy], kind.lost
+        self.group, self.lost, self.replica = Membership.of(kind), kind.lost, kind.replica
         self.committed = NOTHING if kind.in_group else self.start
+        self.misframed = [*kind.misframed]
+        self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
         return self
+
+    def move(self) -> None:
+        """Let the other node lead it from now on."""
+        if self.moves is not None:
+            self.leader, self.epoch = OTHER, self.moves.epoch
+            self.id = uuid4().bytes if self.moves.is_another else self.id
+            self.moves = None
 
     def __post_init__(self) -> None:
         """It begins where its group stands."""

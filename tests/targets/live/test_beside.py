@@ -119,12 +119,12 @@ Connection.fetch = fetch
 def run(tmp_path, traces):
     """Runs a client with a change; the rows of its report by case."""
 
-    def start(change="", offers="bare"):
+    def start(change="", offers="bare", cases=CASES):
         folder = tmp_path / "tiny"
         folder.mkdir()
         (folder / "driver.py").write_text(BODY.format(change))
         (folder / "driver.yaml").write_text(DRIVER.format(offers=offers))
-        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *CASES, op="send")
+        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *cases, op="send")
 
     yield start
     assert traces.left() == []
@@ -225,3 +225,37 @@ def consume(told):
 
 def test_a_request_that_the_broker_has_no_answer_to_accuses_nobody_of_staying(run):
     assert {row["verdict"] for name, row in run(UNANSWERED).items() if name not in ALONE} == {"skip"}
+
+
+FOLLOWS = """
+fetched, nodes = Connection.fetch, {}
+def fetch(self, told, offset):
+    part = fetched(nodes.get(self, self), told, offset)
+    if part["ErrorCode"] == 6:
+        found = self.ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})
+        leader = found["Topics"][0]["Partitions"][0]["LeaderId"]
+        (port,) = [row["Port"] for row in found["Brokers"] if row["NodeId"] == leader]
+        nodes[self] = Connection(f"127.0.0.1:{port}")
+    return part
+Connection.fetch = fetch
+"""
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(FOLLOWS, "pass"), ("", "fail")], ids=["follows", "stays"])
+def test_a_client_that_stays_with_the_node_that_led_is_found(run, change, verdict):
+    (row,) = run(change, cases=("request/leader-moved",)).values()
+    assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "response.leader-elsewhere")
+
+
+DIES_OF_SIZES = """
+exactly = Connection.exactly
+def whole(self, size):
+    if size < 0: raise SystemExit("a size below 0")
+    return exactly(self, size)
+Connection.exactly = whole
+"""
+
+
+def test_a_client_that_dies_of_a_size_below_0_is_found(run):
+    (row,) = run(DIES_OF_SIZES, cases=("request/size-below-zero",)).values()
+    assert (row["verdict"], row["level"], row["requirement"]) == ("crash", "must", "response.size-below-zero")

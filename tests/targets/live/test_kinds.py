@@ -111,6 +111,126 @@ def test_a_transaction_before_that_is_not_done_is_told_to_who_wants_an_id_and_to
     assert asked(broker, "InitProducerId", 1, {"TransactionTimeoutMs": 1})["ErrorCode"] == 0
 
 
+@pytest.mark.parametrize(
+    ("conversation", "before", "after", "is_another"),
+    [("moved", 5, 6, False), ("moved-unnoticed", 5, 5, False), ("recreated", 5, 0, True)],
+)
+def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversation, before, after, is_another):
+    broker = led(conversation)
+    other = Broker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
+    broker.fellows, body, first = (other,), {"Topics": ({"Name": "t"},)}, broker.topics["t"].id
+    place = asked(broker, "Metadata", 12, body)["Topics"][0]["Partitions"][0]
+    assert (place["LeaderId"], place["LeaderEpoch"]) == (1, before)
+    assert [partition(fetched(broker))["ErrorCode"] for _ in range(3)] == [6, 6, 6]
+    for one in (broker, other):
+        told = asked(one, "Metadata", 12, body)
+        place = told["Topics"][0]["Partitions"][0]
+        assert [(row["NodeId"], row["Port"]) for row in told["Brokers"]] == [(1, 9092), (2, 9093)]
+        assert (place["LeaderId"], place["LeaderEpoch"], place["ErrorCode"]) == (2, after, 0)
+        assert (told["Topics"][0]["TopicId"] != first) is is_another
+    assert partition(fetched(other))["Records"] == batch(0)
+    find = {"Topics": ({"Name": "t", "Partitions": ({"PartitionIndex": 0, "Timestamp": -2},)},)}
+    codes = [asked(one, "ListOffsets", 1, find)["Topics"][0]["Partitions"][0]["ErrorCode"] for one in (broker, other)]
+    assert codes == [6, 0]
+
+
+def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
+    part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
+    body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},), "RackId": "r"}
+    for conversation, beside, then in (("replica", (0, batch(0)), 2), ("replica-behind", (1, b""), -1)):
+        broker = led(conversation)
+        other = Broker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,))
+        assert partition(fetched(broker))["Records"] == batch(0)
+        broker.topics["t"].first_fetch = None
+        sent = partition(asked(broker, "Fetch", 11, body))
+        assert (sent["PreferredReadReplica"], sent["Records"], sent["ErrorCode"]) == (2, b"", 0)
+        found = partition(asked(other, "Fetch", 11, body))
+        assert (found["ErrorCode"], found["Records"]) == beside
+        assert partition(asked(broker, "Fetch", 11, body))["PreferredReadReplica"] == then
+
+
+def test_metadata_has_an_error_for_the_topic_once_the_refusal_was_told(led):
+    broker, body = led("topic-erred"), {"Topics": ({"Name": "t"},)}
+    assert [asked(broker, "Metadata", 8, body)["Topics"][0]["ErrorCode"] for _ in range(2)] == [0, 0]
+    assert partition(fetched(broker))["ErrorCode"] == 6
+    rows = [asked(broker, "Metadata", 8, body)["Topics"][0] for _ in range(2)]
+    assert [(row["ErrorCode"], len(row["Partitions"])) for row in rows] == [(3, 2), (0, 1)]
+
+
+def test_the_first_answer_to_a_fetch_has_a_size_below_0(led):
+    broker, part = led("misframed"), {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
+    asks = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},)}
+    assert broker.respond(frame("Metadata", 8, {"Topics": ()})[4:]).size is None
+    assert [broker.respond(frame("Fetch", 4, asks)[4:]).size for _ in range(2)] == [-1, None]
+
+
+def beaten(broker, member="m"):
+    return asked(broker, "Heartbeat", 3, {"GroupId": "t", "GenerationId": 1, "MemberId": member})["ErrorCode"]
+
+
+def joined(broker, member="m"):
+    protocols = ({"Name": "range", "Metadata": b"\0\0"},)
+    return asked(broker, "JoinGroup", 3, {"GroupId": "t", "MemberId": member, "Protocols": protocols})
+
+
+@pytest.mark.parametrize(
+    ("conversation", "first", "then"), [("idle", 27, 27), ("generation-lost", 22, 22), ("coordinator-moved", 16, 27)]
+)
+def test_a_member_with_nothing_to_read_is_told_so_until_it_joins_again(led, conversation, first, then):
+    broker = led(conversation)
+    assert joined(broker)["Leader"] == "another-member"
+    body = {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
+    assert asked(broker, "SyncGroup", 3, body)["Assignment"] == bytes.fromhex("000300000000ffffffff")
+    assert (beaten(broker), beaten(broker)) == (first, then)
+    assert joined(broker)["Leader"] == "m"
+    assert beaten(broker) == 0
+
+
+def test_a_member_that_is_not_known_any_more_is_refused_until_it_comes_as_a_new_one(led):
+    broker, body = led("evicted"), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
+    joined(broker)
+    assert asked(broker, "SyncGroup", 3, body)["ErrorCode"] == beaten(broker) == joined(broker)["ErrorCode"] == 25
+    assert (joined(broker, "")["ErrorCode"], joined(broker, "")["MemberId"] == "m") == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "said"),
+    [
+        ("company", "000300000001000174ffffffff00000000ffffffff00047261636b"),
+        ("company-silent", ""),
+        ("company-garbled", "000300000001000174"),
+    ],
+)
+def test_a_leader_has_another_member_before_it(led, conversation, said):
+    mine, other = joined(led(conversation))["Members"]
+    assert (mine["MemberId"], other["MemberId"]) == ("m", "another-member")
+    assert other["Metadata"].hex() == said
+
+
+@pytest.mark.parametrize(
+    ("conversation", "top", "inside", "times"),
+    [("unstable", 0, 88, 5), ("offsets-loading", 14, None, 5), ("offsets-refused", 30, None, 1)],
+)
+def test_a_committed_offset_is_told_once_all_errors_are(led, conversation, top, inside, times):
+    broker, body = led(conversation), {"GroupId": "t", "Topics": ({"Name": "t", "PartitionIndexes": (0,)},)}
+    answers = [asked(broker, "OffsetFetch", 5, body) for _ in range(times + 1)]
+    for answer in answers[:-1]:
+        rows = [row["Partitions"][0]["ErrorCode"] for row in answer["Topics"]]
+        assert (answer["ErrorCode"], rows) == (top, [] if inside is None else [inside])
+    (last,) = answers[-1]["Topics"]
+    assert (last["Partitions"][0]["ErrorCode"], last["Partitions"][0]["CommittedOffset"]) == (0, -1)
+
+
+def test_the_end_of_a_transaction_is_put_off_once(led):
+    broker, body = led("ending"), {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(2)] == [51, 0]
+
+
+def test_a_coordinator_that_is_not_ready_gives_no_producer_id_at_first(led):
+    broker, body = led("not-ready"), {"TransactionTimeoutMs": 1}
+    assert [asked(broker, "InitProducerId", 1, body)["ErrorCode"] for _ in range(2)] == [14, 0]
+
+
 def test_a_session_that_is_lost_is_not_found_and_another_one_can_be_opened(led):
     broker = led("session-lost")
     number = fetched(broker, 0, (0, 0))["SessionId"]

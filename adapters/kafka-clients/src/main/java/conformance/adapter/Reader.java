@@ -25,6 +25,7 @@ final class Reader {
         Map<String, Object> settings = new HashMap<>(Map.of(
             ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"),
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, told.get("isolation"),
+            "client.rack", "rack",
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, inGroup ? "earliest" : "none"));
         if (inGroup)
             settings.putAll(Map.of(
