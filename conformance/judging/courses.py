@@ -83,24 +83,34 @@ def _in_session(requests: Sequence[Value]) -> Verdict:
 
 
 def _commits(requests: Sequence[Value]) -> Verdict:
-    """Judge which offset is committed, where an application was handed the record at offset 0 and perhaps the next."""
+    """Judge what is committed, where an application was handed a record at offset 0 and perhaps the next; no epoch."""
     found = [
-        (index, part["CommittedOffset"])
+        (index, body.get("RetentionTimeMs", _UNSAID), part)
         for index, request in enumerate(requests)
-        for row in (body_in(request["hex"], "OffsetCommit") or {"Topics": ()})["Topics"]
+        if (body := body_in(request["hex"], "OffsetCommit")) is not None
+        for row in body["Topics"]
         for part in row["Partitions"]
     ]
     if not found:
         return Verdict(Kind.SKIP, "unobserved: no offset was committed")
-    path = "Body.Topics[0].Partitions[0].CommittedOffset"
-    for index, offset in found:
+    path = "Body.Topics[0].Partitions[0]"
+    for index, kept, part in found:
+        offset, epoch = part["CommittedOffset"], part.get("CommittedLeaderEpoch", _UNSAID)
         if offset not in (0, 1, 2):
-            return at(index, Verdict(Kind.FAIL, f"offset {offset} is committed, behind records at 0 and 1", path))
-        if (kept := (body_in(requests[index]["hex"], "OffsetCommit") or {}).get("RetentionTimeMs", -1)) != -1:
+            detail = f"offset {offset} is committed, behind records at 0 and 1"
+            return at(index, Verdict(Kind.FAIL, detail, f"{path}.CommittedOffset"))
+        if epoch != _UNSAID:
+            detail = f"the epoch {epoch} is committed, where the record that was read has none: -1 is due"
+            return at(index, Verdict(Kind.FAIL, detail, f"{path}.CommittedLeaderEpoch"))
+        if kept != _UNSAID:
             detail = f"a commit is to be kept for {kept} ms, where the application says nothing of that: -1 is due"
             return at(index, Verdict(Kind.FAIL, detail, "Body.RetentionTimeMs"))
-    index, last = found[-1]
-    return PASSED if last else at(index, Verdict(Kind.FAIL, "offset 0 is committed, where 1 is read next", path))
+    index, _, last = found[-1]
+    detail = "offset 0 is committed, where 1 is read next"
+    return PASSED if last["CommittedOffset"] else at(index, Verdict(Kind.FAIL, detail, f"{path}.CommittedOffset"))
+
+
+_UNSAID = -1
 
 
 def _shares(requests: Sequence[Value]) -> Verdict:

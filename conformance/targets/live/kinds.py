@@ -107,7 +107,7 @@ KINDS: Mapping[str, Kind] = {
     "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
     "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
     "group": Kind(in_group=True),
-    "topic-erred": Kind(refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
+    "topic-erred": Kind(offers="full", refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
     "misframed": Kind(misframed=(-1,), may_tell=True),
     "replica": Kind(offers="full", replica=SERVES),
     "replica-behind": Kind(offers="full", replica=LACKS),

@@ -24,7 +24,7 @@ import tiny_client
 from tiny_client import *
 
 spoken = tiny_client.say
-ADDED, STEP = 3, 0.02
+STEP, VERSION, EPOCH, KEPT = 0.02, 7, -1, {{}}
 
 def written(what, value):
     return b"\\0\\3" + codec.encode(wire("ConsumerProtocol" + what, 3), value)
@@ -69,9 +69,12 @@ def known_as(me, error, given=""):
     return given if error == 79 else "" if error == 25 else me
 
 def commit(connection, told, me, generation, offset):
-    rows = ({{"Name": told["topic"], "Partitions": ({{"PartitionIndex": 0, "CommittedOffset": offset}},)}},)
-    body = {{"GroupId": told["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows}}
-    connection.ask("OffsetCommit", 7, body)
+    part = {{"PartitionIndex": 0, "CommittedOffset": offset}}
+    if VERSION > 5:
+        part["CommittedLeaderEpoch"] = EPOCH
+    rows = ({{"Name": told["topic"], "Partitions": (part,)}},)
+    body = {{"GroupId": told["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows, **KEPT}}
+    connection.ask("OffsetCommit", VERSION, body)
 
 def in_group(told):
     connection, topic, me = Connection(told["bootstrap"]), told["topic"], ""
@@ -90,7 +93,8 @@ def in_group(told):
         except ValueError as error:
             return spoken(topic=topic, error="other", message=str(error))
         if not mine:
-            idle(connection, topic, me, answer["GenerationId"])
+            if idle(connection, topic, me, answer["GenerationId"]):
+                return
             continue
         rows = ({{"Name": topic, "PartitionIndexes": (0,)}},)
         found = connection.ask("OffsetFetch", 5, {{"GroupId": topic, "Topics": rows}})
@@ -120,6 +124,7 @@ CASES = tuple(
 )
 AT_ITS_WORD = "begins_at = lambda offset: offset"
 ITS_OWN = "next_to = lambda offset: offset"
+NOT_KEPT = "VERSION, KEPT = 3, {'RetentionTimeMs': 0}"
 THE_SAME = "known_as = lambda me, error, given='': given if error == 79 else me"
 STRICT = """
 def read(what, data):
@@ -127,7 +132,11 @@ def read(what, data):
     if data[1] > 3: raise ValueError("a version that nobody knows")
     return got.value
 """
-ASLEEP = "idle = lambda *_: time.sleep(60)"
+GIVES_UP = """
+def idle(connection, topic, *_):
+    spoken(topic=topic, error="other", message="nothing to read")
+    return True
+"""
 TO_ALL = 'assigned = lambda topic, _: ({"Topic": topic, "Partitions": (0,)},)'
 TO_NOBODY = """
 shared = synced
@@ -141,12 +150,12 @@ def synced(connection, topic, me, answer):
 def run(tmp_path, traces):
     """Runs a client with a change; the rows of its report by case."""
 
-    def start(change="", *, groups=True):
+    def start(change="", *cases, groups=True):
         folder = tmp_path / "tiny"
         folder.mkdir()
         (folder / "driver.py").write_text(BODY.replace("CHANGE", change))
         (folder / "driver.yaml").write_text(DRIVER.format(groups="groups: true" if groups else ""))
-        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *CASES, op="send")
+        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *(cases or CASES), op="send")
 
     yield start
     assert traces.left() == []
@@ -167,12 +176,22 @@ def test_a_client_that_claims_no_groups_is_not_told_to_join_one(run):
     ("change", "requirement", "cases", "detail"),
     [
         (ITS_OWN, "group.commits-next-offset", ["committed"], "offset 0 is committed, where 1 is read next"),
+        ("EPOCH = 0", "group.commits-next-offset", ["committed"], "the epoch 0 is committed"),
+        (NOT_KEPT, "group.commits-next-offset", ["committed"], "a commit is to be kept for 0 ms"),
         (THE_SAME, "group.unknown-member", ["member-unknown"], "no fetch goes on behind the first offset"),
         (STRICT, "group.assignment-read", ["assignment-newer"], "no fetch goes on behind the first offset"),
         (TO_ALL, "group.leader-shares", ["assignment-shared"], "assigned 2 times among 2 members"),
         (TO_NOBODY, "group.leader-shares", ["assignment-shared"], "it leads two members, and assigns nothing"),
     ],
-    ids=["its own offset", "the same id", "no newer version", "to all", "to nobody"],
+    ids=[
+        "its own offset",
+        "an epoch of its own",
+        "for no time",
+        "the same id",
+        "no newer version",
+        "to all",
+        "to nobody",
+    ],
 )
 def test_a_member_that_goes_astray_is_found(run, change, requirement, cases, detail):
     found = run(change)
@@ -184,13 +203,13 @@ def test_a_member_that_goes_astray_is_found(run, change, requirement, cases, det
 
 
 def test_a_member_that_takes_no_offset_for_one_is_found(run):
-    found = run(AT_ITS_WORD)
+    found = run(AT_ITS_WORD, "request/group-without-offset")
     assert found["request/group-without-offset"]["requirement"] == "group.offset-none"
     assert found["request/group-without-offset"]["verdict"] == "fail"
 
 
 def test_a_member_that_has_nothing_to_read_and_never_joins_again_is_found(run):
-    found = run(ASLEEP)
+    found = run(GIVES_UP)
     failed = [case for case, row in found.items() if row["verdict"] == "fail"]
     assert failed == ["request/assignment-none", "request/group-of-two"]
     assert found["request/assignment-none"]["requirement"] == "group.assignment-read"
