@@ -40,6 +40,10 @@ def response(name, version, frame):
     return header.value["CorrelationId"], body.value
 
 
+class BadSize(Exception):
+    """A size that is none stands before an answer."""
+
+
 class Connection:
     version = 4
     """Of Fetch."""
@@ -55,6 +59,8 @@ class Connection:
         return response(name, version, self.exactly(size))[1]
 
     def exactly(self, size):
+        if size < 0:
+            raise BadSize
         data = b""
         while len(data) < size:
             chunk = self.socket.recv(size - len(data))
@@ -76,11 +82,25 @@ class Connection:
         return topics[0]["Partitions"][0] if topics else {"Records": None}
 
 
+def leading(told, connection):
+    """A connection to the node that leads a topic."""
+    found = connection.ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})
+    leader = found["Topics"][0]["Partitions"][0]["LeaderId"]
+    (node,) = [row for row in found["Brokers"] if row["NodeId"] == leader]
+    return Connection(f"{node['Host']}:{node['Port']}")
+
+
 def consume(told):
     """Say all records of a topic, as an honest consumer hands them out."""
     connection, offset = Connection(told["bootstrap"]), int(told["offset"])
     while True:
-        part = connection.fetch(told, offset)
+        try:
+            part = connection.fetch(told, offset)
+        except BadSize:
+            connection = Connection(told["bootstrap"])
+            continue
+        if part.get("ErrorCode") == 6:
+            connection = leading(told, connection)
         listed = [
             {"producerId": str(row["ProducerId"]), "firstOffset": str(row["FirstOffset"])}
             for row in part.get("AbortedTransactions") or ()

@@ -323,7 +323,7 @@ def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote)
 )
 def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     found = wrote(change, *CASES, "request/produce-*", status=1)
-    assert len(found) == len(CASES) + 6
+    assert len(found) == len(CASES) + 7
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == failed
     assert all(json.dumps(found[name]["actual"]) for name in failed)
 
