@@ -53,22 +53,22 @@ or `not-ready` for, or which it is slow in `ending`.
 """
 
 CHECKS = (
-    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session", "beside"),
-    *("commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
+    *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
+    *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
 on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
-`beside` by a client that names its rack, that it `waits` for records that the first fetches do not bring, and `goes-on`
-past anything else; that a member of a group `commits` the offset behind what it has, and `shares` the partitions among
-all members where it leads; of batches that what was refused comes `again`, and as it was, that their sequences follow
-one another, and that in the end all of them are there, in order; and that a transaction has `ended`, and `ended-again`
-where that was refused."""
+that a client which names its rack `follows` to another replica, that it `waits` for records that the first fetches do
+not bring, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
+`shares` the partitions among all members where it leads; of batches that what was refused comes `again`, and as it was,
+that their sequences follow one another, and that in the end all of them are there, in order; and that a transaction has
+`ended`, and `ended-again` where that was refused."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
 
-BESIDE = 2
+GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
 TRANSACTIONAL = ("transact", "busy", "not-ready", "ending")
@@ -83,7 +83,7 @@ AT_ONCE = ("together", "timed-out")
 WHOLE = ("waits", "commits", "shares", "in-order", "ended", "ended-again")
 """The checks for which an answer holds all requests of a conversation."""
 
-ONWARD = ("onward", "goes-on", "waits", "in-session", "beside")
+ONWARD = ("onward", "goes-on", "waits", "in-session", "follows")
 """The checks that the last fetches tell of."""
 
 
@@ -220,7 +220,7 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         onward: Value = {"Topics": ({"Partitions": ({"FetchOffset": 1},)},)} if parts["check"] in ONWARD else {}
         if parts["check"] == "in-session":  # of a session that it opened
             onward |= {"SessionId": 1, "SessionEpoch": 1}
-        if parts["check"] == "beside":
+        if parts["check"] == "follows":
             onward |= {"RackId": "rack"}
         before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]

@@ -353,3 +353,90 @@ def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets,
     found = verdict("waits", *(fetch(offset, version=4) for offset in reversed(offsets)))
     assert found.kind is kind
     assert told in found.detail
+
+
+def commit(offset, epoch=-1, kept=None):
+    part = {"PartitionIndex": 0, "CommittedOffset": offset}
+    part |= {"CommittedLeaderEpoch": epoch} if kept is None else {}
+    body = {"GroupId": "g", "Topics": ({"Name": "t", "Partitions": (part,)},)}
+    return row(
+        frame("OffsetCommit", 7 if kept is None else 3, body | ({} if kept is None else {"RetentionTimeMs": kept}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("commits", "told"),
+    [
+        ([commit(1)], None),
+        ([commit(0), commit(1), commit(2, 0)], None),
+        ([commit(1, kept=-1)], None),
+        ([commit(0)], "offset 0 is committed, where 1 is read next"),
+        ([commit(1), commit(0)], "offset 0 is committed, where 1 is read next"),
+        ([commit(-1), commit(1)], "offset -1 is committed"),
+        ([commit(3)], "offset 3 is committed"),
+        ([commit(1, 0)], "the epoch 0 is committed"),
+        ([commit(2, 5)], "the epoch 5 is committed"),
+        ([commit(1, kept=0)], "a commit is to be kept for 0 ms"),
+        ([], "unobserved: no offset was committed"),
+    ],
+)
+def test_what_is_committed_is_the_offset_behind_what_was_handed_out(commits, told):
+    found = verdict("commits", *commits)
+    assert found.kind is (Kind.PASS if told is None else Kind.FAIL if commits else Kind.SKIP)
+    assert (told or "") in found.detail
+
+
+def synced(generation, *partitions):
+    rows = [
+        {
+            "MemberId": str(at),
+            "Assignment": b"\0\0\0\0\0\1\0\1t" + struct.pack(f">i{len(one)}i", len(one), *one) + b"\xff" * 4,
+        }
+        for at, one in enumerate(partitions)
+    ]
+    return row(
+        frame("SyncGroup", 3, {"GroupId": "g", "GenerationId": generation, "MemberId": "0", "Assignments": rows})
+    )
+
+
+JOINED = row(frame("JoinGroup", 2, {"GroupId": "g", "ProtocolType": "consumer", "Protocols": ()}))
+
+
+@pytest.mark.parametrize(
+    ("requests", "told"),
+    [
+        ([JOINED, synced(1, (0,), ())], None),
+        ([JOINED, synced(1, (), ()), synced(2, (), (0,))], None),
+        ([JOINED, synced(1, (0,), ()), synced(2, (0,), (0,))], "assigned 2 times among 2 members"),
+        ([JOINED, synced(1, (), ()), synced(3, (0,))], "assigned 0 times among 2 members"),
+        ([JOINED, synced(3, (0,))], "it leads two members, and assigns nothing"),
+        ([], "unobserved: it joins no group"),
+    ],
+)
+def test_a_leader_gives_the_only_partition_to_one_of_two_members(requests, told):
+    found = verdict("shares", *requests)
+    assert found.kind is (Kind.PASS if told is None else Kind.FAIL if requests else Kind.SKIP)
+    assert (told or "") in found.detail
+
+
+@pytest.mark.parametrize(("times", "kind"), [(0, Kind.SKIP), (1, Kind.FAIL), (2, Kind.PASS)])
+def test_the_end_of_a_transaction_that_is_put_off_is_asked_for_again(times, kind):
+    assert verdict("ended-again", row(named("Produce")), *[row(named("EndTxn"))] * times).kind is kind
+
+
+def racked(offset, rack):
+    topics = ({"Topic": "t", "Partitions": ({"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1},)},)
+    return row(frame("Fetch", 11, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": topics, "RackId": rack}))
+
+
+@pytest.mark.parametrize(
+    ("fetches", "kind"),
+    [
+        ([(0, "r"), (1, "r")], Kind.PASS),
+        ([(0, "r"), (0, "r")], Kind.FAIL),
+        ([(0, ""), (1, "")], Kind.SKIP),
+        ([], Kind.SKIP),
+    ],
+)
+def test_who_names_a_rack_goes_on_at_another_replica(fetches, kind):
+    assert verdict("follows", *(racked(*one) for one in fetches)).kind is kind

@@ -1,10 +1,29 @@
 """Runs of live clients: what the report says of each `read` case."""
 
 import json
+from pathlib import Path
 
+import yaml
 from command_line import conformance
 
 from conformance.targets.resolve import adapters, drivers
+
+SHARED = Path(__file__).parent
+TINY = {
+    **{"name": "tiny", "language": "python", "module": "driver.py", "door": "tiny.consume", "concurrency": 1},
+    **{"codecs": ["none"], "magics": [0, 1, 2], "isolations": ["read_uncommitted", "read_committed"]},
+}
+"""What a driver of tiny_client.py says of itself."""
+
+
+def tiny(folder, program, **claims):
+    """A driver of tiny_client.py in a folder of its own, with these claims besides: its target."""
+    folder = folder / TINY["name"]
+    folder.mkdir()
+    begins = f"import sys\nsys.path.insert(0, {str(SHARED)!r})\nimport tiny_client\nfrom tiny_client import *\n"
+    (folder / "driver.py").write_text(begins + program)
+    (folder / "driver.yaml").write_text(yaml.safe_dump({**TINY, **claims}))
+    return f"live:{folder / 'driver.yaml'}"
 
 
 def judged(target, folder, env, *select, status=None, options=(), op="read"):

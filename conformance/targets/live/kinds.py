@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import BESIDE, HOLLOW
+from conformance.cases.conversations import GATHERED, HOLLOW
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
@@ -133,7 +133,7 @@ KINDS: Mapping[str, Kind] = {
     "offsets-refused": Kind(in_group=True, errors={"OffsetFetch": (_FORBIDDEN,)}, may_tell=True),
     "company-silent": Kind(in_group=True, gathered=(SILENT,), may_tell=True),
     "company-garbled": Kind(in_group=True, gathered=(GARBLED,), may_tell=True),
-    "company": Kind(in_group=True, gathered=(COMPANY,) * BESIDE),
+    "company": Kind(in_group=True, gathered=(COMPANY,) * GATHERED),
     "pieces": Kind(in_pieces=True),
     "bare": Kind(offers="bare"),
     "tagged": Kind(offers="full", is_tagged=True),

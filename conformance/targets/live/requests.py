@@ -137,7 +137,7 @@ class Conversations:
         answer = self._witness.answer(parts, heard) if heard else said
         if heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
-            stays = parts["check"] in ("goes-on", "waits") and verdict.kind is Kind.FAIL
+            stays = parts["check"] in ("goes-on", "waits", "follows") and verdict.kind is Kind.FAIL
             return said if stays or verdict.kind is Kind.SKIP else answer
         return answer
 

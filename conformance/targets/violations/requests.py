@@ -102,7 +102,10 @@ REQUESTS: dict[str, Lie] = {
     "request.isolation-level": _isolated_otherwise,
     "response.read-by-size": _stays("pieces"),
     "response.nothing-to-fetch": _stays("null", "throttled", "undecided"),
-    "response.error-for-the-moment": _stays("unavailable", "no-brokers", "no-leader", "rebalance", "loading"),
+    "response.error-for-the-moment": _stays(
+        *("unavailable", "no-brokers", "no-leader", "topic-erred", "rebalance", "loading", "coordinator-moved"),
+        *("unstable", "offsets-loading"),
+    ),
     "response.preferred-replica": _written("Fetch", (1).to_bytes(8, "big"), bytes(8)),
     "response.size-below-zero": _stays("misframed"),
     "response.error-told": _stays("offsets-refused"),

@@ -1,30 +1,8 @@
 """What clients make of brokers that answer in another way: in pieces, or with nothing."""
 
-from pathlib import Path
-
 import pytest
-from live_runs import judged
+from live_runs import judged, tiny
 
-SHARED = Path(__file__).parents[2] / "shared"
-DRIVER = """
-name: tiny
-language: python
-module: driver.py
-door: tiny.consume
-codecs: [none]
-magics: [0, 1, 2]
-isolations: [read_uncommitted, read_committed]
-concurrency: 1
-offers: {offers}
-"""
-BODY = f"""
-import sys
-sys.path.insert(0, {str(SHARED)!r})
-from tiny_client import *
-
-{{}}
-for line in told(): consume(line)
-"""
 PIECES, NULL, THROTTLED, SESSION, RESET, UNKNOWN, UNDECIDED, NO_LEADER, OLDER, LOST = CASES = tuple(
     f"request/{name}"
     for name in (
@@ -120,11 +98,8 @@ def run(tmp_path, traces):
     """Runs a client with a change; the rows of its report by case."""
 
     def start(change="", offers="bare", cases=CASES):
-        folder = tmp_path / "tiny"
-        folder.mkdir()
-        (folder / "driver.py").write_text(BODY.format(change))
-        (folder / "driver.yaml").write_text(DRIVER.format(offers=offers))
-        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *cases, op="send")
+        program = f"{change}\nfor line in told(): consume(line)\n"
+        return judged(tiny(tmp_path, program, offers=offers), tmp_path, traces.env, *cases, op="send")
 
     yield start
     assert traces.left() == []
@@ -228,7 +203,6 @@ def test_a_request_that_the_broker_has_no_answer_to_accuses_nobody_of_staying(ru
 
 
 STAYS = """
-import tiny_client
 tiny_client.leading = lambda told, connection: connection
 """
 
@@ -251,3 +225,20 @@ Connection.exactly = whole
 def test_a_client_that_dies_of_a_size_below_0_is_found(run):
     (row,) = run(DIES_OF_SIZES, cases=("request/size-below-zero",)).values()
     assert (row["verdict"], row["level"], row["requirement"]) == ("crash", "must", "response.size-below-zero")
+
+
+DIES_BESIDE = """
+def fetch(self, told, offset):
+    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "RackId": "r"}
+    found = self.ask("Fetch", 11, body)["Responses"][0]["Partitions"][0]
+    if found["PreferredReadReplica"] > 0: raise SystemExit("another replica")
+    return found
+Connection.fetch = fetch
+"""
+
+
+def test_a_client_that_dies_of_another_replica_is_found(run):
+    (row,) = run(DIES_BESIDE, offers="full", cases=("request/replica-preferred",)).values()
+    assert (row["verdict"], row["level"], row["requirement"]) == ("crash", "must", "response.preferred-replica")

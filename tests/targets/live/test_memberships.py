@@ -1,30 +1,13 @@
 """What clients make of a consumer group: as its coordinator leads it, and as other members do."""
 
-from pathlib import Path
-
 import pytest
-from live_runs import judged
+from live_runs import judged, tiny
 
-SHARED = Path(__file__).parents[2] / "shared"
-DRIVER = """
-name: tiny
-language: python
-module: driver.py
-door: tiny.consume
-codecs: [none]
-magics: [0, 1, 2]
-isolations: [read_uncommitted, read_committed]
-{groups}
-concurrency: 1
-"""
-BODY = f"""
-import sys, time
-sys.path.insert(0, {str(SHARED)!r})
-import tiny_client
-from tiny_client import *
+BODY = """
+import time
 
 spoken = tiny_client.say
-STEP, VERSION, EPOCH, KEPT = 0.02, 7, -1, {{}}
+STEP, VERSION, EPOCH, KEPT = 0.02, 7, -1, {}
 
 def written(what, value):
     return b"\\0\\3" + codec.encode(wire("ConsumerProtocol" + what, 3), value)
@@ -37,25 +20,25 @@ def members_in(joined):
     return sorted(row["MemberId"] for row in joined["Members"])
 
 def assigned(topic, place):
-    return () if place else ({{"Topic": topic, "Partitions": (0,)}},)
+    return () if place else ({"Topic": topic, "Partitions": (0,)},)
 
 def joined(connection, topic, me):
-    metadata = written("Subscription", {{"Topics": (topic,), "UserData": b""}})
-    protocol = {{"Name": "range", "Metadata": metadata}}
-    times = {{"SessionTimeoutMs": 6000, "RebalanceTimeoutMs": 6000}}
-    body = {{"GroupId": topic, "MemberId": me, "ProtocolType": "consumer", "Protocols": (protocol,), **times}}
+    metadata = written("Subscription", {"Topics": (topic,), "UserData": b""})
+    protocol = {"Name": "range", "Metadata": metadata}
+    times = {"SessionTimeoutMs": 6000, "RebalanceTimeoutMs": 6000}
+    body = {"GroupId": topic, "MemberId": me, "ProtocolType": "consumer", "Protocols": (protocol,), **times}
     return connection.ask("JoinGroup", 5, body)
 
 def synced(connection, topic, me, answer):
     rows = [
-        {{"MemberId": one, "Assignment": written("Assignment", {{"AssignedPartitions": assigned(topic, place)}})}}
+        {"MemberId": one, "Assignment": written("Assignment", {"AssignedPartitions": assigned(topic, place)})}
         for place, one in enumerate(members_in(answer))
     ]
-    body = {{"GroupId": topic, "MemberId": me, "GenerationId": answer["GenerationId"], "Assignments": rows}}
+    body = {"GroupId": topic, "MemberId": me, "GenerationId": answer["GenerationId"], "Assignments": rows}
     return connection.ask("SyncGroup", 3, body)
 
 def idle(connection, topic, me, generation):
-    body = {{"GroupId": topic, "MemberId": me, "GenerationId": generation}}
+    body = {"GroupId": topic, "MemberId": me, "GenerationId": generation}
     while not connection.ask("Heartbeat", 3, body)["ErrorCode"]:
         time.sleep(STEP)
 
@@ -69,11 +52,11 @@ def known_as(me, error, given=""):
     return given if error == 79 else "" if error == 25 else me
 
 def commit(connection, told, me, generation, offset):
-    part = {{"PartitionIndex": 0, "CommittedOffset": offset}}
+    part = {"PartitionIndex": 0, "CommittedOffset": offset}
     if VERSION > 5:
         part["CommittedLeaderEpoch"] = EPOCH
-    rows = ({{"Name": told["topic"], "Partitions": (part,)}},)
-    body = {{"GroupId": told["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows, **KEPT}}
+    rows = ({"Name": told["topic"], "Partitions": (part,)},)
+    body = {"GroupId": told["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows, **KEPT}
     connection.ask("OffsetCommit", VERSION, body)
 
 def in_group(told):
@@ -96,8 +79,8 @@ def in_group(told):
             if idle(connection, topic, me, answer["GenerationId"]):
                 return
             continue
-        rows = ({{"Name": topic, "PartitionIndexes": (0,)}},)
-        found = connection.ask("OffsetFetch", 5, {{"GroupId": topic, "Topics": rows}})
+        rows = ({"Name": topic, "PartitionIndexes": (0,)},)
+        found = connection.ask("OffsetFetch", 5, {"GroupId": topic, "Topics": rows})
         if found["ErrorCode"]:
             continue
         start = begins_at(found["Topics"][0]["Partitions"][0]["CommittedOffset"])
@@ -107,7 +90,7 @@ def in_group(told):
                 place = next_to(int(line["record"]["offset"]))
                 commit(connection, told, me, answer["GenerationId"], place)
         tiny_client.say = say
-        consume({{**told, "offset": str(start)}})
+        consume({**told, "offset": str(start)})
         tiny_client.say = spoken
         return
 
@@ -151,11 +134,8 @@ def run(tmp_path, traces):
     """Runs a client with a change; the rows of its report by case."""
 
     def start(change="", *cases, groups=True):
-        folder = tmp_path / "tiny"
-        folder.mkdir()
-        (folder / "driver.py").write_text(BODY.replace("CHANGE", change))
-        (folder / "driver.yaml").write_text(DRIVER.format(groups="groups: true" if groups else ""))
-        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *(cases or CASES), op="send")
+        target = tiny(tmp_path, BODY.replace("CHANGE", change), groups=groups)
+        return judged(target, tmp_path, traces.env, *(cases or CASES), op="send")
 
     yield start
     assert traces.left() == []
