@@ -134,6 +134,29 @@ def test_with_the_first_fetch_another_node_leads_and_both_tell_so(led, conversat
     assert codes == [6, 0]
 
 
+def test_a_refusal_tells_which_node_leads_now_and_where_that_one_listens(led):
+    broker = led("moved")
+    broker.fellows = (Broker("127.0.0.1", 9093, broker.offered, broker.topics, node=2, fellows=(broker,)),)
+    part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
+    topics = ({"TopicId": broker.topics["t"].id, "Partitions": (part,)},)
+    told = asked(broker, "Fetch", 16, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": topics, "ForgottenTopicsData": ()})
+    assert partition(told)["CurrentLeader"] == {"LeaderId": 2, "LeaderEpoch": 6}
+    assert [(row["NodeId"], row["Port"]) for row in told["NodeEndpoints"]] == [(2, 9093)]
+
+
+@pytest.mark.parametrize(
+    ("conversation", "assigned"),
+    [
+        ("following", "0003000000010001740000000100000000ffffffff"),
+        ("newer", "0007000000010001740000000100000000ffffffff000000056c61746572"),
+    ],
+)
+def test_another_member_leads_and_assigns_the_topic_in_its_version(led, conversation, assigned):
+    broker, body = led(conversation), {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
+    assert (joined(broker)["Leader"], beaten(broker)) == ("another-member", 0)
+    assert asked(broker, "SyncGroup", 3, body)["Assignment"].hex() == assigned
+
+
 def test_who_names_a_rack_is_sent_to_another_replica_which_may_be_behind(led):
     part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
     body = {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (part,)},), "RackId": "r"}
