@@ -26,7 +26,7 @@ from conformance.cases.catalog import VECTORS, read_catalog, vector_files
 from conformance.cases.compiled import Cases
 from conformance.cases.vector_files import read_vectors
 from conformance.definitions.shipped import shipped_types
-from conformance.targets.brokers.bundled import Running, read_broker
+from conformance.targets.brokers.bundled import Running, free_ports, read_broker
 from conformance.targets.manifests import BROKER
 from conformance.targets.resolve import adapters, brokers, drivers
 
@@ -187,9 +187,11 @@ def broker_logs(tmp_path_factory):
                 ["mvn", "-q", "-B", "package", f"-Dout={cache / 'broker'}"], cwd=program, check=True, timeout=900
             )
             jars = f"{cache}/broker/broker.jar:{cache}/broker/lib/*"
-            subprocess.run(
-                ["java", *OF_A_SHORT_LIFE, "-Xmx512m", "-cp", jars, "WriteLogs", logs], check=True, timeout=180
-            )
+            # No port that the system gives to connections: those of tests beside would take it before the broker does.
+            written = ["WriteLogs", logs, *map(str, free_ports())]
+            told = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+            java = ["java", *OF_A_SHORT_LIFE, "-Xmx512m", told, "-cp", jars]
+            subprocess.run([*java, *written], check=True, timeout=180)
             (shared / "broker-done").touch()
     return logs
 

@@ -171,7 +171,7 @@ class Running:
         """Choose its ports, and write what it reads. Raises BrokerError."""
         folder, manifest = self._folder.path, self.manifest
         (folder / "data").mkdir()
-        self.port, controller = _free_ports()
+        self.port, controller = free_ports()
         self._places: dict[str, object] = {
             **{"dir": manifest.home, "run": folder, "data": folder / "data"},
             **{"port": self.port, "controller": controller},
@@ -227,7 +227,7 @@ class Running:
         )
 
 
-def _free_ports() -> tuple[int, int]:
+def free_ports() -> tuple[int, int]:
     """Two ports on which nothing listens. Raises BrokerError where none is found."""
     free: list[int] = []
     for port in random.sample(_PORTS, 200):

@@ -212,7 +212,7 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 def safe_kafka(broker_manifest, tmp_path):
     """Apache Kafka with a listener that asks for TLS, a certificate and a login: its two addresses."""
     manifest = broker_manifest("kafka")
-    safe, _ = bundled._free_ports()
+    safe, _ = bundled.free_ports()
     (tmp_path / "broker").write_text((TLS / "broker.key").read_text() + (TLS / "broker.pem").read_text())
     (tmp_path / "ca").write_text((TLS / "ca.pem").read_text())
     settings = (manifest.home / "server.properties").read_text().splitlines()

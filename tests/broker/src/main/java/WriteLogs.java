@@ -1,6 +1,4 @@
 import java.io.PrintStream;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,12 +35,12 @@ public final class WriteLogs {
 
     private WriteLogs() { }
 
-    /** The folder of the logs. */
+    /** The folder of the logs, the port of the broker, the port of its controller. */
     public static void main(String[] arguments) throws Exception {
         Path logs = Path.of(arguments[0]).toAbsolutePath();
-        int[] ports = freePorts();
+        String port = arguments[1];
         Path file = Files.createTempFile("broker", ".properties");
-        Properties settings = settings(logs, ports);
+        Properties settings = settings(logs, port, arguments[2]);
         try (var out = Files.newBufferedWriter(file)) {
             settings.store(out, null);
         }
@@ -54,28 +52,21 @@ public final class WriteLogs {
         KafkaRaftServer server = new KafkaRaftServer(KafkaConfig.fromProps(settings), Time.SYSTEM);
         server.startup();
         try {
-            write("127.0.0.1:" + ports[0], logs);
+            write("127.0.0.1:" + port, logs);
         } finally {
             server.shutdown();
             server.awaitShutdown();
         }
     }
 
-    private static int[] freePorts() throws Exception {
-        InetAddress here = InetAddress.getByName("127.0.0.1");
-        try (ServerSocket one = new ServerSocket(0, 1, here); ServerSocket other = new ServerSocket(0, 1, here)) {
-            return new int[] {one.getLocalPort(), other.getLocalPort()};
-        }
-    }
-
-    private static Properties settings(Path logs, int[] ports) {
+    private static Properties settings(Path logs, String port, String controller) {
         Properties found = new Properties();
         found.putAll(Map.of(
             "process.roles", "broker,controller",
             "node.id", "1",
-            "controller.quorum.voters", "1@127.0.0.1:" + ports[1],
-            "listeners", "PLAINTEXT://127.0.0.1:" + ports[0] + ",CONTROLLER://127.0.0.1:" + ports[1],
-            "advertised.listeners", "PLAINTEXT://127.0.0.1:" + ports[0],
+            "controller.quorum.voters", "1@127.0.0.1:" + controller,
+            "listeners", "PLAINTEXT://127.0.0.1:" + port + ",CONTROLLER://127.0.0.1:" + controller,
+            "advertised.listeners", "PLAINTEXT://127.0.0.1:" + port,
             "controller.listener.names", "CONTROLLER",
             "log.dirs", logs.toString()));
         found.putAll(Map.of(
