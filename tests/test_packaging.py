@@ -74,6 +74,7 @@ def test_the_four_folders_are_reached_through_relative_links():
         assert link.readlink() == Path("..") / name
 
 
+@pytest.mark.once
 def test_no_file_names_a_registry_or_a_path_of_a_machine():
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if tracked.returncode:

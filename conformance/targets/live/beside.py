@@ -1,4 +1,4 @@
-"""The brokers that a client meets beside its own: they offer other versions, or answer in another way."""
+"""The brokers that a client meets beside its own: one for each conversation, and one that offers everything."""
 
 from __future__ import annotations
 
@@ -6,53 +6,47 @@ import asyncio
 from collections.abc import Callable
 
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.kinds import KINDS, OTHER, Kind
+from conformance.targets.live.kinds import NODE, OTHER, Kind
 from conformance.targets.live.offers import OFFERS, Offer
 from conformance.targets.live.server import Server
 from conformance.targets.live.sessions import Sessions
+from conformance.targets.live.witness import Witness
 
 
 class Beside:
-    """A broker for each kind of conversation that its topics alone do not make, and one that offers everything."""
+    """Opens them. `close` it."""
 
     untagged: Broker
     """Offers everything."""
 
-    def __init__(self, notice: Callable[[str], object], offers: str) -> None:
+    def __init__(self, notice: Callable[[str], object]) -> None:
         """Nothing listens before `start`. `notice` is told why a request was not answered."""
-        apart = {name: kind for name, kind in KINDS.items() if kind.offers or kind.in_pieces or kind.has_two}
-        self.servers = {name: Server(notice, _offer(kind, offers)) for name, kind in apart.items()}
-        self._others = {
-            name: Server(notice, _offer(kind, offers), self.servers[name].witness)
-            for name, kind in apart.items()
-            if kind.has_two
-        }
         self._full = Server(notice, OFFERS["full"])
+        self._servers = [self._full]
 
     async def start(self) -> None:
-        """Let them listen. Raises OSError."""
+        """Let the one that offers everything listen. Raises OSError."""
         self.untagged = await self._full.start()
-        self.brokers = {name: await server.start() for name, server in self.servers.items()}
-        for name, broker in self.brokers.items():
-            kind = KINDS[name]
+
+    async def open(self, kind: Kind, offered: Offer, witness: Witness, notice: Callable[[str], object]) -> Broker:
+        """A broker for a conversation, and its other node where it has one; `witness` keeps what comes to either.
+
+        It listens as long as the others: no broker gets its port, at which the client may still knock. Raises OSError.
+        """
+        nodes = []
+        for node in (NODE, OTHER)[: 1 + kind.has_two]:
+            server = Server(notice, {**offered, **kind.but}, witness)
+            self._servers.append(server)
+            broker = await server.start()
+            broker.node = node
             broker.is_tagged, broker.in_pieces, broker.is_strict = kind.is_tagged, kind.in_pieces, kind.is_strict
             broker.sessions = Sessions() if kind.has_sessions else None
-        for name, server in self._others.items():
-            broker, other = self.brokers[name], await server.start()
-            other.node, other.topics = OTHER, broker.topics
-            broker.fellows, other.fellows = (other,), (broker,)
-
-    def offer(self, offers: str) -> None:
-        """Offer what the client's own broker does, where the kind does not say."""
-        for name, broker in self.brokers.items():
-            for one in broker.nodes:
-                one.offered = _offer(KINDS[name], offers)
+            nodes.append(broker)
+        for broker in nodes:
+            broker.topics = nodes[0].topics
+            broker.fellows = tuple(other for other in nodes if other is not broker)
+        return nodes[0]
 
     async def close(self) -> None:
         """End them."""
-        servers = (self._full, *self.servers.values(), *self._others.values())
-        await asyncio.gather(*(server.close() for server in servers))
-
-
-def _offer(kind: Kind, offers: str) -> Offer:
-    return {**OFFERS[kind.offers or offers], **kind.but}
+        await asyncio.gather(*(server.close() for server in self._servers))

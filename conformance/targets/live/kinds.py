@@ -90,6 +90,11 @@ class Kind(Struct, frozen=True):
         return bool(self.moves or self.replica)
 
     @property
+    def is_ordinary(self) -> bool:
+        """Whether its broker offers what the client's own does, and is one node; what it answers may differ."""
+        return not (self.offers or self.in_pieces or self.has_two)
+
+    @property
     def needs_all(self) -> bool:
         """Whether only a client can be led so that comes through where everything is offered."""
         return self.offers == "full"

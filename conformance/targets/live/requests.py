@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from conformance.cases.conversations import ONWARD, PRODUCING, SENT, TRANSACTIONAL, WHOLE, api_of, written_for
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
-from conformance.judging.requests import flaws_of, judge_sent
+from conformance.judging.requests import judge_sent
 from conformance.targets.live.kinds import KINDS
-from conformance.targets.live.seats import Put, Seat
+from conformance.targets.live.seats import Seat, Seats
+from conformance.targets.live.witness import TOLD_AT_MOST, Witness
 from conformance.targets.probes import plain_log
 
 _KEPT = 512
 """Requests of a conversation that are kept, the first ones."""
-_SHOWN = 8
-"""Requests in an answer at most: those that stand out first."""
 _COURSE = 64
 """Requests in an answer at most where all of them tell together."""
-_FLAWED = 4
-"""Requests that are kept of each kind and each check that they do not stand, from the whole run."""
 _ENDS_EMPTY = bytes.fromhex(
     "000000000000000000000041ffffffff02e80260ae00000000000000000000000003e800000000000003e8ffffffffffffffffffffffffffff"
     "000000011e000000026b02760402680278026500"
@@ -47,75 +45,40 @@ def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> s
     return "" if need in ("", *produces) else need
 
 
-class Witness:
-    """Keeps what clients send: all of one conversation, and of the whole run what does not stand a check."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A conversation that is over: who kept what came, the requests that came in it, and what became of the client."""
 
-    def __init__(self) -> None:
-        """Nothing is kept but what is flawed while nobody listens."""
-        self.heard: deque[Value] = deque(maxlen=0)
-        """What comes, as long as there is room."""
-        self._flawed: dict[tuple[str, str], list[Value]] = {}
-        self.unread = ""
-        """Why the first request that nobody can read cannot be read; empty while all could be."""
-        self.heedless: list[Value] = []
-        """The first requests in a version beside those that the client was told of."""
-
-    def note(
-        self,
-        frame: bytes,
-        in_flight: Iterable[int],
-        offered: Mapping[str, tuple[int, int]],
-        *,
-        is_told: bool = False,
-    ) -> None:
-        """A request came, with its size, while these correlation ids were not answered yet on its connection.
-
-        `is_told`: the client had been answered what is offered.
-        """
-        row = {"hex": frame, "inFlight": tuple(in_flight), "offered": offered.get(api_of(frame))}
-        if len(self.heard) < (self.heard.maxlen or 0):
-            self.heard.append(row)
-        for check in flaws_of(row):
-            kept = self._flawed.setdefault((api_of(frame), check), [])
-            if len(kept) < _FLAWED:
-                kept.append(row)
-            if check == "offered" and is_told and row["offered"] and len(self.heedless) < _SHOWN:
-                self.heedless.append(row)
-
-    def begin_anew(self) -> None:
-        """Keep nothing of what came but the versions beside those that the client was told of."""
-        self.unread, self._flawed = "", {}
-        for row in self.heedless:
-            self._flawed.setdefault((api_of(row["hex"]), "offered"), []).append(row)
-
-    def answer(self, parts: Request, heard: Iterable[Value]) -> Answer:
-        """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
-        flawed = [row for (_, check), rows in self._flawed.items() if check == parts["check"] for row in rows]
-        wanted = [row for row in (*flawed, *heard) if parts.get("of", "") in ("", api_of(row["hex"]))]
-        if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
-            wanted.reverse()
-            wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
-        return {"ok": True, "value": SENT.render(wanted[: _COURSE if parts["check"] in WHOLE else _SHOWN])}
+    witness: Witness
+    heard: list[Value]
+    said: Answer
 
 
-Alone = Callable[[Put], Awaitable[Answer]]
-Work = Callable[..., Awaitable[Answer]]
+class Lead(Protocol):
+    """Leads a client."""
+
+    async def why_not(self, conversation: str) -> str:
+        """Why it cannot be led in a conversation; empty where it can."""
+
+    async def consume(self, conversation: str, seat: Seat, parts: Request, witness: Witness) -> Answer:
+        """Let the client in a seat consume a `read` request in a conversation."""
+
+    async def write(self, conversation: str, seat: Seat, batches: Sequence[Value], witness: Witness) -> Answer:
+        """Let it write batches in one."""
 
 
 class Conversations:
-    """Holds each conversation with a client once, and answers from what it sent in that and in the whole run."""
+    """Holds each conversation with a client once, and answers from what it sent in that and in the whole run.
 
-    def __init__(self, alone: Alone, witness: Witness, consume: Work, write: Work, *, idempotent: bool) -> None:
-        """`alone` does some work while the client has no other; its producer can be `idempotent`, or cannot.
+    They are held beside one another, each with a broker of its own: many of them wait for seconds.
+    """
 
-        `consume` lets the client in a seat consume a `read` request in a conversation, `write` lets it write batches.
-        """
-        self._witness, self._alone, self._consume, self._write = witness, alone, consume, write
-        self._idempotent = idempotent
+    def __init__(self, seats: Seats, witness: Witness, lead: Lead, *, idempotent: bool) -> None:
+        """`witness` keeps what the client sends without a conversation; its producer can be `idempotent`, or cannot."""
+        self._seats, self._witness, self._lead, self._idempotent = seats, witness, lead, idempotent
         self.magic = 2
         """Of the log that it consumes."""
-        self._held: dict[tuple[str, str], tuple[list[Value], Answer]] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._held: dict[tuple[str, str], asyncio.Task[Held]] = {}
 
     async def answer(self, parts: Request) -> Answer:
         """The answer to a `send` request, its parts parsed; of a client that sent nothing, what became of it.
@@ -124,35 +87,63 @@ class Conversations:
         client may need more.
         """
         which = parts["conversation"], parts["isolation"]
-        async with self._one_at_a_time:
-            if which not in self._held:
-                said = await self._alone(lambda seat: self._hold(seat, *which))
-                if "crash" in said:  # an earlier case may be to blame: the process is another one now
-                    await self._alone(lambda seat: self._hold(seat, *which))
-        heard, said = self._held[which]
+        if which not in self._held:
+            self._held[which] = asyncio.create_task(self._hold(*which))
+        # In each run a request is answered from the same conversations: all that were asked for until now.
+        whole_run = dict(self._held)
+        await asyncio.wait(whole_run.values())
+        held = whole_run[which].result()
+        kind, said = KINDS[parts["conversation"]], held.said
         if parts["check"] in ONWARD and "unsupported" in said:
             return said  # why it did not go on says nothing of it
-        if parts["check"] in ONWARD and said.get("ok") is False and KINDS[parts["conversation"]].may_tell:
+        if parts["check"] in ONWARD and said.get("ok") is False and kind.may_tell:
             return {"unsupported": f"it tells the application: {said.get('message', '')}"}
-        answer = self._witness.answer(parts, heard) if heard else said
-        if heard and "crash" in said and parts["conversation"] != "bare":
+        witnesses = [held.witness]
+        if kind.is_ordinary:
+            witnesses = [self._witness, *_of_ordinary(whole_run)]
+        flawed = [row for witness in witnesses for row in witness.flawed(parts["check"])]
+        answer = _answer(parts, flawed, held.heard) if held.heard else said
+        if held.heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
             stays = parts["check"] in ("goes-on", "waits", "follows") and verdict.kind is Kind.FAIL
             return said if stays or verdict.kind is Kind.SKIP else answer
         return answer
 
-    async def _hold(self, seat: Seat, conversation: str, isolation: str) -> Answer:
-        """Bring the client to do something, and keep what it sends meanwhile, and what came of it."""
-        self._witness.heard = deque(maxlen=_KEPT)
-        said = await self._brought_to(seat, conversation, isolation)
-        self._held[conversation, isolation] = [*self._witness.heard], said
-        self._witness.heard = deque(maxlen=0)
-        return said
+    async def _hold(self, conversation: str, isolation: str) -> Held:
+        """Hold a conversation; what is heard is that of the process whose end counts."""
+        witness = Witness()
+        if reason := await self._lead.why_not(conversation):
+            return Held(witness, [], {"unsupported": reason})
 
-    async def _brought_to(self, seat: Seat, conversation: str, isolation: str) -> Answer:
+        async def put(seat: Seat) -> Answer:
+            nonlocal witness
+            witness = Witness(_KEPT)
+            return await self._brought_to(seat, conversation, isolation, witness)
+
+        said = await self._seats.led(put)
+        return Held(witness, [*witness.heard], said)
+
+    async def _brought_to(self, seat: Seat, conversation: str, isolation: str, witness: Witness) -> Answer:
+        """Bring the client to do something: what came of it."""
         if conversation in WRITES:
             batches = written_for(conversation, idempotent=self._idempotent)
-            return await self._write(seat, batches, conversation)
+            return await self._lead.write(conversation, seat, batches, witness)
         log = _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
         asked = fetch_question({"hex": log, "isolation": isolation}).parts
-        return await self._consume(conversation, seat, OPERATIONS["read"].parse(asked, LOG))
+        return await self._lead.consume(conversation, seat, OPERATIONS["read"].parse(asked, LOG), witness)
+
+
+def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[Held]]) -> Iterator[Witness]:
+    """Who kept what came in the conversations whose broker is as the client's own."""
+    for (conversation, _), task in held.items():
+        if KINDS[conversation].is_ordinary and task.exception() is None:
+            yield task.result().witness
+
+
+def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:
+    """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
+    wanted = [row for row in (*flawed, *heard) if parts.get("of", "") in ("", api_of(row["hex"]))]
+    if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
+        wanted.reverse()
+        wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
+    return {"ok": True, "value": SENT.render(wanted[: _COURSE if parts["check"] in WHOLE else TOLD_AT_MOST])}

@@ -19,6 +19,8 @@ from conformance.targets.live.drivers import Driver
 
 STARTUP = 30.0
 """Seconds that a driver has to start, and a client from there to the first fetch of a topic."""
+_LONG = STARTUP
+"""Seconds of a silence that no busy machine makes so long."""
 _APART = 6
 """Processes at most that have one case at a time."""
 _WORTH = 2
@@ -35,6 +37,8 @@ class Seat:
         self._starting = asyncio.Lock()
         self.took = 0.0
         """Seconds that the last start took."""
+        self.is_led = False
+        """Whether a conversation is held here."""
 
     @property
     def is_vacant(self) -> bool:
@@ -106,9 +110,13 @@ class Seats:
         await asyncio.gather(*(seat.close() for seat in (self.crowd, *self._opened)))
 
     def void(self, problem: str) -> None:
-        """What becomes of all cases that are under way says nothing of the client: it is not known whose it was."""
+        """What becomes of all cases that are under way says nothing of the client: it is not known whose it was.
+
+        It was none of a conversation, which has a broker of its own.
+        """
         for seat in (self.crowd, *self._opened):
-            seat.void(problem)
+            if not seat.is_led:
+                seat.void(problem)
 
     async def confirmed(self, put: Put, is_due: Callable[[Answer], bool]) -> Answer:
         """What comes of a case; what is not as due is asked once more, in a process without another case.
@@ -143,6 +151,21 @@ class Seats:
             is_fresh = seat.is_fresh
             answer = await put(seat)
             return await put(seat) if seat.is_vacant and not is_fresh else answer
+
+    async def led(self, put: Put) -> Answer:
+        """What comes of a conversation, which has a broker of its own, in a process that has nothing else.
+
+        A death may be that of an earlier case, a silence that of a busy machine, as others are led meanwhile: either is
+        looked at again in another process, but for a silence that is long.
+        """
+        async with self._apart, self._seat() as seat:
+            seat.is_led, since = True, time.monotonic()
+            try:
+                answer = await put(seat)
+                is_settled = not seat.is_vacant or time.monotonic() - since >= _LONG
+                return answer if is_settled else await put(seat)
+            finally:
+                seat.is_led = False
 
     @asynccontextmanager
     async def _seat(self) -> AsyncIterator[Seat]:

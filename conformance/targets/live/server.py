@@ -12,7 +12,7 @@ from conformance.cases.conversations import START
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Closed, Garbled, Unanswerable
 from conformance.targets.live.offers import BARE, Offer
-from conformance.targets.live.requests import Witness
+from conformance.targets.live.witness import Witness
 
 HOST = "127.0.0.1"
 _LONGEST = 1 << 24

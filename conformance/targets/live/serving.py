@@ -6,9 +6,7 @@ Two witnesses tell it: what the client hands to the application, and the offset 
 from __future__ import annotations
 
 import asyncio
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from conformance.cases.conversations import AT_ONCE, SENT
@@ -21,31 +19,26 @@ from conformance.codec.notation import NotationError
 from conformance.codec.record_batch import RECORD_BATCH
 from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS
-from conformance.targets.live.baseline import ENDLESS, BaselineError, baseline, is_as_due, may_need_more
+from conformance.targets.live.baseline import BaselineError, baseline, is_as_due, may_need_more
 from conformance.targets.live.beside import Beside
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.clients import DIED, Client, Heard
+from conformance.targets.live.clients import DIED
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.kinds import KINDS, PLAIN, Kind
 from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, from_on, to_producers
-from conformance.targets.live.outcomes import consumed, delivered, remarked, silence
+from conformance.targets.live.outcomes import consumed, remarked
 from conformance.targets.live.producing import told_of, why_not, written
 from conformance.targets.live.requests import WRITES, Conversations, lacking_for
-from conformance.targets.live.seats import STARTUP, Put, Seat, Seats
+from conformance.targets.live.seats import Put, Seat, Seats
 from conformance.targets.live.server import Server
+from conformance.targets.live.telling import Teller
 from conformance.targets.live.topics import Topic, holds_messages, is_served_by_entry, topic_of, unaskable
+from conformance.targets.live.witness import Witness
 from conformance.targets.protocol import PROTOCOL
 
-_PATIENCE = 5.0
-"""Seconds from the last sign of a client (a fetch, a record) to the end of a topic."""
-_LONGEST = 20.0
-"""Seconds from the first fetch of a topic to its end."""
 _SHOWN = 300
 """Characters of an answer that an error quotes."""
-
-Shown = Callable[[Topic, Heard], Answer]
-"""The answer about a topic that is over."""
 
 
 def _is_ok(answer: Answer) -> bool:
@@ -58,19 +51,16 @@ class LiveClient:
     def __init__(self, driver: Driver) -> None:
         """Nothing runs before `start`."""
         self._driver, self._offers, self._seats = driver, driver.offers, Seats(driver)
+        self._teller = Teller()
         self._server = Server(self._seats.void, OFFERS[driver.offers])
         self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
-        self._beside = Beside(self._seats.void, driver.offers)
-        held = partial(Conversations, self._seats.alone, write=self._write, idempotent="idempotence" in driver.produces)
-        self._conversations = held(witness=self._server.witness, consume=self._led)
-        self._elsewhere = {
-            name: held(witness=server.witness, consume=self._led) for name, server in self._beside.servers.items()
-        }
+        self._beside = Beside(self._seats.void)
+        is_idempotent = "idempotence" in driver.produces
+        self._conversations = Conversations(self._seats, self._server.witness, self, idempotent=is_idempotent)
         self._trying = asyncio.Lock()
         self._has_come: bool | None = None
         self._never_writes: str | None = None
         """Why nothing that the client writes is judged; empty where that is, None where nothing failed yet."""
-        self._number = 0
         self._unjudged = ""
         """Why the client is judged on nothing but the versions that it sends; empty where it is judged on all."""
 
@@ -142,8 +132,10 @@ class LiveClient:
         It matters where a client goes another way in newer versions of Fetch: messages of magic 0 and 1 have lengths of
         their own, and the list of aborted transactions has another form there.
         """
-        if self._offers in ("full", "old"):
-            return False
+        return self._offers not in ("full", "old") and await self._consumes_all()
+
+    async def _consumes_all(self) -> bool:
+        """Whether the client consumes where everything is offered."""
         async with self._trying:
             if self._has_come is None:
                 parts = next(iter(baseline(self._driver.isolations[0])))
@@ -170,7 +162,7 @@ class LiveClient:
             return {"unsupported": f"{lacking} is not claimed"}
         if self._offers == "old" and KINDS[parts["conversation"]].offers:
             return {"unsupported": "it is not known to consume with another offer"}
-        answer = await self._elsewhere.get(parts["conversation"], self._conversations).answer(parts)
+        answer = await self._conversations.answer(parts)
         failed = parts["conversation"] in WRITES and ("crash" in answer or "timeout" in answer)
         return answer if not failed else await self._unless_it_never_writes(answer)
 
@@ -187,13 +179,11 @@ class LiveClient:
             known = len(witness.heedless)
             self._offers, self._broker.offered = offers, OFFERS[offers]
             self._written_to.offered = to_producers(OFFERS[offers])
-            self._beside.offer(offers)
             failed = await self._failed_baseline()
             if failed is None:
                 if offers == "old":
                     self._driver = self._driver.of_messages(self._broker.carried)
-                    for conversations in (self._conversations, *self._elsewhere.values()):
-                        conversations.magic = 0
+                    self._conversations.magic = 0
                 return
             sent = f", as it sent what is no request ({witness.unread})" if witness.unread else ""
             came = f"no plain batch came through to it{sent}, but {str(failed)[:_SHOWN]}"
@@ -239,7 +229,7 @@ class LiveClient:
 
     async def _written(self, batches: Sequence[Value]) -> Answer:
         """What comes of batches that the client is to write; what fails is asked once more, apart."""
-        return await self._seats.confirmed(lambda seat: self._write(seat, batches), _is_ok)
+        return await self._seats.confirmed(lambda seat: self._put_to_write(seat, batches), _is_ok)
 
     async def _unless_it_never_writes(self, answer: Answer) -> Answer:
         """The answer about what a client failed to write; where no plain batch comes either, that is no fault of it.
@@ -258,13 +248,26 @@ class LiveClient:
                 self._never_writes = "" if any(map(_is_ok, plain)) else told
         return {"unsupported": self._never_writes} if self._never_writes else answer
 
-    async def _write(self, seat: Seat, batches: Sequence[Value], conversation: str = "transact") -> Answer:
-        """Let the client write these batches, as a broker takes them in a conversation."""
-        kind, together = KINDS[conversation], conversation in AT_ONCE
+    async def write(self, conversation: str, seat: Seat, batches: Sequence[Value], witness: Witness) -> Answer:
+        """Let the client in a seat write these batches, as a broker takes them in a conversation."""
+        kind = KINDS[conversation]
+        broker = await self._beside.open(kind, to_producers(OFFERS[self._offers]), witness, seat.void)
+        return await self._put_to_write(seat, batches, broker, kind, together=conversation in AT_ONCE)
+
+    async def _put_to_write(
+        self,
+        seat: Seat,
+        batches: Sequence[Value],
+        broker: Broker | None = None,
+        kind: Kind = PLAIN,
+        *,
+        together: bool = False,
+    ) -> Answer:
+        """Let the client write these batches, `together` or each by itself."""
         topic = Topic(b"", 0, 0, due={} if together or kind.lost else None).led(kind)
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
         told = {"produce": told_of(batches, together=together)}
-        return await self._hold(seat, self._written_to, topic, told, written)
+        return await self._teller.told(seat, broker or self._written_to, topic, told, written)
 
     async def _put(
         self,
@@ -281,68 +284,25 @@ class LiveClient:
         topic = topic_of(sides.parts if sides else parts, by_entry=by_entry).led(kind)
         where = {"group": True} if kind.in_group else {"offset": str(topic.start)}
         told = {**where, "isolation": parts["isolation"]}
-        return await self._hold(seat, broker or self._broker, topic, told, partial(consumed, sides=sides), name)
+        return await self._teller.told(seat, broker or self._broker, topic, told, partial(consumed, sides=sides), name)
 
-    async def _led(self, conversation: str, seat: Seat, parts: Request) -> Answer:
-        """Let the client consume a topic in a conversation, again where the broker is an odd one and it fails.
+    async def why_not(self, conversation: str) -> str:
+        """Why the client cannot be led in a conversation; empty where it can.
 
-        Only a client that comes through where everything is offered meets what takes newer versions.
+        Only one that comes through where everything is offered meets what takes newer versions.
         """
+        can = not KINDS[conversation].needs_all or await self._consumes_all()
+        return "" if can else "the client does not come through where everything is offered"
+
+    async def consume(self, conversation: str, seat: Seat, parts: Request, witness: Witness) -> Answer:
+        """Let the client in a seat consume a topic in a conversation; again where its broker is odd and it fails."""
         kind, expected = KINDS[conversation], fetch_question(parts).expect
-        if kind.needs_all and not is_as_due(expected, await self._put(seat, parts, broker=self._beside.untagged)):
-            return {"unsupported": "the client does not come through where everything is offered"}
-        broker = self._beside.brokers.get(conversation)
+        offered = OFFERS[kind.offers or self._offers]
         if kind.in_group:  # who claims none has only the form of what it sends judged
-            broker, kind = (self._written_to, kind) if self._driver.groups else (None, PLAIN)
+            offered, kind = (to_producers(offered), kind) if self._driver.groups else (offered, PLAIN)
+        broker = await self._beside.open(kind, offered, witness, seat.void)
         for _ in range(1 if conversation in ("consume", "bare") else 2):
             answer = await self._put(seat, parts, broker=broker, kind=kind)
             if is_as_due(expected, answer) or "timeout" in answer:  # that was long enough
                 break
         return answer
-
-    async def _hold(
-        self, seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
-    ) -> Answer:
-        """Tell the client in a seat of a topic, and wait for what comes of it."""
-        client = await seat.ready()
-        self._number += 1
-        # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
-        name = f"{name:-<8}-{os.getpid():08x}-{self._number:06x}"
-        broker.topics[name] = topic
-        heard = client.ask(name, {"partition": 0, "bootstrap": f"{broker.host}:{broker.port}", **told})
-        topic.on_fetch = heard.changed.set
-        try:
-            return await self._await(seat, client, topic, heard, shown)
-        finally:
-            client.forget(name)
-            del broker.topics[name]
-
-    async def _await(self, seat: Seat, client: Client, topic: Topic, heard: Heard, shown: Shown) -> Answer:
-        """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
-        asked = seen = time.monotonic()
-        while not heard.is_over:
-            heard.changed.clear()
-            first = topic.first_fetch
-            until = asked + STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
-            left = until - time.monotonic()
-            if answer := self._given_up(topic, heard, late=left <= 0):
-                await seat.end(client)  # it goes on with the topic, may spin; those beside it are asked again
-                return answer
-            try:
-                await asyncio.wait_for(heard.changed.wait(), left)
-                seen = time.monotonic()
-            except TimeoutError:
-                continue
-        if heard.void:
-            return {"unsupported": heard.void}
-        return {"crash": mishap} if (mishap := client.mishap(heard)) else shown(topic, heard)
-
-    def _given_up(self, topic: Topic, heard: Heard, *, late: bool) -> Answer | None:
-        """The answer about a topic whose end is not awaited any more; None where it is."""
-        if heard.void:
-            return {"unsupported": heard.void}
-        if topic.is_endless:
-            return {"unsupported": ENDLESS}
-        if heard.flooded:
-            return delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
-        return {"timeout": silence(topic, heard, STARTUP)} if late else None

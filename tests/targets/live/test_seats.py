@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from conformance.targets.live import seats
 from conformance.targets.live.drivers import Driver
 from conformance.targets.live.seats import Seats
 
@@ -20,8 +21,11 @@ class Cases:
     def __init__(self, seats):
         self.seats, self.busy = seats, []
 
-    async def ask(self, *answers, during=None):
-        """What is told of a case that has these answers, one after the other, and the processes that gave them."""
+    async def ask(self, *answers, during=None, led=False):
+        """What is told of a case that has these answers, one after the other, and the processes that gave them.
+
+        `led`: it is a conversation.
+        """
         left, processes = [*answers], []
 
         async def put(seat):
@@ -37,7 +41,8 @@ class Cases:
                 await seat.end(client)
             return answer
 
-        told = await asyncio.wait_for(self.seats.confirmed(put, lambda answer: answer is DUE), AT_MOST)
+        asked = self.seats.led(put) if led else self.seats.confirmed(put, lambda answer: answer is DUE)
+        told = await asyncio.wait_for(asked, AT_MOST)
         assert not left
         return told, processes
 
@@ -48,12 +53,12 @@ def run():
 
     def start(work):
         async def whole():
-            seats = Seats(DRIVER)
+            opened = Seats(DRIVER)
             try:
-                await seats.crowd.ready()
-                await work(Cases(seats))
+                await opened.crowd.ready()
+                await work(Cases(opened))
             finally:
-                await seats.close()
+                await opened.close()
 
         asyncio.run(whole())
 
@@ -147,5 +152,61 @@ def test_what_says_nothing_of_the_client_is_asked_again_while_there_is_no_other_
         assert told is VOID
         assert busy == [cases.seats.crowd]
         await asyncio.gather(*others)
+
+    run(work)
+
+
+def test_conversations_are_held_beside_one_another_and_beside_the_crowd(run):
+    async def work(cases):
+        three = asyncio.Event()
+
+        async def until_there_are_three():
+            if len(cases.busy) == 3:
+                three.set()
+            await three.wait()
+
+        asked = await asyncio.gather(
+            cases.ask(DUE, during=until_there_are_three),
+            *(cases.ask(WRONG, during=until_there_are_three, led=True) for _ in range(2)),
+        )
+        assert [told for told, _ in asked] == [DUE, WRONG, WRONG]
+        assert len({id(client) for _, [(client, _)] in asked}) == 3
+
+    run(work)
+
+
+@pytest.mark.parametrize("end", [DIED, SILENT])
+@pytest.mark.parametrize("comes_of_it", [DUE, WRONG, DIED, SILENT])
+def test_a_death_or_a_silence_in_a_conversation_is_looked_at_in_a_process_of_its_own(run, end, comes_of_it):
+    async def work(cases):
+        told, [(first, _), (second, _)] = await cases.ask(end, comes_of_it, led=True)
+        assert told is comes_of_it
+        assert first is not second
+
+    run(work)
+
+
+def test_a_silence_that_no_busy_machine_makes_so_long_is_waited_for_once(run, monkeypatch):
+    monkeypatch.setattr(seats, "_LONG", 0)
+
+    async def work(cases):
+        assert len((await cases.ask(SILENT, led=True))[1]) == 1
+
+    run(work)
+
+
+def test_a_conversation_is_not_void_for_what_another_broker_was_sent(run):
+    async def work(cases):
+        heard = []
+
+        async def other_broker_fails():
+            client = await cases.busy[-1].ready()
+            heard.append(client.ask("topic", {}))
+            cases.seats.void("the broker has no answer")
+
+        await cases.ask(WRONG, during=other_broker_fails, led=True)
+        assert heard[0].void == ""
+        await cases.ask(DUE, during=other_broker_fails)
+        assert heard[1].void != "", "a case that shares its broker"
 
     run(work)

@@ -1,0 +1,119 @@
+"""From what a `send` request is answered: its conversation, and all that was asked for before it."""
+
+import asyncio
+
+import pytest
+
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.log import LOG
+from conformance.targets.live.requests import Conversations
+from conformance.targets.live.witness import Witness
+
+HEARTBEAT = bytes.fromhex("0000000e 000c 0000 00000001 0000 00000000 00".replace(" ", ""))
+"""Nothing of it stands but the header: the body is cut."""
+VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff".replace(" ", ""))
+"""A sound request for the versions."""
+SAID = {"ok": True, "value": {}}
+
+
+class Seats:
+    """Holds what it is told to, as if there were a process for each."""
+
+    async def led(self, put):
+        return await put(None)
+
+
+class Lead:
+    """Sends a request that does not stand in some conversations, each of which may wait for an event."""
+
+    def __init__(self, wrong=(), waits=None, fails=()):
+        self.wrong, self.waits, self.fails, self.held = wrong, waits or {}, fails, []
+
+    async def why_not(self, _):
+        return ""
+
+    async def consume(self, conversation, _seat, _batches, witness):
+        self.held.append(conversation)
+        if conversation in self.waits:
+            await self.waits[conversation].wait()
+        if conversation in self.fails:
+            raise OSError("the driver cannot be run")
+        witness.note(VERSIONS, (), {"ApiVersions": (0, 3)})
+        if conversation in self.wrong:
+            witness.note(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+        return SAID
+
+    write = consume
+
+
+def asked(conversation, check="well-formed"):
+    return OPERATIONS["send"].parse(
+        {"op": "send", "conversation": conversation, "check": check, "isolation": "read_committed"}, LOG
+    )
+
+
+def answers(lead, *requests, main=None):
+    """The answers to requests that come at once."""
+
+    async def all_of_them():
+        conversations = Conversations(Seats(), main or Witness(), lead, idempotent=False)
+        answered = [conversations.answer(asked(*request)) for request in requests]
+        return await asyncio.gather(*answered, return_exceptions=True)
+
+    return asyncio.run(all_of_them())
+
+
+def told(answer):
+    return [row["hex"] for row in answer["value"]]
+
+
+def test_a_conversation_is_held_once_whatever_is_asked_of_it():
+    lead = Lead()
+    answers(lead, ("group",), ("group", "offered"), ("group",))
+    assert lead.held == ["group"]
+
+
+def test_conversations_do_not_wait_for_one_another():
+    async def both():
+        ended = asyncio.Event()
+
+        class Waits(Lead):
+            async def consume(self, conversation, *rest):
+                said = await super().consume(conversation, *rest)
+                if conversation == "evicted":
+                    ended.set()
+                return said
+
+        conversations = Conversations(Seats(), Witness(), Waits(waits={"group": ended}), idempotent=False)
+        return await asyncio.wait_for(
+            asyncio.gather(conversations.answer(asked("group")), conversations.answer(asked("evicted"))), 60
+        )
+
+    assert len(asyncio.run(both())) == 2
+
+
+@pytest.mark.parametrize(
+    ("order", "due"),
+    [
+        (("rebalance", "group", "evicted"), [True, True, True]),
+        (("group", "rebalance", "evicted"), [False, True, True]),
+        (("group", "evicted", "rebalance"), [False, False, True]),
+    ],
+)
+def test_what_did_not_stand_is_charged_where_it_was_sent_and_to_what_was_asked_for_behind_that(order, due):
+    answered = answers(Lead({"rebalance"}), *((one,) for one in order))
+    assert [HEARTBEAT.hex() in told(answer) for answer in answered] == due
+
+
+def test_what_was_sent_without_a_conversation_is_charged():
+    main = Witness()
+    main.note(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+    first, tagged = answers(Lead({"rebalance", "tagged"}), ("rebalance",), ("tagged",), main=main)
+    assert told(first).count(HEARTBEAT.hex()) == 3, "in the run, in the conversation, and again as one of its requests"
+    assert told(tagged).count(HEARTBEAT.hex()) == 2, "its broker is another than the client's own"
+
+
+def test_a_conversation_that_cannot_be_held_costs_no_other_one_its_answer():
+    first, second = answers(Lead({"rebalance"}, fails={"group"}), ("group",), ("rebalance",))
+    assert isinstance(first, OSError)
+    assert HEARTBEAT.hex() in told(second)
