@@ -24,6 +24,7 @@ CONVERSATIONS = (
     *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
     *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
+    *("refused", "fenced"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
 
@@ -49,12 +50,14 @@ nobody knows (`tagged`), to a client that is newer than the broker (`older`), `w
 Or it writes batches, as an idempotent producer where it can be one, the first refused once because the leader has moved
 (`produce`) or a `disk` fails, or taken and its `answer-lost`; the same so that none waits for the one before
 (`together`), or the first one is `timed-out`; or in a transaction (`transact`), which the broker is at first too `busy`
-or `not-ready` for, or which it is slow in `ending`.
+or `not-ready` for, or which it is slow in `ending`. Or one batch alone, which is `refused` for good, or whose
+transaction cannot be committed, as its producer was `fenced`.
 """
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
+    "tells",
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
@@ -63,7 +66,7 @@ that a client which names its rack `follows` to another replica, that it `waits`
 not bring, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
 `shares` the partitions among all members where it leads; of batches that what was refused comes `again`, and as it was,
 that their sequences follow one another, and that in the end all of them are there, in order; and that a transaction has
-`ended`, and `ended-again` where that was refused."""
+`ended`, and `ended-again` where that was refused; and that it `tells` the application what is refused for good."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -71,11 +74,14 @@ HOLLOW = 2
 GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
-TRANSACTIONAL = ("transact", "busy", "not-ready", "ending")
+TRANSACTIONAL = ("transact", "busy", "not-ready", "ending", "fenced")
 """The conversations in which a client writes in a transaction."""
 
-PRODUCING = ("produce", "disk", "answer-lost", "together", "timed-out", *TRANSACTIONAL)
+PRODUCING = ("produce", "disk", "answer-lost", "together", "timed-out", "refused", *TRANSACTIONAL)
 """Those in which it writes at all."""
+
+IN_VAIN = ("refused", "fenced")
+"""Those in which it writes one batch, which is refused."""
 
 AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
@@ -93,6 +99,7 @@ _LAPSES = {
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
     "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
     "ended-again": ("the end of the transaction is asked for again", "a transaction does not come to its end"),
+    "tells": ("the application is told of the error", "a refusal is not told"),
     "ended": ("the transaction is written and committed", "a transaction does not come to its end"),
     **dict.fromkeys(ONWARD, ("a fetch goes on behind the first offset", "the client does not go on")),
 }
@@ -176,6 +183,8 @@ _LONG = 600
 def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write in a conversation, each with the sequence that is due."""
     batches = _written(transactional=conversation in TRANSACTIONAL, idempotent=idempotent)
+    if conversation in IN_VAIN:
+        return batches[:1]
     if conversation not in AT_ONCE:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
@@ -208,7 +217,9 @@ def send_question(parts: Request) -> Question:
 
 
 def sent(_: codec.Wire, parts: Request) -> Answer:
-    """A request of every kind that the suite has a definition of, or of the one that is asked for."""
+    """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
+    if parts["check"] == "tells":
+        return {"ok": False, "error": "other", "message": "it was refused"}
     wanted = [(key, name) for key, name in names().items() if parts.get("of", name) == name]
     rows = [_sent(key, name, body) for key, name in wanted for body in _bodies(name, parts)]
     return {"ok": True, "value": SENT.render(rows)}

@@ -273,6 +273,16 @@ def _ended_again(requests: Sequence[Value]) -> Verdict:
     return PASSED if len(ends) > 1 else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
+def _tells(requests: Sequence[Value]) -> Verdict:
+    """Judge a producer that said nothing of an error, with which its last Produce or EndTxn was answered each time."""
+    asked = [index for index, one in enumerate(requests) if api_of(one["hex"]) in ("Produce", "EndTxn")]
+    if not asked:
+        return Verdict(Kind.SKIP, "unobserved: nothing was written")
+    last = named(requests[asked[-1]]["hex"])
+    detail = f"the application is told that all went well, where {last} was answered with an error that stays"
+    return at(asked[-1], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+
+
 def _triple(producer: Sequence[int]) -> str:
     return "producer id {}, epoch {}, sequence {}".format(*producer)
 
@@ -291,6 +301,7 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "shares": _shares,
     "ended": _ended,
     "ended-again": _ended_again,
+    "tells": _tells,
     "again": _of_batches(_again),
     "repeated": _of_batches(_repeated),
     "in-sequence": _of_batches(_in_sequence),

@@ -33,6 +33,7 @@ from conformance.cases.model import (
     Reads,
     Refused,
     Refuses,
+    Sends,
     Unsupported,
     Value,
     Verdict,
@@ -106,7 +107,7 @@ def _refused(expect: Expectation, outcome: Refused) -> Verdict:
     match expect:
         case Refuses(error) if error is not None and outcome.error != error:
             return Verdict(Kind.FAIL, f"{said}, but the class should be {error}", level="should")
-        case Refuses() | Delivers(View(damage=codec.Violation())):
+        case Refuses() | Delivers(View(damage=codec.Violation())) | Sends("tells"):
             return PASSED
         case AnyOf(()) | Delivers(open=True) | Appends(open=True):
             return Verdict(Kind.EITHER, "refused")

@@ -29,6 +29,7 @@ _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6
 _LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 22, 25, 27, 51
 _REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 7, 30, 88
+_TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH = 29, 47
 _LONG, _MANY = 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
 _NOBODY_KNOWS = 32000
@@ -81,6 +82,8 @@ class Kind(Struct, frozen=True):
     """How the topic gets to another node, if it does."""
     replica: str = ""
     """What another replica has, to which the leader sends who names a rack; empty where it sends nobody there."""
+    for_good: bool = False
+    """Whether the first error with which a write or a request is answered comes each time."""
     may_tell: bool = False
     """Whether a client does well, too, that tells the application of what it met."""
 
@@ -157,5 +160,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "not-ready": Kind(errors={"InitProducerId": (_LOADING,)}),
     "ending": Kind(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
+    "refused": Kind(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
+    "fenced": Kind(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),
 }
 """By the name of the conversation."""

@@ -28,6 +28,8 @@ class Membership(Struct):
 
     errors: dict[str, list[int]] = field(default_factory=dict)
     """By request, the errors with which the next ones are answered."""
+    for_good: bool = False
+    """Whether the first error comes each time."""
     gathered: list[str] = field(default_factory=list)
     """How the next generations are made up; behind them the client is the only member."""
     now: str = ""
@@ -39,12 +41,18 @@ class Membership(Struct):
     @classmethod
     def of(cls, kind: Kind) -> Self:
         """The group in a conversation of this kind."""
-        return cls({name: [*codes] for name, codes in kind.errors.items()}, [*kind.gathered])
+        errors = {name: [*codes] for name, codes in kind.errors.items()}
+        return cls(errors=errors, for_good=kind.for_good, gathered=[*kind.gathered])
 
     def error(self, name: str) -> int:
         """The error with which a request is answered now; 0 for none."""
-        codes = self.errors.get(name)
-        return codes.pop(0) if codes else 0
+        return self.next_of(self.errors.get(name, []))
+
+    def next_of(self, codes: list[int]) -> int:
+        """The next one of these errors, which then is told, but for one that stays; 0 where there is none."""
+        if not codes:
+            return 0
+        return codes[0] if self.for_good else codes.pop(0)
 
     def gather(self) -> None:
         """Begin another generation."""

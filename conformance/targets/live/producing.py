@@ -116,8 +116,8 @@ def _taken(topic: Topic | None, part: Values, version: int) -> Values:
         return {**shown, "ErrorCode": _UNKNOWN_TOPIC}
     topic.first_fetch = topic.first_fetch or time.monotonic()
     topic.on_fetch()
-    if topic.refusals:
-        return {**shown, "ErrorCode": topic.refusals.pop(0)}
+    if error := topic.group.next_of(topic.refusals):
+        return {**shown, "ErrorCode": error}
     data, base = part["Records"] or b"", topic.high_watermark
     if version < _ZSTD_SINCE and any(BATCH_LAYOUT.peek("compression", data, at) == _ZSTD for at, _ in extents(data)):
         return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}

@@ -40,7 +40,7 @@ def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> s
     need, is_of_form = WRITES.get(parts["conversation"], ""), parts["check"] == "well-formed"
     if KINDS[parts["conversation"]].in_group:
         return "" if groups or is_of_form else "groups"
-    if need == "idempotence" and is_of_form and produces:
+    if need == "idempotence" and (is_of_form or parts["check"] == "tells") and produces:
         return ""
     return "" if need in ("", *produces) else need
 
@@ -94,6 +94,8 @@ class Conversations:
         await asyncio.wait(whole_run.values())
         held = whole_run[which].result()
         kind, said = KINDS[parts["conversation"]], held.said
+        if parts["check"] == "tells":
+            return _told(held)
         if parts["check"] in ONWARD and "unsupported" in said:
             return said  # why it did not go on says nothing of it
         if parts["check"] in ONWARD and said.get("ok") is False and kind.may_tell:
@@ -138,6 +140,13 @@ def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[Held]]) -> Iterator
     for (conversation, _), task in held.items():
         if KINDS[conversation].is_ordinary and task.exception() is None:
             yield task.result().witness
+
+
+def _told(held: Held) -> Answer:
+    """What a producer told the application: its error, or what it sent, where it said nothing of one."""
+    if "timeout" in held.said:
+        return {"unsupported": "it had not given up when the case was over"}
+    return {"ok": True, "value": SENT.render(held.heard[-TOLD_AT_MOST:])} if held.said.get("ok") else held.said
 
 
 def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:

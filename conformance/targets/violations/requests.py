@@ -92,6 +92,11 @@ def _given_twice(request: Values, answer: Values) -> Values:
     return {**answer, "value": [first, first, other]}
 
 
+def _untold(request: Values, answer: Values) -> Values:
+    """Say nothing of what is refused."""
+    return honest({**request, "check": "well-formed"}) if request.get("check") == "tells" else answer
+
+
 REQUESTS: dict[str, Lie] = {
     "producer.retries-same-batch": _produced(_with_last_byte, first=False),
     "producer.one-sequence-one-batch": _given_twice,
@@ -109,6 +114,7 @@ REQUESTS: dict[str, Lie] = {
     "response.preferred-replica": _written("Fetch", (1).to_bytes(8, "big"), bytes(8)),
     "response.size-below-zero": _stays("misframed"),
     "response.error-told": _stays("offsets-refused"),
+    "producer.refusal-told": _untold,
     "group.generation-over": _stays("generation-lost"),
     "group.others-damaged": _stays("company-silent", "company-garbled"),
     "response.leader-elsewhere": _stays("moved", "moved-unnoticed", "recreated"),

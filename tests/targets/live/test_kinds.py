@@ -249,6 +249,11 @@ def test_the_end_of_a_transaction_is_put_off_once(led):
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(2)] == [51, 0]
 
 
+def test_who_was_fenced_never_commits(led):
+    broker, body = led("fenced"), {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(3)] == [47] * 3
+
+
 def test_a_coordinator_that_is_not_ready_gives_no_producer_id_at_first(led):
     broker, body = led("not-ready"), {"TransactionTimeoutMs": 1}
     assert [asked(broker, "InitProducerId", 1, body)["ErrorCode"] for _ in range(2)] == [14, 0]

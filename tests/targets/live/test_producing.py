@@ -167,7 +167,7 @@ sys.path.insert(0, {str(Path(__file__).parents[2] / "shared")!r})
 from tiny_client import *
 """
     """
-def write(line, change=lambda data, number: data, again=True):
+def write(line, change=lambda data, number: data, again=True, tells=True):
     connection, asked, number, offset = Connection(line["bootstrap"], line["topic"]), line["produce"], 0, 0
     who = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
     if asked["idempotent"]:
@@ -189,6 +189,9 @@ def write(line, change=lambda data, number: data, again=True):
                 error = connection.ask("Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
             except ConnectionError:
                 connection = Connection(line["bootstrap"], line["topic"])
+            if error and not again:
+                if tells: return say(topic=line["topic"], error="other", message=f"error {error}")
+                break
         if asked["idempotent"]: who["baseSequence"] += len(records)
     say(topic=line["topic"], end=True)
 """
@@ -323,9 +326,20 @@ def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote)
 )
 def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     found = wrote(change, *CASES, "request/produce-*", status=1)
-    assert len(found) == len(CASES) + 7
+    assert len(found) == len(CASES) + 8
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == failed
     assert all(json.dumps(found[name]["actual"]) for name in failed)
+
+
+@pytest.mark.parametrize(
+    ("then", "verdict", "status"),
+    [("again=False, tells=True", "pass", 0), ("again=False, tells=False", "fail", 0), ("again=True", "skip", 3)],
+    ids=["tells the application", "says that it is written", "goes on trying"],
+)
+def test_a_producer_that_says_nothing_of_a_refusal_is_found(wrote, then, verdict, status):
+    serve = f"for line in told():\n    write(line, {then}) if 'produce' in line else consume(line)\n"
+    (row,) = wrote(None, "request/produce-refused", status=status, serve=serve).values()
+    assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "producer.refusal-told")
 
 
 MOVED = "__import__('conformance.codec.record_batch', fromlist=['x'])"
