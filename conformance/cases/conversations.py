@@ -24,7 +24,7 @@ CONVERSATIONS = (
     *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
     *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
-    *("refused", "fenced"),
+    *("refused", "fenced", "no-transaction", "no-right"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
 
@@ -51,7 +51,8 @@ Or it writes batches, as an idempotent producer where it can be one, the first r
 (`produce`) or a `disk` fails, or taken and its `answer-lost`; the same so that none waits for the one before
 (`together`), or the first one is `timed-out`; or in a transaction (`transact`), which the broker is at first too `busy`
 or `not-ready` for, or which it is slow in `ending`. Or one batch alone, which is `refused` for good, or whose
-transaction cannot be committed, as its producer was `fenced`.
+transaction cannot be committed, as its producer was `fenced`, nor partitions added to it (`no-transaction`), nor begun,
+as it has `no-right` to its transactional id.
 """
 
 CHECKS = (
@@ -74,13 +75,13 @@ HOLLOW = 2
 GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
-TRANSACTIONAL = ("transact", "busy", "not-ready", "ending", "fenced")
+TRANSACTIONAL = ("transact", "busy", "not-ready", "ending", "fenced", "no-transaction", "no-right")
 """The conversations in which a client writes in a transaction."""
 
 PRODUCING = ("produce", "disk", "answer-lost", "together", "timed-out", "refused", *TRANSACTIONAL)
 """Those in which it writes at all."""
 
-IN_VAIN = ("refused", "fenced")
+IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
 """Those in which it writes one batch, which is refused."""
 
 AT_ONCE = ("together", "timed-out")

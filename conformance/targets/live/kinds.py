@@ -29,7 +29,7 @@ _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6
 _LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 22, 25, 27, 51
 _REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 7, 30, 88
-_TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH = 29, 47
+_TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _ID_FORBIDDEN = 29, 47, 48, 53
 _LONG, _MANY = 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
 _NOBODY_KNOWS = 32000
@@ -162,5 +162,7 @@ KINDS: Mapping[str, Kind] = {
     "ending": Kind(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
     "refused": Kind(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
     "fenced": Kind(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),
+    "no-transaction": Kind(errors={"AddPartitionsToTxn": (_INVALID_TXN_STATE,)}, for_good=True),
+    "no-right": Kind(errors={"InitProducerId": (_ID_FORBIDDEN,)}, for_good=True),
 }
 """By the name of the conversation."""

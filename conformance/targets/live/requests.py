@@ -95,7 +95,7 @@ class Conversations:
         held = whole_run[which].result()
         kind, said = KINDS[parts["conversation"]], held.said
         if parts["check"] == "tells":
-            return _told(held)
+            return _told(parts, held)
         if parts["check"] in ONWARD and "unsupported" in said:
             return said  # why it did not go on says nothing of it
         if parts["check"] in ONWARD and said.get("ok") is False and kind.may_tell:
@@ -142,11 +142,12 @@ def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[Held]]) -> Iterator
             yield task.result().witness
 
 
-def _told(held: Held) -> Answer:
-    """What a producer told the application: its error, or what it sent, where it said nothing of one."""
+def _told(parts: Request, held: Held) -> Answer:
+    """What a producer told the application: its error, or where it said nothing of one, the requests refused."""
     if "timeout" in held.said:
         return {"unsupported": "it had not given up when the case was over"}
-    return {"ok": True, "value": SENT.render(held.heard[-TOLD_AT_MOST:])} if held.said.get("ok") else held.said
+    refused = [row for row in held.heard if api_of(row["hex"]) == parts["of"]]
+    return {"ok": True, "value": SENT.render(refused[-TOLD_AT_MOST:])} if held.said.get("ok") else held.said
 
 
 def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:

@@ -254,6 +254,19 @@ def test_who_was_fenced_never_commits(led):
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(3)] == [47] * 3
 
 
+def test_a_right_that_a_producer_has_not_never_comes(led):
+    added = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
+    added |= {"V3AndBelowTopics": ({"Name": "t", "Partitions": (0,)},)}
+    asking = (
+        ("no-right", "InitProducerId", {"TransactionTimeoutMs": 1}, 53),
+        ("no-transaction", "AddPartitionsToTxn", added, 48),
+    )
+    for conversation, name, body, error in asking:
+        broker = led(conversation)
+        answers = [asked(broker, name, 1, body) for _ in range(3)]
+        assert [str(answer).count(f": {error}") for answer in answers] == [1] * 3, name
+
+
 def test_a_coordinator_that_is_not_ready_gives_no_producer_id_at_first(led):
     broker, body = led("not-ready"), {"TransactionTimeoutMs": 1}
     assert [asked(broker, "InitProducerId", 1, body)["ErrorCode"] for _ in range(2)] == [14, 0]
