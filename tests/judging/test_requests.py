@@ -426,7 +426,7 @@ def test_the_end_of_a_transaction_that_is_put_off_is_asked_for_again(times, kind
 
 @pytest.mark.parametrize(("times", "kind"), [(0, Kind.SKIP), (1, Kind.FAIL), (3, Kind.FAIL)])
 def test_a_refusal_of_which_the_application_does_not_hear_is_told_with_the_last_request(times, kind):
-    found = verdict("tells", *[row(named("EndTxn"))] * times)
+    found = verdict("tells", *[row(named("Produce"))] * (times - 1), *[row(named("EndTxn"))] * bool(times))
     assert found.kind is kind
     assert not times or found.path.startswith(f"[{times - 1}]")
     assert not times or "EndTxn 3 was answered with an error that stays" in found.detail

@@ -32,7 +32,7 @@ from conformance.targets.live.producing import told_of, why_not, written
 from conformance.targets.live.requests import WRITES, Conversations, lacking_for
 from conformance.targets.live.seats import Put, Seat, Seats
 from conformance.targets.live.server import Server
-from conformance.targets.live.telling import Teller
+from conformance.targets.live.telling import tell
 from conformance.targets.live.topics import Topic, holds_messages, is_served_by_entry, topic_of, unaskable
 from conformance.targets.live.witness import Witness
 from conformance.targets.protocol import PROTOCOL
@@ -51,7 +51,6 @@ class LiveClient:
     def __init__(self, driver: Driver) -> None:
         """Nothing runs before `start`."""
         self._driver, self._offers, self._seats = driver, driver.offers, Seats(driver)
-        self._teller = Teller()
         self._server = Server(self._seats.void, OFFERS[driver.offers])
         self._producers = Server(self._seats.void, to_producers(OFFERS[driver.offers]), self._server.witness)
         self._beside = Beside(self._seats.void)
@@ -267,7 +266,7 @@ class LiveClient:
         topic = Topic(b"", 0, 0, due={} if together or kind.lost else None).led(kind)
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
         told = {"produce": told_of(batches, together=together)}
-        return await self._teller.told(seat, broker or self._written_to, topic, told, written)
+        return await tell(seat, broker or self._written_to, topic, told, written)
 
     async def _put(
         self,
@@ -284,7 +283,7 @@ class LiveClient:
         topic = topic_of(sides.parts if sides else parts, by_entry=by_entry).led(kind)
         where = {"group": True} if kind.in_group else {"offset": str(topic.start)}
         told = {**where, "isolation": parts["isolation"]}
-        return await self._teller.told(seat, broker or self._broker, topic, told, partial(consumed, sides=sides), name)
+        return await tell(seat, broker or self._broker, topic, told, partial(consumed, sides=sides), name)
 
     async def why_not(self, conversation: str) -> str:
         """Why the client cannot be led in a conversation; empty where it can.

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import TypeAlias
 
 from conformance.cases.model import Answer
@@ -25,29 +26,25 @@ Shown: TypeAlias = Callable[[Topic, Heard], Answer]
 """The answer about a topic that is over."""
 
 
-class Teller:
-    """Tells clients of topics, each of which has a name that no other of this process has."""
+_numbers = count(1)
+"""Of the topics, none of which has the name of another."""
 
-    def __init__(self) -> None:
-        """No topic was told yet."""
-        self._number = 0
 
-    async def told(
-        self, seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
-    ) -> Answer:
-        """Tell the client in a seat of a topic, and wait for what comes of it."""
-        client = await seat.ready()
-        self._number += 1
-        # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
-        name = f"{name:-<8}-{os.getpid():08x}-{self._number:06x}"
-        broker.topics[name] = topic
-        heard = client.ask(name, {"partition": 0, "bootstrap": f"{broker.host}:{broker.port}", **told})
-        topic.on_fetch = heard.changed.set
-        try:
-            return await _awaited(seat, client, topic, heard, shown)
-        finally:
-            client.forget(name)
-            del broker.topics[name]
+async def tell(
+    seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
+) -> Answer:
+    """Tell the client in a seat of a topic, and wait for what comes of it."""
+    client = await seat.ready()
+    # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
+    name = f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
+    broker.topics[name] = topic
+    heard = client.ask(name, {"partition": 0, "bootstrap": f"{broker.host}:{broker.port}", **told})
+    topic.on_fetch = heard.changed.set
+    try:
+        return await _awaited(seat, client, topic, heard, shown)
+    finally:
+        client.forget(name)
+        del broker.topics[name]
 
 
 async def _awaited(seat: Seat, client: Client, topic: Topic, heard: Heard, shown: Shown) -> Answer:

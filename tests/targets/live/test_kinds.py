@@ -4,7 +4,7 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.conversations import CONVERSATIONS
+from conformance.cases.conversations import CONVERSATIONS, IN_VAIN, written_for
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Closed, Unanswerable
 from conformance.targets.live.kinds import KINDS
@@ -247,6 +247,11 @@ def test_a_committed_offset_is_told_once_all_errors_are(led, conversation, top, 
 def test_the_end_of_a_transaction_is_put_off_once(led):
     broker, body = led("ending"), {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(2)] == [51, 0]
+
+
+def test_one_batch_is_written_where_the_broker_refuses_for_good():
+    assert {name for name, kind in KINDS.items() if kind.for_good} == set(IN_VAIN)
+    assert {len(written_for(name)) for name in IN_VAIN} == {1}
 
 
 def test_who_was_fenced_never_commits(led):

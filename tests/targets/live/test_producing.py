@@ -336,9 +336,10 @@ def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     [("again=False, tells=True", "pass", 0), ("again=False, tells=False", "fail", 0), ("again=True", "skip", 3)],
     ids=["tells the application", "says that it is written", "goes on trying"],
 )
-def test_a_producer_that_says_nothing_of_a_refusal_is_found(wrote, then, verdict, status):
+@pytest.mark.parametrize("produces", ["none", "none, idempotence"])
+def test_a_producer_that_says_nothing_of_a_refusal_is_found(wrote, then, verdict, status, produces):
     serve = f"for line in told():\n    write(line, {then}) if 'produce' in line else consume(line)\n"
-    (row,) = wrote(None, "request/produce-refused", status=status, serve=serve).values()
+    (row,) = wrote(None, "request/produce-refused", status=status, produces=produces, serve=serve).values()
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "producer.refusal-told")
 
 

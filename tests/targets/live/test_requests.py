@@ -46,10 +46,9 @@ class Lead:
     write = consume
 
 
-def asked(conversation, check="well-formed"):
-    return OPERATIONS["send"].parse(
-        {"op": "send", "conversation": conversation, "check": check, "isolation": "read_committed"}, LOG
-    )
+def asked(conversation, check="well-formed", of=""):
+    request = {"conversation": conversation, "check": check, "isolation": "read_committed"}
+    return OPERATIONS["send"].parse({**request, **({"of": of} if of else {})}, LOG)
 
 
 def answers(lead, *requests, main=None):
@@ -111,6 +110,11 @@ def test_what_was_sent_without_a_conversation_is_charged():
     first, tagged = answers(Lead({"rebalance", "tagged"}), ("rebalance",), ("tagged",), main=main)
     assert told(first).count(HEARTBEAT.hex()) == 3, "in the run, in the conversation, and again as one of its requests"
     assert told(tagged).count(HEARTBEAT.hex()) == 2, "its broker is another than the client's own"
+
+
+def test_of_what_is_refused_the_requests_of_that_name_alone_are_told_where_the_client_says_nothing_of_an_error():
+    (answer,) = answers(Lead({"fenced"}), ("fenced", "tells", "Heartbeat"))
+    assert told(answer) == [HEARTBEAT.hex()]
 
 
 def test_a_conversation_that_cannot_be_held_costs_no_other_one_its_answer():

@@ -208,5 +208,7 @@ def test_a_conversation_is_not_void_for_what_another_broker_was_sent(run):
         assert heard[0].void == ""
         await cases.ask(DUE, during=other_broker_fails)
         assert heard[1].void != "", "a case that shares its broker"
+        await cases.ask(WRONG, WRONG, during=other_broker_fails)
+        assert heard[3].void != "", "the same in the process that had the conversation"
 
     run(work)
