@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from driving import Told, batches
 
 
@@ -27,16 +27,19 @@ def produce(told: Told) -> None:
         }
     )
     failed: list[KafkaException] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(KafkaException(error))
+
     if asked["transactional"]:
         producer.init_transactions()
         producer.begin_transaction()
     for batch in rows:
         for row in batch:
-            producer.produce(
-                topic, partition=told["partition"], on_delivery=lambda error, _: error and failed.append(error), **row
-            )
+            producer.produce(topic, partition=told["partition"], on_delivery=delivered, **row)
         producer.flush()
     if failed:
-        raise KafkaException(failed[0])
+        raise failed[0]
     if asked["transactional"]:
         producer.commit_transaction()
