@@ -20,6 +20,7 @@ CONVERSATIONS = (
     *("consume", "reset", "unavailable", "unknown-error", "null", "throttled", "undecided"),
     *("no-brokers", "no-leader", "topic-erred", "misframed", "replica", "replica-behind"),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
+    *("validated", "validated-late", "validation-refused", "raised"),
     *("group", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
     *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
@@ -33,7 +34,9 @@ It consumes a topic: the first fetch is refused as the leader has moved (`consum
 (`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the first
 answers to Metadata have no broker, or no leader, or later an error (`topic-erred`), or the first one to Fetch has a
 size that is none (`misframed`). With the first fetch another node leads: in the next epoch (`moved`), in the same
-(`moved-unnoticed`), or of another topic with the same name (`recreated`); or fetches are sent to another `replica`,
+(`moved-unnoticed`), or of another topic with the same name (`recreated`); or from the second record on, where a broker
+says with OffsetForLeaderEpoch that the place is `validated`, after errors that pass (`validated-late`) or another one
+(`validation-refused`). Or the same node leads on in a newer epoch (`raised`). Or fetches are sent to another `replica`,
 which may be behind (`replica-behind`).
 
 As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
@@ -58,19 +61,23 @@ as it has `no-right` to its transactional id.
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    "tells",
+    *("tells", "keeps"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
 on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
 that a client which names its rack `follows` to another replica, that it `waits` for records that the first fetches do
-not bring, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
-`shares` the partitions among all members where it leads; of batches that what was refused comes `again`, and as it was,
-that their sequences follow one another, and that in the end all of them are there, in order; and that a transaction has
-`ended`, and `ended-again` where that was refused; and that it `tells` the application what is refused for good."""
+not bring, `keeps` its place where another node leads, and `goes-on` past anything else; that a member of a group
+`commits` the offset behind what it has, and `shares` the partitions among all members where it leads; of batches that
+what was refused comes `again`, and as it was, that their sequences follow one another, and that in the end all of them
+are there, in order; and that a transaction has `ended`, and `ended-again` where that was refused; and that it `tells`
+the application what is refused for good."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
+
+PLACE = 1
+"""The offset that a client has come to when another node comes to lead, which says whether the place is valid."""
 
 GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
@@ -87,10 +94,10 @@ IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
 AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
-WHOLE = ("waits", "commits", "shares", "in-order", "ended", "ended-again")
+WHOLE = ("waits", "keeps", "commits", "shares", "in-order", "ended", "ended-again")
 """The checks for which an answer holds all requests of a conversation."""
 
-ONWARD = ("onward", "goes-on", "waits", "in-session", "follows")
+ONWARD = ("onward", "goes-on", "waits", "keeps", "in-session", "follows")
 """The checks that the last fetches tell of."""
 
 
@@ -101,8 +108,12 @@ _LAPSES = {
     "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
     "ended-again": ("the end of the transaction is asked for again", "a transaction does not come to its end"),
     "tells": ("the application is told of the error", "a refusal is not told"),
+    "keeps": ("a fetch goes on where it was when the leader moved", "the client does not keep its place"),
     "ended": ("the transaction is written and committed", "a transaction does not come to its end"),
-    **dict.fromkeys(ONWARD, ("a fetch goes on behind the first offset", "the client does not go on")),
+    **dict.fromkeys(
+        [check for check in ONWARD if check != "keeps"],
+        ("a fetch goes on behind the first offset", "the client does not go on"),
+    ),
 }
 """What is due by a check that looks at more than one request, and what is said of a client that does not stand it."""
 
@@ -230,11 +241,13 @@ def sent(_: codec.Wire, parts: Request) -> Answer:
 def _bodies(name: str, parts: Request) -> list[Value]:
     """The bodies of the requests of a kind: of a producer, the first batch once more."""
     if name == "Fetch":
-        onward: Value = {"Topics": ({"Partitions": ({"FetchOffset": 1},)},)} if parts["check"] in ONWARD else {}
+        onward = _fetch_of(1) if parts["check"] in ONWARD else {}
         if parts["check"] == "in-session":  # of a session that it opened
             onward |= {"SessionId": 1, "SessionEpoch": 1}
         if parts["check"] == "follows":
             onward |= {"RackId": "rack"}
+        if parts["check"] == "keeps":  # the last one comes first
+            return [_fetch_of(offset) for offset in (PLACE + 1, PLACE, PLACE)]
         before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name == "OffsetCommit" and parts["check"] == "commits":
@@ -248,6 +261,10 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]
     sets = sets if parts["conversation"] in TRANSACTIONAL else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
+
+
+def _fetch_of(offset: int) -> Value:
+    return {"Topics": ({"Partitions": ({"FetchOffset": offset},)},)}
 
 
 _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import GATHERED, HOLLOW, PRODUCER, START, TOGETHER, api_of, frame_wire
+from conformance.cases.conversations import GATHERED, HOLLOW, PLACE, PRODUCER, START, TOGETHER, api_of, frame_wire
 from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.codec.message_definition import type_name
 from conformance.codec.record_batch import BATCH_LAYOUT
@@ -50,6 +50,32 @@ def _waits(requests: Sequence[Value]) -> Verdict:
         return _goes_on(requests)
     detail = f"{at_first} fetches of the first offset brought nothing, and the next one passes over what stands there"
     return at(behind[-1], Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+
+
+def _keeps(requests: Sequence[Value]) -> Verdict:
+    """Judge the last topic: each fetch brings one record, and that of the place was refused before it is fetched."""
+    places = [
+        (index, row.get("Topic", row.get("TopicId")), part["FetchOffset"])
+        for index, request in [*enumerate(requests)][::-1]  # the last ones come first
+        for row in (fetch_in(request["hex"]) or {"Topics": ()})["Topics"]
+        for part in row["Partitions"]
+    ]
+    of_last = [(index, offset) for index, topic, offset in places if topic == places[-1][1]]
+    behind = next((at for at, (_, offset) in enumerate(of_last) if offset > PLACE), None)
+    if behind is None:
+        return _lost(requests)
+    index, offset = of_last[behind]
+    if offset == PLACE + 1 and sum(before == PLACE for _, before in of_last[:behind]) > 1:
+        return PASSED
+    detail = f"the fetch behind the move begins at {offset}, where {PLACE} is due: it was refused when the leader moved"
+    return at(index, Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+
+
+def _lost(requests: Sequence[Value]) -> Verdict:
+    if not requests:
+        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+    detail = f"no fetch goes on behind offset {PLACE}, from which on another node leads"
+    return at(0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _follows(requests: Sequence[Value]) -> Verdict:
@@ -294,6 +320,7 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "onward": _onward,
     "goes-on": _goes_on,
     "waits": _waits,
+    "keeps": _keeps,
     "in-session": _in_session,
     "follows": _follows,
     "commits": _commits,

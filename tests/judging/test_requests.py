@@ -355,6 +355,35 @@ def test_a_client_waits_for_records_that_the_first_fetches_do_not_bring(offsets,
     assert told in found.detail
 
 
+@pytest.mark.parametrize(
+    ("offsets", "kind", "told"),
+    [
+        ((0, 1, 1, 2, 3), Kind.PASS, ""),
+        ((0, 0, 1, 1, 1, 2), Kind.PASS, ""),
+        ((0, 1, 0, 1, 2), Kind.PASS, ""),
+        ((0, 1, 1, 3), Kind.FAIL, "the fetch behind the move begins at 3, where 1 is due"),
+        ((0, 1, 2, 3), Kind.FAIL, "the fetch behind the move begins at 2, where 1 is due"),
+        ((0, 1, 0, 1), Kind.FAIL, "no fetch goes on behind offset 1"),
+        ((), Kind.SKIP, "nothing was sent"),
+    ],
+    ids=["goes on", "asks again", "begins anew", "at the end", "passes over", "stays", "nothing"],
+)
+def test_a_client_keeps_its_place_where_another_node_leads(offsets, kind, told):
+    found = verdict("keeps", *(fetch(offset, version=4) for offset in reversed(offsets)))
+    assert found.kind is kind
+    assert told in found.detail
+
+
+def test_of_a_client_that_was_met_twice_the_last_time_tells_whether_it_kept_its_place():
+    def of_topic(name, *offsets):
+        rows = [fetch(offset, version=4) for offset in offsets]
+        return [{**one, "hex": one["hex"].replace(b"\0\1t\0", b"\0\1" + name + b"\0")} for one in rows]
+
+    kept, lost = (0, 1, 1, 2), (0, 1, 3)
+    for first, last, kind in ((lost, kept, Kind.PASS), (kept, lost, Kind.FAIL)):
+        assert verdict("keeps", *reversed([*of_topic(b"a", *first), *of_topic(b"b", *last)])).kind is kind
+
+
 def commit(offset, epoch=-1, kept=None):
     part = {"PartitionIndex": 0, "CommittedOffset": offset}
     part |= {"CommittedLeaderEpoch": epoch} if kept is None else {}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _CLUSTER = "conformance"
 _OFFSET_OUT_OF_RANGE, _LEADER_NOT_AVAILABLE = 1, 5
+_FENCED_EPOCH, _UNKNOWN_EPOCH = 74, 75
 _UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 _THROTTLED_MS = 100
@@ -84,10 +85,8 @@ def _described(name: str, topic: Topic | None) -> Values:
 def _list_offsets(broker: Broker, request: Request) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
-        error, offset = _UNKNOWN_TOPIC, -1
-        if topic is not None:
-            leads = topic.leader == broker.node
-            error, offset = (0, _offset_at(topic, row["Timestamp"])) if leads else (NOT_LEADER, -1)
+        error = _refused_epoch(broker, topic, row)
+        offset = -1 if topic is None or error else _offset_at(topic, row["Timestamp"])
         found = (
             {"Timestamp": -1, "Offset": offset} if request.version else {"OldStyleOffsets": [offset] if topic else []}
         )
@@ -144,14 +143,17 @@ def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) ->
         if topic is not None and topic.hollow[:1] == [THROTTLED]:
             topic.hollow.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
-        if topic is not None and topic.moves:
-            topic.move()
+        if topic is not None:
+            topic.move(min((part["FetchOffset"] for part in row["Partitions"]), default=0))
         if topic is not None and topic.replica and request.body.get("RackId"):
             parts = [_fetched_beside(broker.node, topic, part, isolation, newest) for part in row["Partitions"]]
-        elif topic is not None and topic.leader != broker.node:
-            parts = [_refused(part, NOT_LEADER) for part in row["Partitions"]]
         else:
-            parts = [_fetched(topic, part, isolation, newest, unknown) for part in row["Partitions"]]
+            parts = [
+                _refused(part, error)
+                if topic is not None and (error := _refused_epoch(broker, topic, part))
+                else _fetched(topic, part, isolation, newest, unknown)
+                for part in row["Partitions"]
+            ]
         rows.append({**asked, "Partitions": parts})
     return {"Responses": rows}
 
@@ -201,8 +203,44 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
     return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
 
 
+def _offset_for_leader_epoch(broker: Broker, request: Request) -> Values:
+    """Where the epoch of a client's last record ends: at the end of the topic, which no new leader cut off."""
+
+    def one(topic: Topic | None, row: Values) -> Values:
+        error = _refused_epoch(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
+        ends = {"LeaderEpoch": -1, "EndOffset": -1}
+        if topic is not None and not error:
+            ends = {"LeaderEpoch": row["LeaderEpoch"], "EndOffset": topic.high_watermark}
+        return {"Partition": row["Partition"], "ErrorCode": error, **ends}
+
+    rows = [
+        {
+            "Topic": row["Topic"],
+            "Partitions": [one(broker.topics.get(row["Topic"]), part) for part in row["Partitions"]],
+        }
+        for row in request.body["Topics"]
+    ]
+    return {"Topics": rows}
+
+
+def _refused_epoch(broker: Broker, topic: Topic | None, row: Values) -> int:
+    """The error about a partition where there is none, or another leader, or the client knows another epoch; 0 if none.
+
+    A request in an older version knows none (-1); one of a client that was told of none may have anything there.
+    """
+    if topic is None:
+        return _UNKNOWN_TOPIC
+    if topic.leader != broker.node:
+        return NOT_LEADER
+    known = row.get("CurrentLeaderEpoch", -1)
+    if topic.epoch < 0 or known in (-1, topic.epoch):
+        return 0
+    return _FENCED_EPOCH if known < topic.epoch else _UNKNOWN_EPOCH
+
+
 ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
     "Metadata": _metadata,
     "ListOffsets": _list_offsets,
     "Fetch": _fetch,
+    "OffsetForLeaderEpoch": _offset_for_leader_epoch,
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import GATHERED, HOLLOW
+from conformance.cases.conversations import GATHERED, HOLLOW, PLACE
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
@@ -29,19 +29,24 @@ _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6
 _LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 22, 25, 27, 51
 _REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 7, 30, 88
+_UNKNOWN_EPOCH = 75
 _TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _ID_FORBIDDEN = 29, 47, 48, 53
-_LONG, _MANY = 5, 1000
+_SEVERAL, _LONG, _MANY = 2, 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
 _NOBODY_KNOWS = 32000
 
 
 class Move(Struct, frozen=True):
-    """What becomes of a topic whose leader is another node from the first fetch or write on."""
+    """What becomes of a topic whose leader is another node from the first fetch or write on, or from a later fetch."""
 
     epoch: int = EPOCH + 1
     """Of the leader; before that it is 5."""
     is_another: bool = False
     """Whether it is another topic of that name, with another id."""
+    stays: bool = False
+    """Whether the node leads on, in that epoch; it refuses who asks in an older one."""
+    at: int = 0
+    """The offset whose fetch comes to the node that does not lead any more; each brings one entry alone."""
 
 
 class Kind(Struct, frozen=True):
@@ -90,7 +95,7 @@ class Kind(Struct, frozen=True):
     @property
     def has_two(self) -> bool:
         """Whether its broker has another node beside it."""
-        return bool(self.moves or self.replica)
+        return bool((self.moves and not self.moves.stays) or self.replica)
 
     @property
     def is_ordinary(self) -> bool:
@@ -104,6 +109,19 @@ class Kind(Struct, frozen=True):
 
 
 PLAIN = Kind()
+
+
+def _validated(*errors: int, may_tell: bool = False) -> Kind:
+    """Another node comes to lead, and says with OffsetForLeaderEpoch, after these errors, that the place is valid."""
+    return Kind(
+        offers="full",
+        but={"OffsetForLeaderEpoch": (2, 4)},
+        moves=Move(at=PLACE),
+        errors={"OffsetForLeaderEpoch": errors},
+        may_tell=may_tell,
+    )
+
+
 KINDS: Mapping[str, Kind] = {
     "consume": Kind(refusals=(_NOT_LEADER,)),
     "reset": Kind(refusals=(_OFFSET_OUT_OF_RANGE,), may_tell=True),
@@ -122,6 +140,10 @@ KINDS: Mapping[str, Kind] = {
     "moved": Kind(moves=Move()),
     "moved-unnoticed": Kind(offers="full", moves=Move(EPOCH)),
     "recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
+    "validated": _validated(),
+    "validated-late": _validated(*(_UNKNOWN_EPOCH,) * _SEVERAL),
+    "validation-refused": _validated(_TOPIC_FORBIDDEN, may_tell=True),
+    "raised": Kind(offers="full", moves=Move(stays=True)),
     "rebalance": Kind(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
     "evicted": Kind(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
     "loading": Kind(

@@ -15,6 +15,7 @@ from conformance.codec.log import LOG
 from conformance.judging.requests import judge_sent
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.seats import Seat, Seats
+from conformance.targets.live.topics import plain_entry
 from conformance.targets.live.witness import TOLD_AT_MOST, Witness
 from conformance.targets.probes import plain_log
 
@@ -27,6 +28,8 @@ _ENDS_EMPTY = bytes.fromhex(
     "000000011e000000026b02760402680278026500"
 )
 """A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
+_RECORDS = 3
+"""In a log of which a part is read when another node comes to lead, and more than one record is left."""
 WRITES = {name: "transactions" if name in TRANSACTIONAL else "idempotence" for name in PRODUCING}
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
@@ -98,7 +101,7 @@ class Conversations:
             return _told(parts, held)
         if parts["check"] in ONWARD and "unsupported" in said:
             return said  # why it did not go on says nothing of it
-        if parts["check"] in ONWARD and said.get("ok") is False and kind.may_tell:
+        if parts["check"] in ONWARD and kind.may_tell and _is_error(said):
             return {"unsupported": f"it tells the application: {said.get('message', '')}"}
         witnesses = [held.witness]
         if kind.is_ordinary:
@@ -107,7 +110,7 @@ class Conversations:
         answer = _answer(parts, flawed, held.heard) if held.heard else said
         if held.heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
-            stays = parts["check"] in ("goes-on", "waits", "follows") and verdict.kind is Kind.FAIL
+            stays = parts["check"] in ("goes-on", "waits", "keeps", "follows") and verdict.kind is Kind.FAIL
             return said if stays or verdict.kind is Kind.SKIP else answer
         return answer
 
@@ -130,9 +133,20 @@ class Conversations:
         if conversation in WRITES:
             batches = written_for(conversation, idempotent=self._idempotent)
             return await self._lead.write(conversation, seat, batches, witness)
-        log = _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
-        asked = fetch_question({"hex": log, "isolation": isolation}).parts
+        asked = fetch_question({"hex": self._log_for(conversation), "isolation": isolation}).parts
         return await self._lead.consume(conversation, seat, OPERATIONS["read"].parse(asked, LOG), witness)
+
+    def _log_for(self, conversation: str) -> bytes:
+        """What the client is to consume."""
+        kind = KINDS[conversation]
+        if kind.moves and kind.moves.at:
+            return b"".join(plain_entry(b"k", offset) for offset in range(_RECORDS))
+        return _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
+
+
+def _is_error(said: Answer) -> bool:
+    """Whether the application was told of an error, at once or behind the records that it was handed before."""
+    return said.get("ok") is False or "error" in said.get("value", ())
 
 
 def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[Held]]) -> Iterator[Witness]:

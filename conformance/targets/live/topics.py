@@ -95,12 +95,13 @@ class Topic:
         self.committed = NOTHING if kind.in_group else self.start
         self.misframed = [*kind.misframed]
         self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
+        self.by_entry = self.by_entry or bool(kind.moves and kind.moves.at)
         return self
 
-    def move(self) -> None:
-        """Let the other node lead it from now on."""
-        if self.moves is not None:
-            self.leader, self.epoch = OTHER, self.moves.epoch
+    def move(self, offset: int = 0) -> None:
+        """Let the other node lead it from now on, or the same one in another epoch, if a fetch has come so far."""
+        if self.moves is not None and offset >= self.moves.at:
+            self.leader, self.epoch = self.leader if self.moves.stays else OTHER, self.moves.epoch
             self.id = uuid4().bytes if self.moves.is_another else self.id
             self.moves = None
 

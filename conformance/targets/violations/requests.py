@@ -109,8 +109,10 @@ REQUESTS: dict[str, Lie] = {
     "response.nothing-to-fetch": _stays("null", "throttled", "undecided"),
     "response.error-for-the-moment": _stays(
         *("unavailable", "no-brokers", "no-leader", "topic-erred", "rebalance", "loading", "coordinator-moved"),
+        "raised",
         *("unstable", "offsets-loading"),
     ),
+    "response.place-valid": _stays("validated", "validated-late", "validation-refused"),
     "response.preferred-replica": _written("Fetch", (1).to_bytes(8, "big"), bytes(8)),
     "response.size-below-zero": _stays("misframed"),
     "response.error-told": _stays("offsets-refused"),

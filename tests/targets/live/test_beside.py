@@ -213,6 +213,47 @@ def test_a_client_that_stays_with_the_node_that_led_is_found(run, change, verdic
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "response.leader-elsewhere")
 
 
+PLACES = ("request/place-valid", "request/place-valid-late", "request/place-refused", "request/epoch-raised")
+ASKS = """
+Connection.version = 12
+def fetch(self, told, offset):
+    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    answer = self.ask("Fetch", 12, {"MaxWaitMs": 100, "MinBytes": 1, "Topics": topics, "ForgottenTopicsData": ()})
+    found = answer["Responses"][0]["Partitions"][0]
+    return self.validated(told, offset) if found["ErrorCode"] == 6 else found
+def validated(self, told, offset):
+    self = tiny_client.leading(told, self)
+    part = {"Partition": 0, "LeaderEpoch": 0}
+    while True:
+        topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+        told_of = self.ask("OffsetForLeaderEpoch", 3, {"ReplicaId": -1, "Topics": topics})["Topics"][0]["Partitions"][0]
+        if told_of["ErrorCode"] in STAYS or told_of["EndOffset"] >= offset:
+            return {**self.fetch(told, offset), "ErrorCode": 6}
+        if told_of["ErrorCode"] not in AGAIN:
+            return {**self.fetch(told, 3), "ErrorCode": 6}
+Connection.fetch, Connection.validated = fetch, validated
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        (ASKS.replace("STAYS", "()").replace("AGAIN", "(29, 75)"), None),
+        (ASKS.replace("STAYS", "(29, 75)").replace("AGAIN", "()"), None),
+        (ASKS.replace("STAYS", "()").replace("AGAIN", "(75,)"), "request/place-refused"),
+        (ASKS.replace("STAYS", "(29,)").replace("AGAIN", "()"), "request/place-valid-late"),
+    ],
+    ids=["asks again", "goes on", "passes over all of an error that stays", "passes over all of one that passes"],
+)
+def test_a_client_that_loses_its_place_over_an_error_of_a_new_leader_is_found(run, change, lost):
+    found = run(change, offers="full", cases=PLACES)
+    assert {case for case, row in found.items() if row["verdict"] != "pass"} == {lost} - {None}
+    if lost:
+        row = found[lost]
+        assert (row["verdict"], row["level"], row["requirement"]) == ("fail", "should", "response.place-valid")
+
+
 DIES_OF_SIZES = """
 exactly = Connection.exactly
 def whole(self, size):

@@ -308,3 +308,55 @@ def test_a_write_whose_answer_is_lost_was_taken_and_is_no_other_when_it_comes_ag
     rows = response("Produce", 8, broker.respond(write).frame)[1]["Responses"]
     assert rows[0]["PartitionResponses"][0]["ErrorCode"] == 0
     assert broker.topics["t"].produced == [written]
+
+
+def of_epoch(broker, current, error, end):
+    """Asks where epoch 0 ends, as a client that knows this epoch of the leader: what is told."""
+    part = {"Partition": 0, "CurrentLeaderEpoch": current, "LeaderEpoch": 0}
+    topics = ({"Topic": "t", "Partitions": (part,)},)
+    (told,) = asked(broker, "OffsetForLeaderEpoch", 4, {"ReplicaId": -1, "Topics": topics})["Topics"][0]["Partitions"]
+    return (told["ErrorCode"], told["EndOffset"]) == (error, end) and told["LeaderEpoch"] == (0 if end >= 0 else -1)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "errors"), [("validated", ()), ("validated-late", (75, 75)), ("validation-refused", (29,))]
+)
+def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_place_is_valid(led, conversation, errors):
+    first = led(conversation)
+    second = Broker("127.0.0.1", 9093, first.offered, first.topics, node=2)
+    assert partition(fetched(first))["ErrorCode"] == 0
+    assert partition(fetched(first, 1))["ErrorCode"] == 6
+    assert of_epoch(first, 6, 6, -1)
+    assert all(of_epoch(second, 6, error, -1) for error in errors)
+    assert of_epoch(second, 6, 0, HIGH_WATERMARK)
+    assert partition(fetched(second, 1))["ErrorCode"] == 0
+
+
+def test_a_node_refuses_who_asks_in_another_epoch_than_that_in_which_it_leads(led):
+    broker = led("raised")
+
+    def refused(epoch):
+        part = {"Partition": 0, "CurrentLeaderEpoch": epoch, "FetchOffset": 0, "PartitionMaxBytes": 1}
+        of_fetch = {"Topics": ({"Topic": "t", "Partitions": (part,)},), "ForgottenTopicsData": ()}
+        listed = {"PartitionIndex": 0, "CurrentLeaderEpoch": epoch, "Timestamp": -2}
+        of_list = {"Topics": ({"Name": "t", "Partitions": (listed,)},)}
+        codes = [
+            partition(asked(broker, "Fetch", 12, {"MaxWaitMs": 1, "MinBytes": 1, **of_fetch}))["ErrorCode"],
+            asked(broker, "ListOffsets", 6, {"ReplicaId": -1, **of_list})["Topics"][0]["Partitions"][0]["ErrorCode"],
+        ]
+        assert of_epoch(broker, epoch, codes[0], -1 if codes[0] else HIGH_WATERMARK)
+        return codes
+
+    broker.offered = {**broker.offered, "OffsetForLeaderEpoch": (2, 4)}
+    assert refused(5) == [74, 74]
+    assert refused(7) == [75, 75]
+    assert refused(6) == refused(-1) == [0, 0]
+    (described,) = asked(broker, "Metadata", 9, {"Topics": ({"Name": "t"},)})["Topics"]
+    assert (described["Partitions"][0]["LeaderId"], described["Partitions"][0]["LeaderEpoch"]) == (1, 6)
+
+
+def test_a_node_that_told_no_epoch_takes_any(led):
+    broker = led("consume")
+    broker.topics["t"].refusals.clear()
+    broker.offered = {**broker.offered, "OffsetForLeaderEpoch": (2, 4)}
+    assert of_epoch(broker, 3, 0, HIGH_WATERMARK)
