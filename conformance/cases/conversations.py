@@ -20,7 +20,7 @@ CONVERSATIONS = (
     *("consume", "reset", "unavailable", "unknown-error", "null", "throttled", "undecided"),
     *("no-brokers", "no-leader", "topic-erred", "misframed", "replica", "replica-behind"),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
-    *("validated", "validated-late", "validation-refused", "raised"),
+    *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
     *("group", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
     *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
@@ -33,11 +33,12 @@ It consumes a topic: the first fetch is refused as the leader has moved (`consum
 (`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
 (`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the first
 answers to Metadata have no broker, or no leader, or later an error (`topic-erred`), or the first one to Fetch has a
-size that is none (`misframed`). With the first fetch another node leads: in the next epoch (`moved`), in the same
-(`moved-unnoticed`), or of another topic with the same name (`recreated`); or from the second record on, where a broker
-says with OffsetForLeaderEpoch that the place is `validated`, after errors that pass (`validated-late`) or another one
-(`validation-refused`). Or the same node leads on in a newer epoch (`raised`). Or fetches are sent to another `replica`,
-which may be behind (`replica-behind`).
+size that is none (`misframed`), or the connection ends in place of it (`hung-up`), or all of them, and none is taken
+for a moment (`restarted`, and `group-restarted` for a member of a group). With the first fetch another node leads: in
+the next epoch (`moved`), in the same (`moved-unnoticed`), or of another topic with the same name (`recreated`); or from
+the second record on, where a broker says with OffsetForLeaderEpoch that the place is `validated`, after errors that
+pass (`validated-late`) or another one (`validation-refused`). Or the same node leads on in a newer epoch (`raised`). Or
+fetches are sent to another `replica`, which may be behind (`replica-behind`).
 
 As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
 any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in a

@@ -53,6 +53,8 @@ class Broker(Struct):
     """Whether its answers hold tagged fields that nobody knows."""
     is_strict: bool = False
     """Whether a version that it does not offer ends the connection, and accuses the client of what comes of it."""
+    restarts: bool = False
+    """Whether all connections end with one that it ends, and none is taken for a moment."""
     in_pieces: bool = False
     """Whether its answers come in several pieces."""
     node: int = NODE

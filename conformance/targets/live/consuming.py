@@ -144,6 +144,7 @@ def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) ->
             topic.hollow.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
         if topic is not None:
+            topic.lose()
             topic.move(min((part["FetchOffset"] for part in row["Partitions"]), default=0))
         if topic is not None and topic.replica and request.body.get("RackId"):
             parts = [_fetched_beside(broker.node, topic, part, isolation, newest) for part in row["Partitions"]]

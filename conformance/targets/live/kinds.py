@@ -82,7 +82,9 @@ class Kind(Struct, frozen=True):
     gathered: tuple[str, ...] = ()
     """How the generations of the group are made up; behind them the client is its only member."""
     lost: int = 0
-    """Writes that are taken, and whose answers are lost with their connection."""
+    """Writes that are taken, and fetches, whose answers are lost with their connection."""
+    restarts: bool = False
+    """Whether all other connections end with that one, and none is taken for a moment."""
     moves: Move | None = None
     """How the topic gets to another node, if it does."""
     replica: str = ""
@@ -144,6 +146,9 @@ KINDS: Mapping[str, Kind] = {
     "validated-late": _validated(*(_UNKNOWN_EPOCH,) * _SEVERAL),
     "validation-refused": _validated(_TOPIC_FORBIDDEN, may_tell=True),
     "raised": Kind(offers="full", moves=Move(stays=True)),
+    "hung-up": Kind(lost=_SEVERAL, may_tell=True),
+    "restarted": Kind(lost=1, restarts=True, may_tell=True),
+    "group-restarted": Kind(in_group=True, lost=1, restarts=True, may_tell=True),
     "rebalance": Kind(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
     "evicted": Kind(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
     "loading": Kind(

@@ -12,7 +12,7 @@ from conformance.codec.log import extents
 from conformance.codec.notation import HEX
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.targets.live.clients import Heard
-from conformance.targets.live.frames import Closed, Request, Unanswerable, Values
+from conformance.targets.live.frames import Request, Unanswerable, Values
 from conformance.targets.live.leaders import with_leader
 from conformance.targets.live.naming import named
 from conformance.targets.live.topics import Topic
@@ -102,9 +102,8 @@ def _produce(broker: Broker, request: Request) -> Values:
     for row in request.body["TopicData"]:
         asked, topic = named(broker, row, "Name")
         taken = [_taken(topic, part, request.version) for part in row["PartitionData"]]
-        if topic is not None and topic.lost:
-            topic.lost -= 1
-            raise Closed("its answer is lost")
+        if topic is not None:
+            topic.lose()
         rows.append({**asked, "PartitionResponses": taken})
     return with_leader(broker, request, {"Responses": rows})
 

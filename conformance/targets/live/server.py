@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,6 +26,8 @@ _AHEAD = 8
 """Requests that are read while one before them on their connection is not answered."""
 _STALLED = 5.0
 """Seconds in which the rest of a request comes, once its size has come."""
+_AWAY = 0.5
+"""Seconds in which a broker that is started again takes no connection."""
 _SIZE = 4
 _PIECES, _APART = (1, 3, 100), 0.001
 """Bytes of the pieces in which answers come, over and over, and the seconds between two of them."""
@@ -39,6 +42,8 @@ class Server:
         self.witness = witness or Witness()
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._away_until = 0.0
+        """When connections are taken again, by `time.monotonic()`."""
 
     async def start(self, port: int = 0) -> Broker:
         """Listen, on a free port where none is named; the broker that answers. Raises OSError."""
@@ -55,7 +60,7 @@ class Server:
         await asyncio.gather(*self._open, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) >= _CONNECTIONS:
+        if len(self._open) >= _CONNECTIONS or time.monotonic() < self._away_until:
             writer.close()
             return
         task = asyncio.ensure_future(self._converse(reader, writer))
@@ -86,7 +91,8 @@ class Server:
         except Garbled as problem:  # who sends what is none is let go, as Kafka does
             self.witness.unread = self.witness.unread or str(problem)
         except Closed:
-            pass
+            if self._broker.restarts:
+                self._restart()
         except Unanswerable as problem:
             self._notice(f"the broker has no answer to {problem}")
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's
@@ -94,6 +100,12 @@ class Server:
         finally:
             reading.cancel()
             writer.close()
+
+    def _restart(self) -> None:
+        """End every connection, and take none for a moment. The port stays taken, so that nobody else gets it."""
+        self._away_until = time.monotonic() + _AWAY
+        for task in self._open - {asyncio.current_task()}:
+            task.cancel()
 
     async def _read(
         self, reader: asyncio.StreamReader, frames: asyncio.Queue[bytes | None], in_flight: deque[int]

@@ -16,6 +16,7 @@ from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
 from conformance.semantics.visibility import View, abort_markers
+from conformance.targets.live.frames import Closed
 from conformance.targets.live.kinds import EPOCH, NODE, OTHER, Kind, Move
 from conformance.targets.live.memberships import NOTHING, Membership
 
@@ -71,7 +72,7 @@ class Topic:
     group: Membership = field(default_factory=Membership)
     """The group, and the transactional id, that is named after it."""
     lost: int = 0
-    """How many writes to it are taken next and not answered, as the connection ends."""
+    """How many writes to it are taken next, or fetches come, and are not answered, as the connection ends."""
     leader: int = NODE
     """The node that leads it."""
     epoch: int = -1
@@ -97,6 +98,12 @@ class Topic:
         self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
         self.by_entry = self.by_entry or bool(kind.moves and kind.moves.at)
         return self
+
+    def lose(self) -> None:
+        """Let the connection end in place of an answer, where that is due. Raises Closed."""
+        if self.lost:
+            self.lost -= 1
+            raise Closed("its answer is lost")
 
     def move(self, offset: int = 0) -> None:
         """Let the other node lead it from now on, or the same one in another epoch, if a fetch has come so far."""

@@ -112,6 +112,7 @@ REQUESTS: dict[str, Lie] = {
         "raised",
         *("unstable", "offsets-loading"),
     ),
+    "response.connection-ended": _stays("hung-up", "restarted", "group-restarted"),
     "response.place-valid": _stays("validated", "validated-late", "validation-refused"),
     "response.preferred-replica": _written("Fetch", (1).to_bytes(8, "big"), bytes(8)),
     "response.size-below-zero": _stays("misframed"),

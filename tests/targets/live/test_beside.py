@@ -213,6 +213,36 @@ def test_a_client_that_stays_with_the_node_that_led_is_found(run, change, verdic
     assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "response.leader-elsewhere")
 
 
+ENDED, RESTARTED = ENDS = ("request/connection-ended", "request/broker-restarted")
+COMES_BACK = """
+import time
+asked, made, Connection.ends = Connection.ask, Connection.__init__, 0
+def init(self, bootstrap, *rest):
+    made(self, bootstrap, *rest)
+    self.known = bootstrap
+def ask(self, name, version, body):
+    while True:
+        try:
+            return asked(self, name, version, body)
+        except OSError:
+            self.ends += 1
+            if self.ends > MOST: raise KeyError("no connection")
+            time.sleep(0.1)
+            self.socket = Connection(self.known).socket
+Connection.__init__, Connection.ask = init, ask
+"""
+
+
+@pytest.mark.parametrize(
+    ("most", "dies"), [("99", ()), ("2", (RESTARTED,)), ("0", ENDS)], ids=["comes back", "twice", "dies"]
+)
+def test_a_client_that_does_not_live_through_the_end_of_its_connection_is_found(run, most, dies):
+    found = run(COMES_BACK.replace("MOST", most), cases=ENDS)
+    assert {case for case, row in found.items() if row["verdict"] == "crash"} == {*dies}
+    assert {row["verdict"] for row in found.values()} <= {"pass", "crash"}
+    assert {row["requirement"] for row in found.values()} == {"response.connection-ended"}
+
+
 PLACES = ("request/place-valid", "request/place-valid-late", "request/place-refused", "request/epoch-raised")
 ASKS = """
 Connection.version = 12
@@ -252,6 +282,20 @@ def test_a_client_that_loses_its_place_over_an_error_of_a_new_leader_is_found(ru
     if lost:
         row = found[lost]
         assert (row["verdict"], row["level"], row["requirement"]) == ("fail", "should", "response.place-valid")
+
+
+OVER_ERRORS = (
+    ASKS.replace("STAYS", "()").replace("AGAIN", "()").replace('{**self.fetch(told, 3), "ErrorCode": 6}', "SAID")
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"), [('{"Records": bytes(80)}', "skip"), ("{}[29]", "crash")], ids=["an error", "its death"]
+)
+def test_a_client_may_tell_an_error_of_a_new_leader_behind_records_and_not_die_of_it(run, said, verdict):
+    (row,) = run(OVER_ERRORS.replace("SAID", said), offers="full", cases=("request/place-refused",)).values()
+    assert row["verdict"] == verdict
+    assert ("it tells the application" if verdict == "skip" else "KeyError: 29") in row["detail"]
 
 
 DIES_OF_SIZES = """

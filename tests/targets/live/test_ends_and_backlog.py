@@ -1,14 +1,19 @@
-"""A client that is ended is gone before the next one starts; as many may connect at once as the broker holds."""
+"""A client that is ended is gone before the next one starts; who may connect to a broker, and for how long."""
 
 import asyncio
 import socket
 import sys
+from contextlib import suppress
 
 import pytest
+from log_bytes import batch
+from tiny_client import frame
 
 from conformance.targets.live import clients
 from conformance.targets.live.clients import Client
+from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.server import Server
+from conformance.targets.live.topics import Topic
 
 HELLO = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'while True: pass'])\n"
 HELLO += 'print(\'{"version": "1"}\', flush=True); sys.stdin.read()'
@@ -46,3 +51,47 @@ def test_connections_wait_for_a_busy_broker_instead_of_being_turned_away():
         await server.close()
 
     asyncio.run(connect())
+
+
+METADATA = frame("Metadata", 1, {"Topics": ()})
+_PART = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
+FETCH = frame("Fetch", 4, {"MaxWaitMs": 1, "MinBytes": 1, "Topics": ({"Topic": "t", "Partitions": (_PART,)},)})
+
+
+@pytest.mark.parametrize("conversation", ["hung-up", "restarted"])
+def test_a_broker_that_starts_again_ends_all_connections_and_takes_none_for_a_moment(conversation):
+    kind, restarts, made = KINDS[conversation], conversation == "restarted", []
+
+    async def connected(broker):
+        made.append(await asyncio.open_connection(broker.host, broker.port))
+        return made[-1]
+
+    async def answers(connection, request):
+        reader, writer = connection
+        writer.write(request)
+        try:
+            size = await asyncio.wait_for(reader.readexactly(4), 10)
+            return bool(await reader.readexactly(int.from_bytes(size, "big")))
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return False
+
+    async def converse():
+        server = Server(pytest.fail)
+        broker = await server.start()
+        broker.restarts, broker.topics = kind.restarts, {"t": Topic(batch(0), 0, 1).led(kind)}
+        beside, first = await connected(broker), await connected(broker)
+        assert await answers(beside, METADATA)
+        assert not await answers(first, FETCH)
+        assert await answers(beside, METADATA) is not restarts
+        began, tried = asyncio.get_running_loop().time(), []
+        while not (tried and tried[-1]):
+            assert asyncio.get_running_loop().time() - began < 10
+            tried.append(await answers(await connected(broker), METADATA))
+        assert (len(tried) > 1) is restarts
+        for _, writer in made:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+        await server.close()
+
+    asyncio.run(converse())

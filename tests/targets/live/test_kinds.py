@@ -360,3 +360,12 @@ def test_a_node_that_told_no_epoch_takes_any(led):
     broker.topics["t"].refusals.clear()
     broker.offered = {**broker.offered, "OffsetForLeaderEpoch": (2, 4)}
     assert of_epoch(broker, 3, 0, HIGH_WATERMARK)
+
+
+@pytest.mark.parametrize(("conversation", "times"), [("hung-up", 2), ("restarted", 1), ("group-restarted", 1)])
+def test_a_connection_ends_in_place_of_the_first_answers_to_fetch(led, conversation, times):
+    broker = led(conversation)
+    for _ in range(times):
+        with pytest.raises(Closed):
+            fetched(broker)
+    assert partition(fetched(broker))["Records"] == batch(0)
