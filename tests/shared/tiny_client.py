@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import sys
+import time
 
 from conformance import codec
 from conformance.codec.message_definition import header_version, type_name
@@ -38,6 +39,10 @@ def response(name, version, frame):
     assert body.ok
     assert header.consumed + body.consumed == len(frame)
     return header.value["CorrelationId"], body.value
+
+
+PATIENCE = 20
+"""Times that a client connects anew to read one topic."""
 
 
 class BadSize(Exception):
@@ -92,11 +97,15 @@ def leading(told, connection):
 
 def consume(told):
     """Say all records of a topic, as an honest consumer hands them out."""
-    connection, offset = Connection(told["bootstrap"]), int(told["offset"])
+    connection, offset, ends = Connection(told["bootstrap"]), int(told["offset"]), 0
     while True:
         try:
             part = connection.fetch(told, offset)
-        except BadSize:
+        except (BadSize, OSError):
+            ends += 1
+            if ends > PATIENCE:
+                raise
+            time.sleep(0.1)
             connection = Connection(told["bootstrap"])
             continue
         if part.get("ErrorCode") == 6:

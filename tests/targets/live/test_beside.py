@@ -214,30 +214,13 @@ def test_a_client_that_stays_with_the_node_that_led_is_found(run, change, verdic
 
 
 ENDED, RESTARTED = ENDS = ("request/connection-ended", "request/broker-restarted")
-COMES_BACK = """
-import time
-asked, made, Connection.ends = Connection.ask, Connection.__init__, 0
-def init(self, bootstrap, *rest):
-    made(self, bootstrap, *rest)
-    self.known = bootstrap
-def ask(self, name, version, body):
-    while True:
-        try:
-            return asked(self, name, version, body)
-        except OSError:
-            self.ends += 1
-            if self.ends > MOST: raise KeyError("no connection")
-            time.sleep(0.1)
-            self.socket = Connection(self.known).socket
-Connection.__init__, Connection.ask = init, ask
-"""
 
 
 @pytest.mark.parametrize(
-    ("most", "dies"), [("99", ()), ("2", (RESTARTED,)), ("0", ENDS)], ids=["comes back", "twice", "dies"]
+    ("most", "dies"), [(20, ()), (2, (RESTARTED,)), (0, ENDS)], ids=["comes back", "twice", "dies"]
 )
 def test_a_client_that_does_not_live_through_the_end_of_its_connection_is_found(run, most, dies):
-    found = run(COMES_BACK.replace("MOST", most), cases=ENDS)
+    found = run(f"tiny_client.PATIENCE = {most}", cases=ENDS)
     assert {case for case, row in found.items() if row["verdict"] == "crash"} == {*dies}
     assert {row["verdict"] for row in found.values()} <= {"pass", "crash"}
     assert {row["requirement"] for row in found.values()} == {"response.connection-ended"}
