@@ -103,6 +103,7 @@ ONWARD = ("onward", "goes-on", "waits", "keeps", "in-session", "follows")
 
 
 _LAPSES = {
+    **dict.fromkeys(ONWARD, ("a fetch goes on behind the first offset", "the client does not go on")),
     "again": ("what was refused for the moment comes again", "a batch is given up"),
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
@@ -111,10 +112,6 @@ _LAPSES = {
     "tells": ("the application is told of the error", "a refusal is not told"),
     "keeps": ("a fetch goes on where it was when the leader moved", "the client does not keep its place"),
     "ended": ("the transaction is written and committed", "a transaction does not come to its end"),
-    **dict.fromkeys(
-        [check for check in ONWARD if check != "keeps"],
-        ("a fetch goes on behind the first offset", "the client does not go on"),
-    ),
 }
 """What is due by a check that looks at more than one request, and what is said of a client that does not stand it."""
 

@@ -34,10 +34,14 @@ def _goes_on(requests: Sequence[Value]) -> Verdict:
     """Judge whether the client went on, whatever the broker does."""
     if any(_fetches_behind_the_first(request["hex"]) for request in requests):
         return PASSED
+    return _stays(requests, "the first offset, as where the broker answers in the usual way")
+
+
+def _stays(requests: Sequence[Value], where: str) -> Verdict:
+    """The verdict on a client that does not go on behind a place; none on one that sent nothing."""
     if not requests:
         return Verdict(Kind.SKIP, "unobserved: nothing was sent")
-    usual = f"as where the broker answers in the usual way: it sent {named(requests[0]['hex'])}"
-    detail = f"no fetch goes on behind the first offset, {usual}"
+    detail = f"no fetch goes on behind {where}: it sent {named(requests[0]['hex'])}"
     return at(0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
@@ -61,21 +65,14 @@ def _keeps(requests: Sequence[Value]) -> Verdict:
         for part in row["Partitions"]
     ]
     of_last = [(index, offset) for index, topic, offset in places if topic == places[-1][1]]
-    behind = next((at for at, (_, offset) in enumerate(of_last) if offset > PLACE), None)
+    behind = next((number for number, (_, offset) in enumerate(of_last) if offset > PLACE), None)
     if behind is None:
-        return _lost(requests)
+        return _stays(requests, f"offset {PLACE}, from which on another node leads")
     index, offset = of_last[behind]
     if offset == PLACE + 1 and sum(before == PLACE for _, before in of_last[:behind]) > 1:
         return PASSED
     detail = f"the fetch behind the move begins at {offset}, where {PLACE} is due: it was refused when the leader moved"
     return at(index, Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
-
-
-def _lost(requests: Sequence[Value]) -> Verdict:
-    if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
-    detail = f"no fetch goes on behind offset {PLACE}, from which on another node leads"
-    return at(0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _follows(requests: Sequence[Value]) -> Verdict:

@@ -16,15 +16,8 @@ EVERY_CLIENT_SPEAKS = (
         f"{api}{side}"
         for api in (
             *("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator", "InitProducerId"),
-            *(
-                "JoinGroup",
-                "SyncGroup",
-                "Heartbeat",
-                "LeaveGroup",
-                "OffsetCommit",
-                "OffsetFetch",
-                "OffsetForLeaderEpoch",
-            ),
+            *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
+            *("OffsetForLeaderEpoch",),
             *("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"),
             *("SaslHandshake", "SaslAuthenticate"),
         )
