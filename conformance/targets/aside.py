@@ -16,7 +16,7 @@ MOST = 4
 """Processes that are waited for at once, at most."""
 GLANCE, _LONG = 0.05, 1.0
 """Seconds that each of them is waited for in turn; while a long answer comes."""
-_AT_LEAST, _AT_MOST = 1.0, 12
+_AT_LEAST, _AT_MOST = 0.25, 12
 """Seconds of its own that a request which follows another one has at least, unless so many times its time passes."""
 
 _BESIDE = "; another case of this requirement was waited for at the same time, had the cores first, and got no answer"

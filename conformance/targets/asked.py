@@ -59,6 +59,10 @@ class Asked:
         """Seconds since then, without those in which other processes kept its own from running."""
         return max(self.own(), self.passed() * _OWN)
 
+    def _waited(self) -> float:
+        """Seconds as they count against a deadline: those by the clock on the wall, but at most twice its own."""
+        return max(self.took(), min(self.passed(), 2 * self.own()))
+
     def cost(self) -> Cost:
         """What it took so far."""
         return Cost(self.took(), self.process.grown(self._held))
@@ -109,11 +113,11 @@ class Asked:
 
     def _line(self, timeout: float, until: float) -> bytes | None:
         while True:
-            left = max(timeout - self.took(), 0)
+            left = max(timeout - self._waited(), 0)
             try:
                 return self.process.line(min(until, time.monotonic() + left))
             except Silent:
-                if self.took() >= timeout:
+                if self._waited() >= timeout:
                     raise
             if time.monotonic() >= until:
                 return None

@@ -15,6 +15,7 @@ from conformance.targets import protocol
 from conformance.targets.asked import Asked, in_order
 from conformance.targets.launch import waited_for_a_core
 from conformance.targets.process import TargetProcess
+from conformance.targets.protocol import Silent
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
 from conformance.targets.warm import WarmStart
@@ -96,7 +97,7 @@ def priorities(process):
     return [os.getpriority(os.PRIO_PROCESS, each.pid) for each in process._family]
 
 
-def test_what_follows_stands_still_after_its_second_until_the_first_one_is_given_up(session):
+def test_what_follows_stands_still_after_a_moment_until_the_first_one_is_given_up(session):
     running = session("time.sleep(3600)")
     ahead = flat(running.ask_ahead([question(number, "read a.b") for number in (1, 3)]))
     leader, follower = running._aside.waited_for
@@ -110,7 +111,7 @@ def test_what_follows_stands_still_after_its_second_until_the_first_one_is_given
     assert flat(in_order([ahead])) == [Broke("timeout", TIMEOUT), Broke("timeout", TIMEOUT + BESIDE)]
 
 
-def test_what_follows_stands_still_after_its_second_however_much_else_is_asked(session):
+def test_what_follows_stands_still_after_a_moment_however_much_else_is_asked(session):
     running = session("time.sleep(3600)\n    if data[0] >= 100: time.sleep(0.005)")
     numbers = [1, 3, *[2] * 70, *[100] * 400]
     _, follower, *_ = flat(running.ask_ahead([question(number, "read a.b" * (number % 2)) for number in numbers]))
@@ -130,6 +131,32 @@ def test_the_time_in_which_a_process_stands_still_does_not_pass_for_it(monkeypat
     asked.thaw()
     assert asked.passed() == asked.own() == 3
     assert done == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("passed", "own", "is_over"),
+    [(2.9, 2.9, False), (3.1, 3.1, True), (3.1, 1.6, True), (3.1, 1.4, False), (8, 1.4, False), (13, 0.1, True)],
+)
+def test_a_deadline_passes_by_the_clock_once_half_of_it_was_its_own_and_else_in_four_times_as_long(
+    passed, own, is_over, monkeypatch
+):
+    now, delay = [100.0], [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def line(until):
+        now[0] = until
+        raise Silent
+
+    process = type("Process", (), {"delay": lambda _: delay[0], "line": lambda _, until: line(until)})()
+    asked = Asked(question(1), 1, process)
+    now[0] += passed
+    delay[0] = passed - own
+    asked._left = now[0]
+    if is_over:
+        with pytest.raises(Silent):
+            asked.line(3.0, 0)
+    else:
+        assert asked.line(3.0, 0) is None
 
 
 @pytest.mark.once
