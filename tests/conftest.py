@@ -58,7 +58,14 @@ LONGEST = (
     *("test_brokers_judged.py", "test_plugin.py"),
     *("test_mutants.py", "test_isolation.py", "test_hypothesis.py", "test_session.py", "test_liars.py"),
     *("test_confirmed.py", "test_adapters.py", "test_seeded_cases.py", "test_contributing.py", "test_campaign.py"),
-    *("test_bundled.py", "test_commands.py", "test_docs.py", "test_new_adapter.py", "test_old_clients.py"),
+    *(
+        "test_bundled.py",
+        "test_commands.py",
+        "test_docs.py",
+        "test_new_adapter.py",
+        "test_old_clients.py",
+        "test_producing.py",
+    ),
 )
 """Files that take most of a minute of a core, or more, come first, so that no worker waits at the end for one of them.
 
@@ -67,7 +74,7 @@ A file is run by one worker (pyproject.toml: --dist loadfile): what its tests sh
 
 ONCE = (
     *("test_unmodified_clients.py", "test_beside.py", "test_memberships.py", "test_live_clients.py"),
-    *("test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
+    *("test_producing.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
     *("test_described.py", "test_adapters.py", "test_liars.py", "test_violations.py", "test_lying_brokers.py"),
     *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py", "test_docs.py", "test_adapter_guide.py"),
     *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_rooms.py", "test_old_clients.py"),
