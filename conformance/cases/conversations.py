@@ -17,14 +17,17 @@ from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
 
 CONVERSATIONS = (
-    *("consume", "reset", "unavailable", "unknown-error", "null", "throttled", "undecided"),
-    *("no-brokers", "no-leader", "topic-erred", "misframed", "replica", "replica-behind"),
+    *("consume", "reset", "reset-late", "trimmed", "unavailable", "unknown-error", "null", "throttled", "undecided"),
+    *("no-brokers", "no-leader", "topic-erred", "misframed", "replica", "replica-behind", "replica-unlisted"),
+    *("topic-unknown", "group-topic-unknown", "one-address", "moved-untold", "leader-gone", "truncated"),
+    *("coordinator-elsewhere", "coordinator-gone"),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
     *("group", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
-    *("pieces", "bare", "tagged", "older", "without-ids", "session", "session-lost"),
+    *("pieces", "bare", "tagged", "older", "without-ids", "zero-ids", "session", "session-lost", "session-declined"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
+    *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
     *("refused", "fenced", "no-transaction", "no-right"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
@@ -62,7 +65,7 @@ as it has `no-right` to its transactional id.
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
@@ -80,13 +83,22 @@ HOLLOW = 2
 PLACE = 1
 """The offset that a client has come to when another node comes to lead, which says whether the place is valid."""
 
+BEGINS = 10
+"""The offset at which a log begins of which the client had come to PLACE when its first records went."""
+
 GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
-TRANSACTIONAL = ("transact", "busy", "not-ready", "ending", "fenced", "no-transaction", "no-right")
+TRANSACTIONAL = (
+    *("transact", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
+    *("fenced", "no-transaction", "no-right"),
+)
 """The conversations in which a client writes in a transaction."""
 
-PRODUCING = ("produce", "disk", "answer-lost", "together", "timed-out", "refused", *TRANSACTIONAL)
+PRODUCING = (
+    *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
+    *TRANSACTIONAL,
+)
 """Those in which it writes at all."""
 
 IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
@@ -95,15 +107,21 @@ IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
 AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
-WHOLE = ("waits", "keeps", "commits", "shares", "in-order", "ended", "ended-again")
+WHOLE = ("waits", "keeps", "goes-back", "writes-on", "commits", "shares", "in-order", "ended", "ended-again")
 """The checks for which an answer holds all requests of a conversation."""
 
-ONWARD = ("onward", "goes-on", "waits", "keeps", "in-session", "follows")
+ONWARD = ("onward", "goes-on", "waits", "keeps", "resumes", "goes-back", "in-session", "follows")
 """The checks that the last fetches tell of."""
+
+IN_THE_END = ("writes-on", "ended")
+"""Those that tell whether what a client writes gets there."""
 
 
 _LAPSES = {
     **dict.fromkeys(ONWARD, ("a fetch goes on behind the first offset", "the client does not go on")),
+    "resumes": ("a fetch goes on where the log begins", "the client does not go on"),
+    "goes-back": ("a fetch goes back to where the log was cut", "the client does not go back"),
+    "writes-on": ("the batch behind the first one is written, too", "a batch does not come to the other node"),
     "again": ("what was refused for the moment comes again", "a batch is given up"),
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
@@ -183,7 +201,8 @@ def frame_at(answer: Answer, path: str) -> bytes:
 
 PRODUCER = (4711, 3)
 """The producer id and epoch that the broker gives."""
-_COUNTS = (2, 1, 3)
+COUNTS = (2, 1, 3)
+"""Records of the batches that a client is told to write one after the other."""
 TOGETHER = 5
 """Batches that are written together, of a record each."""
 _LONG = 600
@@ -211,10 +230,10 @@ def _written(*, transactional: bool, idempotent: bool) -> tuple[Value, ...]:
         **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},
         **{"isTransactional": transactional, "producerId": producer, "producerEpoch": epoch},
     }
-    starts = accumulate(_COUNTS, initial=0) if idempotent else repeat(-1)
+    starts = accumulate(COUNTS, initial=0) if idempotent else repeat(-1)
     return tuple(
         {**shared, "baseSequence": start, "records": tuple(map(_record, range(count)))}
-        for start, count in zip(starts, _COUNTS, strict=False)
+        for start, count in zip(starts, COUNTS, strict=False)
     )
 
 
@@ -244,8 +263,8 @@ def _bodies(name: str, parts: Request) -> list[Value]:
             onward |= {"SessionId": 1, "SessionEpoch": 1}
         if parts["check"] == "follows":
             onward |= {"RackId": "rack"}
-        if parts["check"] == "keeps":  # the last one comes first
-            return [_fetch_of(offset) for offset in (PLACE + 1, PLACE, PLACE)]
+        if parts["check"] in _OFFSETS:
+            return [_fetch_of(offset) for offset in _OFFSETS[parts["check"]]]
         before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name == "OffsetCommit" and parts["check"] == "commits":
@@ -259,6 +278,10 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]
     sets = sets if parts["conversation"] in TRANSACTIONAL else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
+
+
+_OFFSETS = {"keeps": (PLACE + 1, PLACE, PLACE), "goes-back": (0, PLACE, 0), "resumes": (BEGINS,)}
+"""By a check, the offsets of the fetches that stand it: the last one comes first."""
 
 
 def _fetch_of(offset: int) -> Value:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import GATHERED, HOLLOW, PLACE, PRODUCER, START, TOGETHER, api_of, frame_wire
+from conformance.cases.conversations import (
+    BEGINS,
+    GATHERED,
+    HOLLOW,
+    PLACE,
+    START,
+    api_of,
+    frame_wire,
+)
 from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.codec.message_definition import type_name
-from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.shipped import shipped_types
-
-
-def at(index: int, flaw: Verdict) -> Verdict:
-    """The verdict on a request, by its place among those that were sent."""
-    joint = "." if flaw.path else ""
-    return Verdict(flaw.kind, flaw.detail, f"[{index}]{joint}{flaw.path}", flaw.requirement, flaw.level)
+from conformance.judging.sent_requests import at, body_in, fetch_in, named
+from conformance.judging.written_courses import WRITTEN
 
 
 def _onward(requests: Sequence[Value]) -> Verdict:
@@ -58,12 +61,7 @@ def _waits(requests: Sequence[Value]) -> Verdict:
 
 def _keeps(requests: Sequence[Value]) -> Verdict:
     """Judge the last topic: each fetch brings one record, and that of the place was refused before it is fetched."""
-    places = [
-        (index, row.get("Topic", row.get("TopicId")), part["FetchOffset"])
-        for index, request in [*enumerate(requests)][::-1]  # the last ones come first
-        for row in (fetch_in(request["hex"]) or {"Topics": ()})["Topics"]
-        for part in row["Partitions"]
-    ]
+    places = [*_places(requests)]
     of_last = [(index, offset) for index, topic, offset in places if topic == places[-1][1]]
     behind = next((number for number, (_, offset) in enumerate(of_last) if offset > PLACE), None)
     if behind is None:
@@ -73,6 +71,53 @@ def _keeps(requests: Sequence[Value]) -> Verdict:
         return PASSED
     detail = f"the fetch behind the move begins at {offset}, where {PLACE} is due: it was refused when the leader moved"
     return at(index, Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+
+
+def _resumes(requests: Sequence[Value]) -> Verdict:
+    """Judge whether the client went on where the log begins, once the record that it had come to was gone."""
+    offsets = [offset for _, _, offset in _places(requests)]
+    if any(offset >= BEGINS for offset in offsets):
+        return PASSED
+    flaw = _stays(requests, f"offset {BEGINS}, at which the log begins now")
+    if flaw.kind is Kind.SKIP or not offsets:
+        return flaw
+    began = f"the last of {len(offsets)} began at {offsets[-1]}"
+    detail = f"no fetch begins at {BEGINS}, where the log begins now: {began}"
+    return Verdict(flaw.kind, detail, flaw.path)
+
+
+def _goes_back(requests: Sequence[Value]) -> Verdict:
+    """Judge whether a client goes elsewhere that was told by OffsetForLeaderEpoch that what it has read is not there.
+
+    Where the log was cut, or to the offset that the application wants where one is out of range.
+    """
+    asked = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "OffsetForLeaderEpoch"]
+    if not asked:
+        return Verdict(Kind.SKIP, "unobserved: it does not ask a new leader where an epoch ends")
+    places = [*_places(requests)]
+    behind = [(index, offset) for index, _, offset in places[_first(places) :] if offset != PLACE]
+    if not behind:
+        detail = f"no fetch goes back from offset {PLACE}, before which the log was cut"
+        return at(asked[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    index, offset = behind[0]
+    detail = (
+        f"the fetch behind the move begins at {offset}, as if the log had not been cut at 0, and other records came"
+    )
+    path = "Body.Topics[0].Partitions[0].FetchOffset"
+    return PASSED if offset != PLACE + 1 else at(index, Verdict(Kind.FAIL, detail, path))
+
+
+def _places(requests: Sequence[Value]) -> Iterator[tuple[int, object, int]]:
+    """The index of each fetch, the topic and the offset, in the order in which they came: the last stand first."""
+    for index, request in [*enumerate(requests)][::-1]:
+        for row in (fetch_in(request["hex"]) or {"Topics": ()})["Topics"]:
+            for part in row["Partitions"]:
+                yield index, row.get("Topic", row.get("TopicId")), part["FetchOffset"]
+
+
+def _first(places: Sequence[tuple[int, object, int]]) -> int:
+    """The number of the first fetch of the place at which another node came to lead."""
+    return next((number for number, (_, _, offset) in enumerate(places) if offset == PLACE), len(places))
 
 
 def _follows(requests: Sequence[Value]) -> Verdict:
@@ -170,147 +215,10 @@ def _is_behind_the_first(fetch: Mapping[str, Value]) -> bool:
     return any(part["FetchOffset"] > 0 for row in fetch["Topics"] for part in row["Partitions"])
 
 
-def fetch_in(data: bytes) -> Mapping[str, Value] | None:
-    """The body of a request that is a sound Fetch."""
-    return body_in(data, "Fetch")
-
-
-def body_in(data: bytes, name: str) -> Mapping[str, Value] | None:
-    """The body of a request that is a sound one of this name."""
-    wire = frame_wire(data) if api_of(data) == name else None
-    read = codec.decode(wire, data) if wire is not None else None
-    return read.value["Body"] if read is not None and read.ok else None
-
-
 _MET = 2
 """Times that a client is met at most in a conversation, in each of which it may open a session."""
 _OPENING = 0
 """The epoch of a fetch that opens a session; those behind it count from 1 on, and -1 wants none."""
-
-
-# Each looks at the batches that Produce brought, in order, with the index of their request.
-
-
-def _batches(requests: Sequence[Value]) -> Iterator[tuple[int, bytes]]:
-    """The batches that were written, without the leader epoch, which is the broker's."""
-    for index, request in enumerate(requests):
-        wire = frame_wire(request["hex"]) if api_of(request["hex"]) == "Produce" else None
-        read = codec.decode(wire, request["hex"]) if wire is not None else None
-        if read is not None and read.ok:
-            for row in read.value["Body"]["TopicData"]:
-                for part in row["PartitionData"]:
-                    yield index, BATCH_LAYOUT.put("partitionLeaderEpoch", part["Records"] or b"", -1)
-
-
-_RECORDS = "Body.TopicData[0].PartitionData[0].Records"
-
-
-def _again(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge whether what was refused for the moment is written again, at all."""
-    if len(batches) > 1:
-        return PASSED
-    if not batches:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
-    return at(batches[0][0], Verdict(Kind.FAIL, "what was refused by error 56 is not written again", _RECORDS))
-
-
-def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge the second of them: it is the first once more, which was refused."""
-    if len(batches) < 2:
-        return Verdict(Kind.SKIP, "unobserved: what was refused was not written again")
-    (_, first), (index, second) = batches[:2]
-    if first == second:
-        return PASSED
-    other = (place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1])
-    detail = (
-        f"what is written again is not what was refused: it differs from byte {next(other, len(first))} of the batch"
-    )
-    return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
-
-
-def _in_sequence(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge the producer id, epoch and sequence of each; one that comes again has those that it had."""
-    if not batches:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
-    due, last = 0, b""
-    for index, batch in batches:
-        due = due if batch != last else due - BATCH_LAYOUT.peek("recordCount", last)
-        found = tuple(BATCH_LAYOUT.peek(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
-        if found != (*PRODUCER, due):
-            return at(
-                index, Verdict(Kind.FAIL, f"{_triple(found)}, where {_triple((*PRODUCER, due))} is due", _RECORDS)
-            )
-        due, last = due + BATCH_LAYOUT.peek("recordCount", batch), batch
-    return PASSED
-
-
-def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge what a broker has in the end that refuses the first batch once, and then what does not follow.
-
-    A batch may come early: who sends on without waiting does not know yet that the one before it was refused. Who asks
-    for a producer id once more counts anew.
-    """
-    taken: dict[tuple[int, int], list[bytes]] = {}
-    early: tuple[int, tuple[int, int]] | None = None
-    for index, batch in batches[1:]:
-        producer = BATCH_LAYOUT.peek("producerId", batch), BATCH_LAYOUT.peek("producerEpoch", batch)
-        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.peek("baseSequence", batch)
-        if first == len(kept):
-            kept += [batch] * BATCH_LAYOUT.peek("recordCount", batch)
-        elif first > len(kept):
-            early = index, producer
-        elif batch not in kept:
-            detail = f"{_triple((*producer, first))} is given to two batches, of which a broker drops the second"
-            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
-    if sum(map(len, taken.values())) >= TOGETHER:
-        return PASSED
-    if early is None:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written behind what was refused")
-    index, producer = early
-    detail = f"{_triple((*producer, len(taken[producer])))} never comes, and what is behind it does"
-    # No document demands that a producer tries again; one that does not has to stop, and is told so here.
-    return at(index, Verdict(Kind.FAIL, detail, _RECORDS, level="should"))
-
-
-_STEPS = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
-
-
-def _ended(requests: Sequence[Value]) -> Verdict:
-    """Judge whether a transaction that the broker was too busy for at first was written and committed all the same."""
-    if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
-    sent = {api_of(request["hex"]) for request in requests}
-    missing = [name for name in _STEPS if name not in sent]
-    if not missing:
-        return PASSED
-    detail = f"no {missing[0]} came, though the error that it was told passes"
-    return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
-
-
-def _ended_again(requests: Sequence[Value]) -> Verdict:
-    """Judge whether the end of a transaction is asked for again, which was refused for the moment."""
-    ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
-    if not ends:
-        return Verdict(Kind.SKIP, "unobserved: no EndTxn was sent")
-    detail = "EndTxn is not sent again, after error 51 to it"
-    return PASSED if len(ends) > 1 else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
-
-
-def _tells(requests: Sequence[Value]) -> Verdict:
-    """Judge a producer that said nothing of an error, with which these requests were answered each time."""
-    if not requests:
-        return Verdict(Kind.SKIP, "unobserved: no such request was sent")
-    last = named(requests[-1]["hex"])
-    detail = f"the application is told that all went well, where {last} was answered with an error that stays"
-    return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
-
-
-def _triple(producer: Sequence[int]) -> str:
-    return "producer id {}, epoch {}, sequence {}".format(*producer)
-
-
-def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Callable[[Sequence[Value]], Verdict]:
-    return lambda requests: judge(list(_batches(requests)))
 
 
 COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
@@ -318,22 +226,12 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "goes-on": _goes_on,
     "waits": _waits,
     "keeps": _keeps,
+    "resumes": _resumes,
+    "goes-back": _goes_back,
     "in-session": _in_session,
     "follows": _follows,
     "commits": _commits,
     "shares": _shares,
-    "ended": _ended,
-    "ended-again": _ended_again,
-    "tells": _tells,
-    "again": _of_batches(_again),
-    "repeated": _of_batches(_repeated),
-    "in-sequence": _of_batches(_in_sequence),
-    "in-order": _of_batches(_in_order),
+    **WRITTEN,
 }
 """The checks of which all requests of a conversation tell together."""
-
-
-def named(data: bytes) -> str:
-    """The request and its version, as a message of the suite names it."""
-    _, key, version, _ = START.unpack_from(data)
-    return f"{api_of(data) or f'API {key}'} {version}"

@@ -11,7 +11,8 @@ from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
 from conformance.codec.message_definition import type_name
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.definitions.shipped import shipped_types
-from conformance.judging.courses import COURSES, at, fetch_in, named
+from conformance.judging.courses import COURSES
+from conformance.judging.sent_requests import at, fetch_in, named
 from conformance.semantics.visibility import ISOLATIONS
 
 _SIZE = "request.size"

@@ -7,6 +7,8 @@ mod writer;
 use driving::{drive, pinned, Done, Hand, Told};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::KafkaError::MessageConsumption;
+use rdkafka::error::RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure};
 use rdkafka::message::Message;
 use rdkafka::util::get_rdkafka_version;
 use rdkafka::{Offset, TopicPartitionList};
@@ -35,6 +37,9 @@ fn consume(told: &Told, hand: &mut Hand) -> Done {
     }
     loop {
         if let Some(message) = consumer.poll(Duration::from_millis(200)) {
+            if let Err(MessageConsumption(BrokerTransportFailure | AllBrokersDown)) = message {
+                continue; // it connects anew by itself
+            }
             let message = message?;
             if hand(message.key(), shown(&message)) {
                 return Ok(());

@@ -40,7 +40,7 @@ class Beside:
             broker = await server.start()
             broker.node = node
             broker.is_tagged, broker.in_pieces, broker.is_strict = kind.is_tagged, kind.in_pieces, kind.is_strict
-            broker.restarts = kind.restarts
+            broker.away, broker.aliases = kind.away, kind.aliases
             broker.sessions = Sessions() if kind.has_sessions else None
             nodes.append(broker)
         for broker in nodes:

@@ -6,6 +6,7 @@ that it came with, and accuses nobody. The answers stand beside it, by groups of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct, field
@@ -53,8 +54,12 @@ class Broker(Struct):
     """Whether its answers hold tagged fields that nobody knows."""
     is_strict: bool = False
     """Whether a version that it does not offer ends the connection, and accuses the client of what comes of it."""
-    restarts: bool = False
-    """Whether all connections end with one that it ends, and none is taken for a moment."""
+    away: float = 0.0
+    """Seconds in which it takes no connection once it ended one, as all others end too; 0: that one ends alone."""
+    is_gone: bool = False
+    """Whether it ended for good: Metadata tells of it no more."""
+    aliases: tuple[int, ...] = ()
+    """The ids of further nodes that Metadata lists at its address."""
     in_pieces: bool = False
     """Whether its answers come in several pieces."""
     node: int = NODE
@@ -68,6 +73,12 @@ class Broker(Struct):
     def nodes(self) -> tuple[Broker, ...]:
         """All nodes of its cluster, by their ids."""
         return tuple(sorted((self, *self.fellows), key=lambda one: one.node))
+
+    @property
+    def bootstrap(self) -> str:
+        """The address at which a client enters its cluster: that of a node which stays."""
+        entry = self.nodes[-1] if self.away == math.inf else self
+        return f"{entry.host}:{entry.port}"
 
     def respond(self, frame: bytes) -> Response:
         """The response to the frame of a request, both without their size.

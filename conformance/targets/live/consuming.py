@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from conformance.cases.appends import carried
 from conformance.targets.live.frames import Request, Unanswerable, Values
 from conformance.targets.live.kinds import (
+    ALONE,
     ERRED,
     LACKS,
     LOST,
@@ -19,11 +20,12 @@ from conformance.targets.live.kinds import (
     OTHER,
     THROTTLED,
     UNDECIDED,
+    UNKNOWN,
 )
 from conformance.targets.live.leaders import NOT_LEADER, with_leader
 from conformance.targets.live.naming import name_of, named
 from conformance.targets.live.sessions import InvalidSession, Session
-from conformance.targets.live.topics import is_carried
+from conformance.targets.live.topics import TIME_MS, is_carried
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
@@ -42,15 +44,22 @@ _LONGEST_WAIT_MS = 50
 
 
 def _metadata(broker: Broker, request: Request) -> Values:
-    asked = request.body["Topics"]
+    asked, listed = request.body["Topics"], _listed(broker)
     if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list asks for all
         topics = [_described(name, topic) for name, topic in broker.topics.items()]
     else:
         topics = [_described_as_asked(broker, request, row) for row in asked]
     if any(row["ErrorCode"] == _LEADER_NOT_AVAILABLE for row in topics):
         return {"Brokers": [], "ControllerId": -1, "ClusterId": _CLUSTER, "Topics": topics}
-    nodes = [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in broker.nodes]
-    return {"Brokers": nodes, "ControllerId": broker.nodes[0].node, "ClusterId": _CLUSTER, "Topics": topics}
+    nodes = [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in listed]
+    nodes += [{"NodeId": node, "Host": broker.host, "Port": broker.port} for node in broker.aliases]
+    return {"Brokers": nodes, "ControllerId": nodes[0]["NodeId"], "ClusterId": _CLUSTER, "Topics": topics}
+
+
+def _listed(broker: Broker) -> Sequence[Broker]:
+    """The nodes that Metadata tells of, none that is gone: the leader of a topic alone where that is described so."""
+    alone = {topic.leader for topic in broker.topics.values() if topic.described[:1] == [ALONE]}
+    return [one for one in broker.nodes if one.node in (alone or {one.node}) and not one.is_gone]
 
 
 def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values:
@@ -68,11 +77,17 @@ def _described(name: str, topic: Topic | None) -> Values:
     if topic is None:
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
     waits = topic.described[:1] == [ERRED] and topic.refusals
-    how = topic.described.pop(0) if topic.described and not waits else ""
+    how = topic.described.pop(0) if topic.described and not waits and topic.described[0] != ALONE else ""
+    if how == UNKNOWN:
+        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
     if how == NO_BROKERS:
         return {"ErrorCode": _LEADER_NOT_AVAILABLE, "Name": name, "Partitions": []}
     place = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}
     nodes = sorted({NODE, OTHER if topic.replica else topic.leader})
+    if topic.described[:1] == [ALONE]:
+        nodes = [topic.leader]
+        if topic.first_fetch is not None:
+            topic.described.pop(0)
     partition = {"ErrorCode": 0, "PartitionIndex": 0, **place, "ReplicaNodes": nodes, "IsrNodes": nodes}
     if how == NO_LEADER:
         partition |= {"ErrorCode": _LEADER_NOT_AVAILABLE, "LeaderId": -1}
@@ -85,7 +100,7 @@ def _described(name: str, topic: Topic | None) -> Values:
 def _list_offsets(broker: Broker, request: Request) -> Values:
     def one(name: str, row: Values) -> Values:
         topic = broker.topics.get(name)
-        error = _refused_epoch(broker, topic, row)
+        error = _refused_epoch(broker, topic, row) or (topic.group.error("ListOffsets") if topic else 0)
         offset = -1 if topic is None or error else _offset_at(topic, row["Timestamp"])
         found = (
             {"Timestamp": -1, "Offset": offset} if request.version else {"OldStyleOffsets": [offset] if topic else []}
@@ -102,7 +117,9 @@ def _list_offsets(broker: Broker, request: Request) -> Values:
 def _offset_at(topic: Topic, timestamp: int) -> int:
     """Where a topic begins or ends. Raises Unanswerable for what would take its records to be read."""
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        return topic.start
+        return max(topic.start, topic.begins)
+    if timestamp >= 0 and topic.begins:
+        return topic.begins if timestamp <= TIME_MS else -1
     if timestamp != _LATEST:
         raise Unanswerable(f"ListOffsets for the timestamp {timestamp}")
     return topic.high_watermark
@@ -143,9 +160,9 @@ def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) ->
         if topic is not None and topic.hollow[:1] == [THROTTLED]:
             topic.hollow.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
-        if topic is not None:
-            topic.lose()
+        if topic is not None and (topic.leader == broker.node or topic.replica):
             topic.move(min((part["FetchOffset"] for part in row["Partitions"]), default=0))
+            topic.lose()
         if topic is not None and topic.replica and request.body.get("RackId"):
             parts = [_fetched_beside(broker.node, topic, part, isolation, newest) for part in row["Partitions"]]
         else:
@@ -190,7 +207,7 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
         return _refused(row, topic.refusals.pop(0))
     if not is_carried(topic.log, newest):
         return _refused(row, _UNSUPPORTED_VERSION)  # as Apache Kafka where it does not convert
-    if row["FetchOffset"] < 0:
+    if row["FetchOffset"] < topic.begins:
         return _refused(row, _OFFSET_OUT_OF_RANGE)
     shown: Values = {"PartitionIndex": row["Partition"]}
     if topic.hollow:
@@ -205,13 +222,15 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
 
 
 def _offset_for_leader_epoch(broker: Broker, request: Request) -> Values:
-    """Where the epoch of a client's last record ends: at the end of the topic, which no new leader cut off."""
+    """Where the epoch of a client's last record ends: at the end of the topic, unless its new leader cut that off."""
 
     def one(topic: Topic | None, row: Values) -> Values:
         error = _refused_epoch(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
         ends = {"LeaderEpoch": -1, "EndOffset": -1}
         if topic is not None and not error:
             ends = {"LeaderEpoch": row["LeaderEpoch"], "EndOffset": topic.high_watermark}
+            if topic.cuts:
+                ends = {"LeaderEpoch": row["LeaderEpoch"] - 1, "EndOffset": topic.start}
         return {"Partition": row["Partition"], "ErrorCode": error, **ends}
 
     rows = [

@@ -31,8 +31,10 @@ def _group(broker: Broker, name: str) -> Membership:
 
 def _find_coordinator(broker: Broker, request: Request) -> Values:
     def found(key: str) -> Values:
-        error = _group(broker, key).error("FindCoordinator")
-        where = _NOWHERE if error else {"NodeId": broker.node, "Host": broker.host, "Port": broker.port}
+        group = _group(broker, key)
+        error = group.error("FindCoordinator")
+        node = next((one for one in broker.nodes if one.node == group.coordinator), broker)
+        where = _NOWHERE if error else {"NodeId": node.node, "Host": node.host, "Port": node.port}
         return {"ErrorCode": error, "ErrorMessage": None, **where}
 
     if "CoordinatorKeys" not in request.body:
@@ -46,7 +48,7 @@ def _join_group(broker: Broker, request: Request) -> Values:
     if not body["Protocols"]:
         raise Unanswerable("JoinGroup without a protocol")
     chosen, member = body["Protocols"][0], body["MemberId"] or group.new_member(body["GroupId"])
-    error = group.error("JoinGroup") or (_UNKNOWN_MEMBER if member in group.gone else 0)
+    error = group.error("JoinGroup", broker.node) or (_UNKNOWN_MEMBER if member in group.gone else 0)
     if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
         # Apache Kafka 3.9.2 and 4.4.0 do so; @platformatic/kafka 1.20.0 learns its id from this answer alone.
         error = _MEMBER_ID_REQUIRED
@@ -69,7 +71,7 @@ def _join_group(broker: Broker, request: Request) -> Values:
 def _sync_group(broker: Broker, request: Request) -> Values:
     """What the leader assigns to the client. Raises Unanswerable where that is its only member, and gets nothing."""
     body, group = request.body, _group(broker, request.body["GroupId"])
-    if error := group.error("SyncGroup"):
+    if error := group.error("SyncGroup", broker.node):
         if error == _UNKNOWN_MEMBER:
             group.gone.add(body["MemberId"])
         return {"ErrorCode": error, "Assignment": b""}
@@ -85,7 +87,7 @@ def _heartbeat(broker: Broker, request: Request) -> Values:
     group = _group(broker, request.body["GroupId"])
     if request.body["MemberId"] in group.gone:
         return {"ErrorCode": _UNKNOWN_MEMBER}
-    if error := group.error("Heartbeat"):
+    if error := group.error("Heartbeat", broker.node):
         return {"ErrorCode": error}
     return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.passes else 0}
 
@@ -101,13 +103,13 @@ def _leave_group(_: Broker, request: Request) -> Values:
 
 
 def _offset_commit(broker: Broker, request: Request) -> Values:
-    rows = []
+    error, rows = _group(broker, request.body["GroupId"]).error("OffsetCommit", broker.node), []
     for row in request.body["Topics"]:
         asked, topic = named(broker, row, "Name")
         for part in row["Partitions"]:
-            if topic is not None:
+            if topic is not None and not error:
                 topic.committed = part["CommittedOffset"]
-        done = [{"PartitionIndex": part["PartitionIndex"], "ErrorCode": 0} for part in row["Partitions"]]
+        done = [{"PartitionIndex": part["PartitionIndex"], "ErrorCode": error} for part in row["Partitions"]]
         rows.append({**asked, "Partitions": done})
     return {"Topics": rows}
 
@@ -124,7 +126,7 @@ def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] |
     """The committed offsets of these topics. Raises Unanswerable where none is named: groups have no topics here."""
     if asked is None:
         raise Unanswerable("OffsetFetch for every topic of a group")
-    error, rows = _group(broker, group).error("OffsetFetch"), []
+    error, rows = _group(broker, group).error("OffsetFetch", broker.node), []
     if error and error != _UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
         return {"ErrorCode": error, "Topics": []}
     for row in asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -11,7 +12,7 @@ from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
 NULL, THROTTLED, EMPTY, UNDECIDED, LOST = "null", "throttled", "empty", "undecided", "lost"
-NO_BROKERS, NO_LEADER, ERRED = "no-brokers", "no-leader", "erred"
+NO_BROKERS, NO_LEADER, ERRED, UNKNOWN, ALONE = "no-brokers", "no-leader", "erred", "unknown", "alone"
 # How a generation of a group is made up: another member leads it, in a newer version too, and leaves nothing to the
 # client, or the client leads another member.
 FOLLOWING, NEWER, IDLE, COMPANY = "following", "newer", "idle", "company"
@@ -24,12 +25,16 @@ NODE, OTHER = 1, 2
 """The ids of the nodes: most conversations have the first one alone."""
 EPOCH = 5
 """That of the first leader, where it is told."""
+GONE = 1 << 15
+"""What stands for an error where the node is gone in place of an answer."""
+_AWAY = 0.5
+"""Seconds in which a broker that is started again takes no connection."""
 
 _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6, 9, 56
-_LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
+_LOADING, _NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 22, 25, 27, 51
 _REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 7, 30, 88
-_UNKNOWN_EPOCH = 75
+_UNKNOWN_EPOCH, _OFFSET_NOT_AVAILABLE = 75, 78
 _TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _ID_FORBIDDEN = 29, 47, 48, 53
 _SEVERAL, _LONG, _MANY = 2, 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
@@ -71,33 +76,54 @@ class Kind(Struct, frozen=True):
     """How fetches bring nothing: by NULL records, without a topic as it has too much to do (THROTTLED), by EMPTY ones,
     as all that is there is UNDECIDED, and LOST, as their session is."""
     described: tuple[str, ...] = ()
-    """How Metadata describes the topic: without any broker, without its leader, or, once all refusals are told, with an
-    error beside a partition more than there is."""
+    """How Metadata describes the topic: without any broker, without its leader, as UNKNOWN, with its leader ALONE until
+    a fetch came and once more, or, once all refusals are told, with an error beside a partition more than there is."""
+    has_ids: bool = True
+    """Whether topics have ids; where they have none, Metadata tells zeros."""
+    aliases: tuple[int, ...] = ()
+    """The ids of further nodes that Metadata lists at the address of the first one, as behind a proxy."""
     misframed: tuple[int, ...] = ()
     """The sizes that the answers to the first fetches have."""
     in_group: bool = False
     """Whether the client is a member of a group, which has committed nothing."""
     errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By the request of a group or of a transaction, the errors with which it is answered."""
+    """By the request of a group or of a transaction, or about offsets, the errors with which it is answered."""
+    hands_over: bool = False
+    """Whether the other node coordinates once one of these errors says that the first does not, or that it is GONE."""
+    led_by: int = NODE
+    """The node that leads the topic."""
     gathered: tuple[str, ...] = ()
     """How the generations of the group are made up; behind them the client is its only member."""
     lost: int = 0
     """Writes that are taken, and fetches, whose answers are lost with their connection."""
-    restarts: bool = False
-    """Whether all other connections end with that one, and none is taken for a moment."""
+    away: float = 0.0
+    """Seconds from then on in which no connection is taken, as all others end too; 0: that one ends alone. For ever:
+    nobody listens any more."""
+    trims: bool = False
+    """Whether the log begins further on once a client has come to its second record."""
+    cuts: bool = False
+    """Whether the new leader says with OffsetForLeaderEpoch that the epoch ends before all that a client has read."""
     moves: Move | None = None
     """How the topic gets to another node, if it does."""
     replica: str = ""
     """What another replica has, to which the leader sends who names a rack; empty where it sends nobody there."""
     for_good: bool = False
     """Whether the first error with which a write or a request is answered comes each time."""
+    may_wait: str = ""
+    """The request by which a client shows that it still works which has not gone on when the case is over: it may wait
+    until it asks for Metadata by itself, which takes minutes."""
     may_tell: bool = False
     """Whether a client does well, too, that tells the application of what it met."""
 
     @property
     def has_two(self) -> bool:
         """Whether its broker has another node beside it."""
-        return bool((self.moves and not self.moves.stays) or self.replica)
+        return bool((self.moves and not self.moves.stays) or self.replica or self.hands_over)
+
+    @property
+    def stops(self) -> bool:
+        """Whether something becomes of its topic at the second record: each fetch brings one, and more are left."""
+        return bool(self.trims or (self.moves and self.moves.at))
 
     @property
     def is_ordinary(self) -> bool:
@@ -113,20 +139,27 @@ class Kind(Struct, frozen=True):
 PLAIN = Kind()
 
 
-def _validated(*errors: int, may_tell: bool = False) -> Kind:
-    """Another node comes to lead, and says with OffsetForLeaderEpoch, after these errors, that the place is valid."""
+def _validated(*errors: int, may_tell: bool = False, cuts: bool = False) -> Kind:
+    """Another node comes to lead, and says with OffsetForLeaderEpoch, after these errors, if the place is valid."""
     return Kind(
         offers="full",
         but={"OffsetForLeaderEpoch": (2, 4)},
         moves=Move(at=PLACE),
         errors={"OffsetForLeaderEpoch": errors},
         may_tell=may_tell,
+        cuts=cuts,
     )
 
 
 KINDS: Mapping[str, Kind] = {
     "consume": Kind(refusals=(_NOT_LEADER,)),
     "reset": Kind(refusals=(_OFFSET_OUT_OF_RANGE,), may_tell=True),
+    "reset-late": Kind(
+        refusals=(_OFFSET_OUT_OF_RANGE,),
+        errors={"ListOffsets": (_NOT_LEADER, _OFFSET_NOT_AVAILABLE)},
+        may_tell=True,
+    ),
+    "trimmed": Kind(trims=True, may_tell=True),
     "unavailable": Kind(refusals=(_REPLICA_NOT_AVAILABLE, _STORAGE_ERROR), may_tell=True),
     "unknown-error": Kind(refusals=(_NOBODY_KNOWS,), may_tell=True),
     "null": Kind(hollow=(NULL,) * HOLLOW),
@@ -134,34 +167,55 @@ KINDS: Mapping[str, Kind] = {
     "undecided": Kind(hollow=(UNDECIDED,) * HOLLOW),
     "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
     "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
+    "topic-unknown": Kind(described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
+    "one-address": Kind(aliases=(OTHER, OTHER + 1)),
     "group": Kind(in_group=True),
+    "group-topic-unknown": Kind(in_group=True, described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
     "topic-erred": Kind(offers="full", refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
     "misframed": Kind(misframed=(-1,), may_tell=True),
     "replica": Kind(offers="full", replica=SERVES),
     "replica-behind": Kind(offers="full", replica=LACKS),
+    "replica-unlisted": Kind(offers="full", replica=SERVES, described=(ALONE,), may_wait="Fetch"),
     "moved": Kind(moves=Move()),
     "moved-unnoticed": Kind(offers="full", moves=Move(EPOCH)),
+    "moved-untold": Kind(offers="full", moves=Move(-1)),
+    "leader-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),
     "recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
     "validated": _validated(),
     "validated-late": _validated(*(_UNKNOWN_EPOCH,) * _SEVERAL),
     "validation-refused": _validated(_TOPIC_FORBIDDEN, may_tell=True),
+    "truncated": _validated(may_tell=True, cuts=True),
     "raised": Kind(offers="full", moves=Move(stays=True)),
     "hung-up": Kind(lost=_SEVERAL, may_tell=True),
-    "restarted": Kind(lost=1, restarts=True, may_tell=True),
-    "group-restarted": Kind(in_group=True, lost=1, restarts=True, may_tell=True),
+    "restarted": Kind(lost=1, away=_AWAY, may_tell=True),
+    "group-restarted": Kind(in_group=True, lost=1, away=_AWAY, may_tell=True),
     "rebalance": Kind(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
     "evicted": Kind(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
     "loading": Kind(
         in_group=True,
-        errors={"FindCoordinator": (_NOT_AVAILABLE,), "JoinGroup": (_LOADING,), "OffsetFetch": (_NOT_COORDINATOR,)},
+        errors={"FindCoordinator": (_NOT_AVAILABLE,), "JoinGroup": (_LOADING,), "OffsetFetch": (NOT_COORDINATOR,)},
         may_tell=True,
     ),
     "following": Kind(in_group=True, gathered=(FOLLOWING,)),
     "newer": Kind(in_group=True, gathered=(NEWER,)),
     "idle": Kind(in_group=True, gathered=(IDLE,)),
     "generation-lost": Kind(in_group=True, gathered=(IDLE,), errors={"Heartbeat": (_ILLEGAL_GENERATION,) * _MANY}),
-    "coordinator-moved": Kind(
-        in_group=True, gathered=(IDLE,), errors={"Heartbeat": (_NOT_COORDINATOR,)}, may_tell=True
+    "coordinator-moved": Kind(in_group=True, gathered=(IDLE,), errors={"Heartbeat": (NOT_COORDINATOR,)}, may_tell=True),
+    "coordinator-elsewhere": Kind(
+        in_group=True,
+        gathered=(IDLE,),
+        errors={"Heartbeat": (NOT_COORDINATOR,)},
+        hands_over=True,
+        may_tell=True,
+    ),
+    "coordinator-gone": Kind(
+        in_group=True,
+        gathered=(IDLE,),
+        errors={"Heartbeat": (GONE,)},
+        hands_over=True,
+        led_by=OTHER,
+        away=math.inf,
+        may_tell=True,
     ),
     "unstable": Kind(in_group=True, errors={"OffsetFetch": (_UNSTABLE,) * _LONG}, may_tell=True),
     "offsets-loading": Kind(in_group=True, errors={"OffsetFetch": (_LOADING,) * _LONG}, may_tell=True),
@@ -173,11 +227,15 @@ KINDS: Mapping[str, Kind] = {
     "bare": Kind(offers="bare"),
     "tagged": Kind(offers="full", is_tagged=True),
     "older": Kind(offers="full", but={"ApiVersions": (0, 2), "Metadata": (0, 9), "Fetch": (4, 12)}, is_strict=True),
+    "zero-ids": Kind(offers="full", has_ids=False),
     "without-ids": Kind(offers="full", but={"Metadata": (0, 9)}),
     "session": Kind(offers="full", has_sessions=True, hollow=(EMPTY,)),
+    "session-declined": Kind(offers="full", hollow=(EMPTY,) * HOLLOW),
     "session-lost": Kind(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
     "produce": Kind(refusals=(_NOT_LEADER,)),
     "disk": Kind(refusals=(_STORAGE_ERROR,)),
+    "produce-moved": Kind(moves=Move(), may_tell=True),
+    "produce-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),
     "answer-lost": Kind(lost=1),
     "together": Kind(refusals=(_NOT_LEADER,)),
     "timed-out": Kind(refusals=(_REQUEST_TIMED_OUT,)),
@@ -186,6 +244,10 @@ KINDS: Mapping[str, Kind] = {
         errors={"InitProducerId": (_CONCURRENT_TRANSACTIONS,), "AddPartitionsToTxn": (_CONCURRENT_TRANSACTIONS,)}
     ),
     "not-ready": Kind(errors={"InitProducerId": (_LOADING,)}),
+    "transaction-elsewhere": Kind(errors={"AddPartitionsToTxn": (NOT_COORDINATOR,)}, hands_over=True, may_tell=True),
+    "transaction-gone": Kind(
+        errors={"AddPartitionsToTxn": (GONE,)}, hands_over=True, led_by=OTHER, away=math.inf, may_tell=True
+    ),
     "ending": Kind(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
     "refused": Kind(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
     "fenced": Kind(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),

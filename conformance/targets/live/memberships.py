@@ -9,7 +9,19 @@ from msgspec import Struct, field
 from conformance.cases.model import Value
 from conformance.codec.message_definition import type_name
 from conformance.definitions.shipped import shipped_types
-from conformance.targets.live.kinds import COMPANY, GARBLED, IDLE, NEWER, SILENT, Kind
+from conformance.targets.live.frames import Closed
+from conformance.targets.live.kinds import (
+    COMPANY,
+    GARBLED,
+    GONE,
+    IDLE,
+    NEWER,
+    NODE,
+    NOT_COORDINATOR,
+    OTHER,
+    SILENT,
+    Kind,
+)
 
 COMPANIES = (COMPANY, SILENT, GARBLED)
 """How a generation is made up in which the client leads another member."""
@@ -35,6 +47,10 @@ class Membership(Struct):
     now: str = ""
     """How this one is."""
     generation: int = 0
+    coordinator: int = NODE
+    """The node that coordinates it."""
+    hands_over: bool = False
+    """Whether the other node comes to coordinate it when this one says that it does not, or is gone."""
     gone: set[str] = field(default_factory=set)
     """The members that it does not know any more."""
 
@@ -42,11 +58,21 @@ class Membership(Struct):
     def of(cls, kind: Kind) -> Self:
         """The group in a conversation of this kind."""
         errors = {name: [*codes] for name, codes in kind.errors.items()}
-        return cls(errors=errors, for_good=kind.for_good, gathered=[*kind.gathered])
+        return cls(errors=errors, for_good=kind.for_good, gathered=[*kind.gathered], hands_over=kind.hands_over)
 
-    def error(self, name: str) -> int:
-        """The error with which a request is answered now; 0 for none."""
-        return self.next_of(self.errors.get(name, []))
+    def error(self, name: str, node: int | None = None) -> int:
+        """The error with which a request is answered now, by a node where only the coordinator answers; 0 for none.
+
+        Raises Closed where the node is gone.
+        """
+        if node not in (None, self.coordinator):
+            return NOT_COORDINATOR
+        error = self.next_of(self.errors.get(name, []))
+        if self.hands_over and error in (NOT_COORDINATOR, GONE):
+            self.coordinator = OTHER
+        if error == GONE:
+            raise Closed("the node is gone")
+        return error
 
     def next_of(self, codes: list[int]) -> int:
         """The next one of these errors, which then is told, but for one that stays; 0 where there is none."""

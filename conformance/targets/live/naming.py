@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.targets.live.frames import Values
+from conformance.targets.live.topics import NO_ID
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
@@ -19,5 +20,7 @@ def named(broker: Broker, row: Values, key: str) -> tuple[Values, Topic | None]:
 
 
 def name_of(broker: Broker, topic_id: bytes) -> str | None:
-    """The name of the topic with this id; None where there is no such topic."""
+    """The name of the topic with this id; None where there is no such topic, or topics have no ids."""
+    if topic_id == NO_ID:
+        return None
     return next((name for name, topic in broker.topics.items() if topic.id == topic_id), None)

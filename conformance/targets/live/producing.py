@@ -13,7 +13,7 @@ from conformance.codec.notation import HEX
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.frames import Request, Unanswerable, Values
-from conformance.targets.live.leaders import with_leader
+from conformance.targets.live.leaders import NOT_LEADER, with_leader
 from conformance.targets.live.naming import named
 from conformance.targets.live.topics import Topic
 
@@ -101,20 +101,25 @@ def _produce(broker: Broker, request: Request) -> Values:
     rows = []
     for row in request.body["TopicData"]:
         asked, topic = named(broker, row, "Name")
-        taken = [_taken(topic, part, request.version) for part in row["PartitionData"]]
-        if topic is not None:
+        leads = topic is not None and topic.leader == broker.node
+        if topic is not None and leads:
+            topic.move()
+        taken = [_taken(broker, topic, part, request.version) for part in row["PartitionData"]]
+        if topic is not None and leads:
             topic.lose()
         rows.append({**asked, "PartitionResponses": taken})
     return with_leader(broker, request, {"Responses": rows})
 
 
-def _taken(topic: Topic | None, part: Values, version: int) -> Values:
+def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> Values:
     """The answer about a partition: its batches are kept, but for one that is refused."""
     shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
     if topic is None:
         return {**shown, "ErrorCode": _UNKNOWN_TOPIC}
     topic.first_fetch = topic.first_fetch or time.monotonic()
     topic.on_fetch()
+    if topic.leader != broker.node:
+        return {**shown, "ErrorCode": NOT_LEADER}
     if error := topic.group.next_of(topic.refusals):
         return {**shown, "ErrorCode": error}
     data, base = part["Records"] or b"", topic.high_watermark
@@ -139,7 +144,7 @@ def _init_producer_id(broker: Broker, request: Request) -> Values:
     topic = broker.topics.get(request.header["ClientId"] or "")
     if topic is None:
         raise Unanswerable("InitProducerId of a client that is not named after its topic")
-    if error := topic.group.error("InitProducerId"):
+    if error := topic.group.error("InitProducerId", _coordinator(broker, request)):
         return {"ErrorCode": error, "ProducerId": -1, "ProducerEpoch": -1}
     producer, epoch = topic.producer
     if topic.due is not None:  # who asks again is another producer
@@ -147,11 +152,16 @@ def _init_producer_id(broker: Broker, request: Request) -> Values:
     return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
 
 
+def _coordinator(broker: Broker, request: Request) -> int | None:
+    """The node that is asked, where only the coordinator of a transaction answers."""
+    return None if request.body["TransactionalId"] is None else broker.node
+
+
 def _add_partitions(broker: Broker, request: Request) -> Values:
     rows = []
     for row in request.body["V3AndBelowTopics"]:
         topic = broker.topics.get(row["Name"])
-        error = topic.group.error("AddPartitionsToTxn") if topic is not None else 0
+        error = topic.group.error("AddPartitionsToTxn", broker.node) if topic is not None else 0
         added = [{"PartitionIndex": at, "PartitionErrorCode": error} for at in row["Partitions"]]
         rows.append({"Name": row["Name"], "ResultsByPartition": added})
     return {"ResultsByTopicV3AndBelow": rows}
@@ -159,7 +169,7 @@ def _add_partitions(broker: Broker, request: Request) -> Values:
 
 def _end(broker: Broker, request: Request) -> Values:
     topic = broker.topics.get(request.body["TransactionalId"])
-    return {"ErrorCode": topic.group.error("EndTxn") if topic is not None else 0}
+    return {"ErrorCode": topic.group.error("EndTxn", broker.node) if topic is not None else 0}
 
 
 ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {

@@ -7,7 +7,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.cases.conversations import ONWARD, PRODUCING, SENT, TRANSACTIONAL, WHOLE, api_of, written_for
+from conformance.cases.conversations import (
+    IN_THE_END,
+    ONWARD,
+    PRODUCING,
+    SENT,
+    TRANSACTIONAL,
+    WHOLE,
+    api_of,
+    written_for,
+)
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
@@ -21,6 +30,8 @@ from conformance.targets.probes import plain_log
 
 _KEPT = 512
 """Requests of a conversation that are kept, the first ones."""
+_AGAIN = 3
+"""Requests of a kind that show a client to work which does not go on."""
 _COURSE = 64
 """Requests in an answer at most where all of them tell together."""
 _ENDS_EMPTY = bytes.fromhex(
@@ -43,7 +54,7 @@ def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> s
     need, is_of_form = WRITES.get(parts["conversation"], ""), parts["check"] == "well-formed"
     if KINDS[parts["conversation"]].in_group:
         return "" if groups or is_of_form else "groups"
-    if need == "idempotence" and (is_of_form or parts["check"] == "tells") and produces:
+    if need == "idempotence" and (is_of_form or parts["check"] in ("tells", "writes-on")) and produces:
         return ""
     return "" if need in ("", *produces) else need
 
@@ -101,8 +112,12 @@ class Conversations:
             return _told(parts, held)
         if parts["check"] in ONWARD and "unsupported" in said:
             return said  # why it did not go on says nothing of it
-        if parts["check"] in ONWARD and kind.may_tell and _is_error(said):
+        if parts["check"] in (*ONWARD, *IN_THE_END) and kind.may_tell and _is_error(said):
             return {"unsupported": f"it tells the application: {said.get('message', '')}"}
+        if parts["check"] in ONWARD and "timeout" in said and _works(held.heard, kind.may_wait):
+            return {
+                "unsupported": f"it waits, and had not gone on when the case was over: {kind.may_wait} came to the end"
+            }
         witnesses = [held.witness]
         if kind.is_ordinary:
             witnesses = [self._witness, *_of_ordinary(whole_run)]
@@ -110,7 +125,7 @@ class Conversations:
         answer = _answer(parts, flawed, held.heard) if held.heard else said
         if held.heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
-            stays = parts["check"] in ("goes-on", "waits", "keeps", "follows") and verdict.kind is Kind.FAIL
+            stays = parts["check"] in (*ONWARD, "writes-on") and verdict.kind is Kind.FAIL
             return said if stays or verdict.kind is Kind.SKIP else answer
         return answer
 
@@ -139,9 +154,14 @@ class Conversations:
     def _log_for(self, conversation: str) -> bytes:
         """What the client is to consume."""
         kind = KINDS[conversation]
-        if kind.moves and kind.moves.at:
+        if kind.stops:
             return b"".join(plain_entry(b"k", offset) for offset in range(_RECORDS))
         return _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
+
+
+def _works(heard: Sequence[Value], name: str) -> bool:
+    """Whether requests of this name came again and again."""
+    return sum(api_of(row["hex"]) == name for row in heard) >= _AGAIN
 
 
 def _is_error(said: Answer) -> bool:

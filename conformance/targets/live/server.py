@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,8 +28,6 @@ _AHEAD = 8
 """Requests that are read while one before them on their connection is not answered."""
 _STALLED = 5.0
 """Seconds in which the rest of a request comes, once its size has come."""
-_AWAY = 0.5
-"""Seconds in which a broker that is started again takes no connection."""
 _SIZE = 4
 _PIECES, _APART = (1, 3, 100), 0.001
 """Bytes of the pieces in which answers come, over and over, and the seconds between two of them."""
@@ -42,6 +42,9 @@ class Server:
         self.witness = witness or Witness()
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._taken = socket.socket()
+        """Keeps the port of a broker that is gone: it is bound to it, and does not listen."""
+        self._taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._away_until = 0.0
         """When connections are taken again, by `time.monotonic()`."""
 
@@ -58,6 +61,7 @@ class Server:
         for task in tuple(self._open):
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
+        self._taken.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= _CONNECTIONS or time.monotonic() < self._away_until:
@@ -91,7 +95,7 @@ class Server:
         except Garbled as problem:  # who sends what is none is let go, as Kafka does
             self.witness.unread = self.witness.unread or str(problem)
         except Closed:
-            if self._broker.restarts:
+            if self._broker.away:
                 self._restart()
         except Unanswerable as problem:
             self._notice(f"the broker has no answer to {problem}")
@@ -102,8 +106,12 @@ class Server:
             writer.close()
 
     def _restart(self) -> None:
-        """End every connection, and take none for a moment. The port stays taken, so that nobody else gets it."""
-        self._away_until = time.monotonic() + _AWAY
+        """End every connection, and take none meanwhile. The port stays taken, so that nobody else gets it."""
+        self._away_until = time.monotonic() + self._broker.away
+        if self._away_until == math.inf and self._server is not None:  # nobody listens any more
+            self._broker.is_gone = True
+            self._server.close()
+            self._taken.bind((self._broker.host, self._broker.port))
         for task in self._open - {asyncio.current_task()}:
             task.cancel()
 

@@ -38,7 +38,7 @@ async def tell(
     # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
     name = f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
     broker.topics[name] = topic
-    heard = client.ask(name, {"partition": 0, "bootstrap": f"{broker.host}:{broker.port}", **told})
+    heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **told})
     topic.on_fetch = heard.changed.set
     try:
         return await _awaited(seat, client, topic, heard, shown)

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Self
 from uuid import uuid4
 
+from conformance.cases.conversations import BEGINS, PLACE
 from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.batch_building import encode_built
 from conformance.codec.log import extents
@@ -24,11 +25,13 @@ END_KEY = b"conformance.end"
 """The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
 BEFORE_KEY = b"conformance.before"
 """The key of the record that stands before a case."""
+NO_ID = bytes(16)
+"""Where a topic has no id."""
 LAST_OFFSET = (1 << 63) - 2
 """The last offset at which that record can stand."""
 _PATIENCE = 4
 _BATCHES = 2
-_TIME_MS = 1000
+TIME_MS = 1000
 """The timestamp of the broker's own records: 0 is a case of its own, as some clients take it for none."""
 
 
@@ -81,6 +84,12 @@ class Topic:
     """What the other node has of it, to which the leader sends who fetches; empty where it sends nobody there."""
     moves: Move | None = None
     """What becomes of its leader with the next fetch or write."""
+    begins: int = 0
+    """The offset before which nothing is left, though a client has been told of it."""
+    trims: bool = False
+    """Whether it begins further on from the fetch of the second record on."""
+    cuts: bool = False
+    """Whether the epoch of what a client has read ends before all of it, by what its leader says."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
     due: dict[tuple[int, int], list[int]] | None = None
@@ -96,7 +105,10 @@ class Topic:
         self.committed = NOTHING if kind.in_group else self.start
         self.misframed = [*kind.misframed]
         self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
-        self.by_entry = self.by_entry or bool(kind.moves and kind.moves.at)
+        self.by_entry = self.by_entry or kind.stops
+        self.leader, self.trims, self.cuts = kind.led_by, kind.trims, kind.cuts
+        if not kind.has_ids:
+            self.id = NO_ID
         return self
 
     def lose(self) -> None:
@@ -111,6 +123,9 @@ class Topic:
             self.leader, self.epoch = self.leader if self.moves.stays else OTHER, self.moves.epoch
             self.id = uuid4().bytes if self.moves.is_another else self.id
             self.moves = None
+        if self.trims and offset >= PLACE:
+            self.log = b"".join(plain_entry(b"k", at) for at in range(BEGINS, BEGINS + 2))
+            self.begins, self.high_watermark, self.trims = BEGINS, BEGINS + 2, False
 
     def __post_init__(self) -> None:
         """It begins where its group stands."""
@@ -243,7 +258,7 @@ def last_offset(log: bytes, at: int) -> int:
 def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
     """A plain batch with one record, or a message of another magic."""
     value = b"v"  # some show empty as null
-    return plain(({"offset": offset, "timestamp": _TIME_MS, "key": key, "value": value, "headers": ()},), magic)
+    return plain(({"offset": offset, "timestamp": TIME_MS, "key": key, "value": value, "headers": ()},), magic)
 
 
 def plain(records: Sequence[Value], magic: int = _BATCHES) -> bytes:

@@ -193,3 +193,36 @@ def test_a_member_that_has_nothing_to_read_and_never_joins_again_is_found(run):
     failed = [case for case, row in found.items() if row["verdict"] == "fail"]
     assert failed == ["request/assignment-none", "request/group-of-two"]
     assert found["request/assignment-none"]["requirement"] == "group.assignment-read"
+
+
+LOOKS_AGAIN = """
+class Coordinated(Connection):
+    known = None
+    def ask(self, name, version, body):
+        while name != "FindCoordinator" and "GroupId" in body:
+            if self.known is None:
+                found = self.ask("FindCoordinator", 1, {"Key": body["GroupId"], "KeyType": 0})
+                self.known = Plain("%s:%d" % (found["Host"], found["Port"]))
+            try:
+                answer = self.known.ask(name, version, body)
+            except OSError:
+                answer = {"ErrorCode": 16}
+            if answer.get("ErrorCode") != 16: return answer
+            self.known = None
+        return super().ask(name, version, body)
+Plain, Connection = Connection, Coordinated
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "case", "verdict"),
+    [
+        (LOOKS_AGAIN, "coordinator-elsewhere", "pass"),
+        (LOOKS_AGAIN, "coordinator-gone", "pass"),
+        (LOOKS_AGAIN.replace('answer = {"ErrorCode": 16}', "raise"), "coordinator-gone", "crash"),
+    ],
+    ids=["elsewhere", "gone", "asks nobody again"],
+)
+def test_a_member_that_does_not_look_again_who_coordinates_its_group_is_found(run, change, case, verdict):
+    (row,) = run(change, f"request/{case}").values()
+    assert (row["verdict"], row["requirement"]) == (verdict, "response.coordinator-elsewhere"), row

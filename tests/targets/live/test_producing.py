@@ -189,6 +189,7 @@ def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True):
                 error = connection.ask("Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
             except ConnectionError:
                 connection, error = Connection(line["bootstrap"], line["topic"]), 7
+            if error == 6: connection = leading(line, connection)
             if error and error not in again:
                 if tells: return say(topic=line["topic"], error="other", message=f"error {error}")
                 break
@@ -251,6 +252,16 @@ def test_an_honest_producer_conforms(wrote):
         assert found[f"request/{name}"]["verdict"] == "pass", found[f"request/{name}"]
     assert "lz4: not claimed" in found["lz4/over-1-kilobyte:encode"]["detail"]
     assert "transactions is not claimed" in found["request/produce-in-transaction"]["detail"]
+
+
+STAYS = "leading = lambda line, connection: connection\n"
+
+
+@pytest.mark.parametrize(("change", "verdict"), [("", "pass"), (STAYS, "fail")], ids=["follows", "stays"])
+def test_a_producer_that_stays_with_the_node_that_led_is_found(wrote, change, verdict):
+    serve = change + SERVE.format(change=HONEST)
+    (row,) = wrote(None, "request/produce-leader-moved", status=0, serve=serve).values()
+    assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "response.leader-elsewhere")
 
 
 def test_what_a_producer_without_idempotence_sends_is_judged_too(wrote):
@@ -326,7 +337,7 @@ def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote)
 )
 def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     found = wrote(change, *CASES, "request/produce-*", status=1)
-    assert len(found) == len(CASES) + 8
+    assert len(found) == len(CASES) + 10
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == failed
     assert all(json.dumps(found[name]["actual"]) for name in failed)
 

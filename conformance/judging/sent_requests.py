@@ -1,0 +1,33 @@
+"""What the judge of a conversation looks at: the requests that a client sent, their bodies, and verdicts on one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformance import codec
+from conformance.cases.conversations import START, api_of, frame_wire
+from conformance.cases.model import Value, Verdict
+
+
+def at(index: int, flaw: Verdict) -> Verdict:
+    """The verdict on a request, by its place among those that were sent."""
+    joint = "." if flaw.path else ""
+    return Verdict(flaw.kind, flaw.detail, f"[{index}]{joint}{flaw.path}", flaw.requirement, flaw.level)
+
+
+def fetch_in(data: bytes) -> Mapping[str, Value] | None:
+    """The body of a request that is a sound Fetch."""
+    return body_in(data, "Fetch")
+
+
+def body_in(data: bytes, name: str) -> Mapping[str, Value] | None:
+    """The body of a request that is a sound one of this name."""
+    wire = frame_wire(data) if api_of(data) == name else None
+    read = codec.decode(wire, data) if wire is not None else None
+    return read.value["Body"] if read is not None and read.ok else None
+
+
+def named(data: bytes) -> str:
+    """The request and its version, as a message of the suite names it."""
+    _, key, version, _ = START.unpack_from(data)
+    return f"{api_of(data) or f'API {key}'} {version}"

@@ -1,0 +1,293 @@
+"""What clients make of nodes that come and go: a leader or coordinator elsewhere, and a log that is not what it was."""
+
+import pytest
+from asking import asked, fetched, partition
+from live_runs import judged, tiny
+from log_bytes import batch
+
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.frames import Closed
+from conformance.targets.live.kinds import KINDS
+from conformance.targets.live.offers import FULL, to_producers
+from conformance.targets.live.topics import NO_ID, Topic
+
+
+@pytest.fixture
+def run(tmp_path, traces):
+    """Runs a client with a change on a case; its row of the report."""
+
+    def start(change, case, offers="bare"):
+        program = f"import time\n{change}\nfor line in told(): consume(line)\n"
+        target = tiny(tmp_path, program, offers=offers)
+        (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send").values()
+        return row
+
+    yield start
+    assert traces.left() == []
+
+
+ONE_FETCH = """
+def fetch(self, told, offset):
+    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
+    found = self.ask("Fetch", 12, {**body, "RackId": RACK})["Responses"][0]["Partitions"][0]
+    AND_THEN
+    return found
+Connection.fetch, Connection.version = fetch, 12
+"""
+ANEW = """
+fetched = Connection.fetch
+def fetch(self, told, offset):
+    part = fetched(self, told, offset)
+    while part.get("ErrorCode") == 1:
+        rows = ({"Name": told["topic"], "Partitions": ({"PartitionIndex": 0, "Timestamp": -2},)},)
+        found = self.ask("ListOffsets", 1, {"ReplicaId": -1, "Topics": rows})["Topics"][0]["Partitions"][0]
+        if found["ErrorCode"] and ENDS: raise SystemExit("ListOffsets was refused")
+        if not found["ErrorCode"]: return fetched(self, told, found["Offset"])
+    return part
+Connection.fetch = fetch
+"""
+KNOWS_IT = """
+def at_first(told):
+    while True:
+        found = Connection(told["bootstrap"]).ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})
+        (row,) = found["Topics"]
+        CHECK
+        time.sleep(0.02)
+consumed = consume
+def consume(told):
+    at_first(told)
+    consumed(told)
+"""
+ALONE = KNOWS_IT.replace(
+    "CHECK", "if len({node['Port'] for node in found['Brokers']}) < 3: raise SystemExit(2)\n        return"
+)
+SEES = KNOWS_IT.replace("CHECK", "if row['Partitions']: return")
+DIES = KNOWS_IT.replace("CHECK", "row['Partitions'][0]; return")
+LOYAL = """
+begun, found, Connection.leader = Connection.__init__, tiny_client.leading, None
+def begin(self, bootstrap, client="tiny"):
+    begun(self, Connection.leader or bootstrap, client)
+def leading(told, connection):
+    led = found(told, connection)
+    Connection.leader = "%s:%s" % led.socket.getpeername()
+    return led
+Connection.__init__, tiny_client.leading = begin, leading
+"""
+BY_ID = """
+def fetch(self, told, offset):
+    rows = self.ask("Metadata", 12, {"Topics": ({"Name": told["topic"], "TopicId": bytes(16)},)})["Topics"]
+    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    topics = ({"TopicId": rows[0]["TopicId"], "Partitions": (part,)},)
+    body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
+    return self.ask("Fetch", 13, body)["Responses"][0]["Partitions"][0]
+Connection.fetch, Connection.version = fetch, 13
+"""
+SESSION = """
+Connection.session, Connection.epoch, Connection.known, Connection.version = 0, 0, None, 12
+def fetch(self, told, offset):
+    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    topics = ({"Topic": told["topic"], "Partitions": (part,)},) if offset != self.known else ()
+    body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
+    answer = self.ask("Fetch", 12, {**body, "SessionId": self.session, "SessionEpoch": self.epoch})
+    self.session = answer["SessionId"]
+    if self.session: self.known = offset
+    rows = [part for row in answer["Responses"] for part in row["Partitions"]]
+    return rows[0] if rows else {"Records": None}
+Connection.fetch = fetch
+"""
+BESIDE = """if found["PreferredReadReplica"] > 0:
+        nodes = self.ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})["Brokers"]
+        if len(nodes) < 2: DEED
+        else: return fetch(Connection("127.0.0.1:%d" % nodes[1]["Port"]), told, offset)"""
+RACK = ONE_FETCH.replace("RACK", "'rack'").replace("AND_THEN", BESIDE)
+CUT = """if found["ErrorCode"] == 6:
+        led = tiny_client.leading(told, self)
+        rows = ({"Topic": told["topic"], "Partitions": ({"Partition": 0, "LeaderEpoch": 0},)},)
+        ends = led.ask("OffsetForLeaderEpoch", 3, {"ReplicaId": -1, "Topics": rows})["Topics"][0]["Partitions"][0]
+        return {**fetch(led, told, WHERE), "ErrorCode": 6}"""
+PLACE = ONE_FETCH.replace("RACK", "''").replace("AND_THEN", CUT)
+
+
+@pytest.mark.parametrize(
+    ("change", "case", "verdict"),
+    [
+        ("", "leader-gone", "pass"),
+        (LOYAL, "leader-gone", "crash"),
+        ("", "leader-moved-without-epoch", "pass"),
+        (ANEW.replace("ENDS", "False"), "log-trimmed", "pass"),
+        ("", "log-trimmed", "fail"),
+        (ANEW.replace("ENDS", "False"), "list-offsets-refused", "pass"),
+        (ANEW.replace("ENDS", "True"), "list-offsets-refused", "crash"),
+        (SEES, "topic-unknown", "pass"),
+        (DIES, "topic-unknown", "crash"),
+        (SEES, "nodes-at-one-address", "pass"),
+        (ALONE, "nodes-at-one-address", "crash"),
+        (RACK.replace("DEED", "pass"), "replica-unlisted", "pass"),
+        (RACK.replace("DEED", "raise SystemExit(2)"), "replica-unlisted", "crash"),
+        ("", "replica-unlisted", "skip"),
+        ("", "topic-id-zero", "pass"),
+        (BY_ID, "topic-id-zero", "fail"),
+        (SESSION, "fetch-session-declined", "pass"),
+        (PLACE.replace("WHERE", "ends['EndOffset']"), "log-cut", "pass"),
+        (PLACE.replace("WHERE", "3"), "log-cut", "pass"),
+        (PLACE.replace("WHERE", "offset"), "log-cut", "fail"),
+        ("", "log-cut", "skip"),
+    ],
+)
+def test_a_client_that_does_not_find_its_way_is_found(run, change, case, verdict):
+    row = run(change, case, offers="bare" if change in ("", LOYAL) else "full")
+    assert (row["verdict"], row["level"]) == (verdict, "must" if verdict == "crash" else "should"), row
+
+
+# --- the broker ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nodes():
+    """Both nodes of a broker that leads a conversation over a topic `t`."""
+
+    def lead(conversation):
+        kind = KINDS[conversation]
+        topics, offered = {"t": Topic(batch(0), 0, 1).led(kind)}, {**to_producers(FULL), **kind.but}
+        first, other = (Broker("127.0.0.1", 9091 + node, offered, topics, node=node) for node in (1, 2))
+        first.fellows, other.fellows = (other,), (first,)
+        first.aliases = kind.aliases
+        return first, other
+
+    return lead
+
+
+def found(broker):
+    return asked(broker, "FindCoordinator", 1, {"Key": "t", "KeyType": 0})["NodeId"]
+
+
+def beaten(broker):
+    return asked(broker, "Heartbeat", 3, {"GroupId": "t", "GenerationId": 1, "MemberId": "m"})["ErrorCode"]
+
+
+def described(broker):
+    return asked(broker, "Metadata", 12, {"Topics": ({"Name": "t"},)})
+
+
+def test_once_a_node_says_that_it_does_not_coordinate_the_other_one_does(nodes):
+    first, other = nodes("coordinator-elsewhere")
+    assert (found(first), found(other), beaten(other)) == (1, 1, 16)
+    assert [beaten(first) for _ in range(3)] == [16, 16, 16]
+    assert (found(first), found(other), beaten(other)) == (2, 2, 0)
+    commit = {"GroupId": "t", "GenerationIdOrMemberEpoch": 1, "MemberId": "m"}
+    commit["Topics"] = ({"Name": "t", "Partitions": ({"PartitionIndex": 0, "CommittedOffset": 1},)},)
+    codes = [asked(one, "OffsetCommit", 7, commit)["Topics"][0]["Partitions"][0]["ErrorCode"] for one in (first, other)]
+    assert codes == [16, 0]
+
+
+def test_a_transaction_goes_on_at_the_other_node(nodes):
+    first, other = nodes("transaction-elsewhere")
+    ids = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    add = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
+    add["V3AndBelowTopics"] = ({"Name": "t", "Partitions": (0,)},)
+
+    def added(broker):
+        rows = asked(broker, "AddPartitionsToTxn", 1, add)["ResultsByTopicV3AndBelow"]
+        return rows[0]["ResultsByPartition"][0]["PartitionErrorCode"]
+
+    begin = {"TransactionalId": "t", "TransactionTimeoutMs": 1}
+    assert [asked(one, "InitProducerId", 1, begin)["ErrorCode"] for one in (other, first)] == [16, 0]
+    assert [added(first), added(first), added(other)] == [16, 16, 0]
+    assert [asked(one, "EndTxn", 1, ids)["ErrorCode"] for one in (first, other)] == [16, 0]
+    assert asked(first, "InitProducerId", 1, {**begin, "TransactionalId": None})["ErrorCode"] == 0
+
+
+def test_a_node_that_is_gone_is_told_of_no_more_and_was_not_where_clients_enter(nodes):
+    first, other = nodes("coordinator-gone")
+    first.away = other.away = KINDS["coordinator-gone"].away
+    assert first.bootstrap == f"127.0.0.1:{other.port}"
+    assert described(other)["Topics"][0]["Partitions"][0]["LeaderId"] == 2
+    with pytest.raises(Closed):
+        beaten(first)
+    first.is_gone = True  # as its server finds
+    told = described(other)
+    assert ([row["NodeId"] for row in told["Brokers"]], told["ControllerId"]) == ([2], 2)
+    assert (found(other), beaten(other)) == (2, 0)
+
+
+def test_a_node_that_does_not_lead_moves_nothing_and_ends_nothing(nodes):
+    first, other = nodes("leader-gone")
+    assert partition(fetched(other))["ErrorCode"] == 6
+    with pytest.raises(Closed):
+        fetched(first)
+    assert partition(fetched(other))["Records"] == batch(0)
+
+
+@pytest.mark.parametrize("conversation", ["produce-moved", "produce-gone"])
+def test_what_is_written_is_taken_by_the_node_that_leads_now(nodes, conversation):
+    first, other = nodes(conversation)
+    part = {"Index": 0, "Records": batch(0)}
+    body = {"Acks": -1, "TimeoutMs": 1, "TopicData": ({"Name": "t", "PartitionData": (part,)},)}
+
+    def code(broker):
+        return asked(broker, "Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
+
+    assert code(other) == 6
+    if conversation == "produce-gone":
+        with pytest.raises(Closed):
+            code(first)
+    assert [code(first), code(other)] == [6, 0]
+
+
+def test_a_log_begins_further_on_once_its_second_record_is_asked_for(nodes):
+    broker, _ = nodes("trimmed")
+    assert partition(fetched(broker))["Records"] == batch(0)
+    assert [partition(fetched(broker, offset))["ErrorCode"] for offset in (1, 9, 0)] == [1, 1, 1]
+    assert partition(fetched(broker, 10))["Records"]
+
+    def offset(timestamp):
+        part = {"PartitionIndex": 0, "Timestamp": timestamp}
+        rows = ({"Name": "t", "Partitions": (part,)},)
+        return asked(broker, "ListOffsets", 1, {"Topics": rows})["Topics"][0]["Partitions"][0]["Offset"]
+
+    assert [offset(timestamp) for timestamp in (-2, -1, 5, 1000, 1001)] == [10, 12, 10, 10, -1]
+
+
+def test_a_replica_is_told_of_once_a_fetch_came_and_metadata_was_asked_for_again(nodes):
+    broker, _ = nodes("replica-unlisted")
+    assert [len(described(broker)["Brokers"]) for _ in range(3)] == [1, 1, 1]
+    fetched(broker)
+    assert [len(described(broker)["Brokers"]) for _ in range(3)] == [1, 2, 2]
+
+
+def test_a_topic_is_not_known_at_first(nodes):
+    broker, _ = nodes("topic-unknown")
+    rows = [described(broker)["Topics"][0] for _ in range(3)]
+    assert [(row["ErrorCode"], len(row["Partitions"])) for row in rows] == [(3, 0), (3, 0), (0, 1)]
+
+
+def test_several_nodes_are_told_of_at_one_address(nodes):
+    broker, _ = nodes("one-address")
+    broker.fellows = ()
+    told = described(broker)["Brokers"]
+    assert [(row["NodeId"], row["Port"]) for row in told] == [(1, 9092), (2, 9092), (3, 9092)]
+
+
+def test_an_id_of_zeros_names_no_topic(nodes):
+    broker, _ = nodes("zero-ids")
+    assert described(broker)["Topics"][0]["TopicId"] == NO_ID
+    part = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1}
+    body = {
+        "MaxWaitMs": 1,
+        "MinBytes": 1,
+        "ForgottenTopicsData": (),
+        "Topics": ({"TopicId": NO_ID, "Partitions": (part,)},),
+    }
+    assert partition(asked(broker, "Fetch", 13, body))["ErrorCode"] == 100
+    assert partition(fetched(broker))["Records"] == batch(0)
+
+
+def test_an_epoch_may_end_before_all_that_was_read(nodes):
+    first, other = nodes("truncated")
+    assert partition(fetched(first))["Records"] == batch(0)
+    assert partition(fetched(first, 1))["ErrorCode"] == 6
+    rows = ({"Topic": "t", "Partitions": ({"Partition": 0, "CurrentLeaderEpoch": 6, "LeaderEpoch": 5},)},)
+    ends = asked(other, "OffsetForLeaderEpoch", 3, {"ReplicaId": -2, "Topics": rows})["Topics"][0]["Partitions"][0]
+    assert (ends["ErrorCode"], ends["LeaderEpoch"], ends["EndOffset"]) == (0, 4, 0)
