@@ -23,7 +23,7 @@ CONVERSATIONS = (
     *("coordinator-elsewhere", "coordinator-gone"),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
-    *("group", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
+    *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
     *("pieces", "bare", "tagged", "older", "without-ids", "zero-ids", "session", "session-lost", "session-declined"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.targets.live.frames import Request, Unanswerable, Values
-from conformance.targets.live.memberships import ANOTHER, COMPANIES, NOTHING, Membership, company
+from conformance.targets.live.kinds import NOTHING
+from conformance.targets.live.memberships import ANOTHER, COMPANIES, Membership, company
 from conformance.targets.live.naming import named
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _offset_commit(broker: Broker, request: Request) -> Values:
         asked, topic = named(broker, row, "Name")
         for part in row["Partitions"]:
             if topic is not None and not error:
-                topic.committed = part["CommittedOffset"]
+                topic.committed, topic.committed_epoch = part["CommittedOffset"], -1
         done = [{"PartitionIndex": part["PartitionIndex"], "ErrorCode": error} for part in row["Partitions"]]
         rows.append({**asked, "Partitions": done})
     return {"Topics": rows}
@@ -132,7 +133,8 @@ def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] |
     for row in asked:
         shown, topic = named(broker, row, "Name")
         offset = NOTHING if topic is None or error else topic.committed
-        one = {"CommittedOffset": offset, "Metadata": "", "ErrorCode": error}
+        epoch = -1 if offset == NOTHING or topic is None else topic.committed_epoch
+        one = {"CommittedOffset": offset, "CommittedLeaderEpoch": epoch, "Metadata": "", "ErrorCode": error}
         rows.append({**shown, "Partitions": [{"PartitionIndex": number, **one} for number in row["PartitionIndexes"]]})
     return {"ErrorCode": 0, "Topics": rows}
 

@@ -23,6 +23,8 @@ SERVES, LACKS = "serves", "lacks"
 
 NODE, OTHER = 1, 2
 """The ids of the nodes: most conversations have the first one alone."""
+NOTHING = -1
+"""The offset of a partition for which none is committed."""
 EPOCH = 5
 """That of the first leader, where it is told."""
 GONE = 1 << 15
@@ -85,7 +87,9 @@ class Kind(Struct, frozen=True):
     misframed: tuple[int, ...] = ()
     """The sizes that the answers to the first fetches have."""
     in_group: bool = False
-    """Whether the client is a member of a group, which has committed nothing."""
+    """Whether the client is a member of a group."""
+    committed: tuple[int, int] = (NOTHING, NOTHING)
+    """The offset that the group has committed, and its epoch; NOTHING for none."""
     errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By the request of a group or of a transaction, or about offsets, the errors with which it is answered."""
     hands_over: bool = False
@@ -189,6 +193,7 @@ KINDS: Mapping[str, Kind] = {
     "hung-up": Kind(lost=_SEVERAL, may_tell=True),
     "restarted": Kind(lost=1, away=_AWAY, may_tell=True),
     "group-restarted": Kind(in_group=True, lost=1, away=_AWAY, may_tell=True),
+    "committed": Kind(in_group=True, committed=(0, EPOCH)),
     "rebalance": Kind(in_group=True, errors={"SyncGroup": (_REBALANCE_IN_PROGRESS,)}),
     "evicted": Kind(in_group=True, errors={"SyncGroup": (_UNKNOWN_MEMBER,)}, may_tell=True),
     "loading": Kind(

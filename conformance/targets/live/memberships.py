@@ -25,8 +25,6 @@ from conformance.targets.live.kinds import (
 
 COMPANIES = (COMPANY, SILENT, GARBLED)
 """How a generation is made up in which the client leads another member."""
-NOTHING = -1
-"""The offset of a partition for which none is committed."""
 ANOTHER = "another-member"
 """The id of a member that the client is told of."""
 _NEWEST, _TO_COME = 3, 7

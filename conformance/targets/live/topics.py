@@ -19,7 +19,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic,
 from conformance.semantics.visibility import View, abort_markers
 from conformance.targets.live.frames import Closed
 from conformance.targets.live.kinds import EPOCH, NODE, OTHER, Kind, Move
-from conformance.targets.live.memberships import NOTHING, Membership
+from conformance.targets.live.memberships import Membership
 
 END_KEY = b"conformance.end"
 """The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
@@ -59,6 +59,8 @@ class Topic:
     """How often each offset was asked for."""
     committed: int = field(init=False)
     """The offset that the group of a client has committed; before that, where the client is told to begin, or none."""
+    committed_epoch: int = -1
+    """That of the record before it; -1 where none is told."""
     id: bytes = field(default_factory=lambda: uuid4().bytes)
     isolations: set[int] = field(default_factory=set)
     """The isolation levels that were asked for."""
@@ -102,7 +104,8 @@ class Topic:
         """The same topic, in a conversation of this kind."""
         self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
         self.group, self.lost, self.replica = Membership.of(kind), kind.lost, kind.replica
-        self.committed = NOTHING if kind.in_group else self.start
+        if kind.in_group:
+            self.committed, self.committed_epoch = kind.committed
         self.misframed = [*kind.misframed]
         self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
         self.by_entry = self.by_entry or kind.stops

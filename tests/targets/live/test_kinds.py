@@ -77,6 +77,20 @@ def test_metadata_may_lack_what_it_has_soon(led, conversation, brokers, error, l
     assert len(second["Brokers"]) == second["Topics"][0]["Partitions"][0]["LeaderId"] == 1
 
 
+def test_a_group_has_committed_a_place_with_its_epoch_and_forgets_that_over_the_next_commit(led):
+    broker, part = led("committed"), {"PartitionIndex": 0, "CommittedOffset": 1}
+
+    def place():
+        body = {"GroupId": "t", "Topics": ({"Name": "t", "PartitionIndexes": (0,)},)}
+        row = asked(broker, "OffsetFetch", 5, body)["Topics"][0]["Partitions"][0]
+        return row["CommittedOffset"], row["CommittedLeaderEpoch"]
+
+    assert place() == (0, 5)
+    body = {"GroupId": "t", "GenerationIdOrMemberEpoch": 1, "MemberId": "m"}
+    asked(broker, "OffsetCommit", 7, {**body, "Topics": ({"Name": "t", "Partitions": (part,)},)})
+    assert place() == (1, -1)
+
+
 def test_a_member_that_has_to_join_again_is_assigned_nothing(led):
     mine = {"MemberId": "m", "Assignment": b"\0\0"}
     body = {"GroupId": "t", "GenerationId": 1, "MemberId": "m", "Assignments": (mine,)}

@@ -226,3 +226,10 @@ Plain, Connection = Connection, Coordinated
 def test_a_member_that_does_not_look_again_who_coordinates_its_group_is_found(run, change, case, verdict):
     (row,) = run(change, f"request/{case}").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "response.coordinator-elsewhere"), row
+
+
+@pytest.mark.parametrize(("epoch", "verdict"), [(-1, "pass"), (5, "fail")], ids=["none", "that of its first place"])
+def test_a_member_that_commits_the_epoch_of_its_first_place_is_found(run, epoch, verdict):
+    (row,) = run(f"EPOCH = {epoch}", "request/committed-before").values()
+    assert (row["verdict"], row["requirement"]) == (verdict, "group.commits-next-offset")
+    assert verdict == "pass" or "the epoch 5 is committed" in row["detail"]
