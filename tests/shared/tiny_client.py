@@ -95,6 +95,14 @@ def leading(told, connection):
     return Connection(f"{node['Host']}:{node['Port']}")
 
 
+def beginning(told, connection, offset):
+    """Where a topic begins; the offset itself where the broker does not say."""
+    rows = ({"Name": told["topic"], "Partitions": ({"PartitionIndex": 0, "Timestamp": -2},)},)
+    answer = connection.ask("ListOffsets", 1, {"ReplicaId": -1, "Topics": rows})
+    (found,) = answer["Topics"][0]["Partitions"]
+    return offset if found["ErrorCode"] else found["Offset"]
+
+
 def consume(told):
     """Say all records of a topic, as an honest consumer hands them out."""
     connection, offset, ends = Connection(told["bootstrap"]), int(told["offset"]), 0
@@ -110,6 +118,9 @@ def consume(told):
             continue
         if part.get("ErrorCode") == 6:
             connection = leading(told, connection)
+        if part.get("ErrorCode") == 1:
+            offset = beginning(told, connection, offset)
+            continue
         listed = [
             {"producerId": str(row["ProducerId"]), "firstOffset": str(row["FirstOffset"])}
             for row in part.get("AbortedTransactions") or ()
