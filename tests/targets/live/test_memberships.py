@@ -105,7 +105,10 @@ CASES = tuple(
         *("heartbeat", "offset-fetch", "offset-commit"),
     )
 )
-AT_ITS_WORD = "begins_at = lambda offset: offset"
+AT_ITS_WORD = """
+begins_at = lambda offset: offset
+tiny_client.beginning = lambda told, connection, offset: offset
+"""
 ITS_OWN = "next_to = lambda offset: offset"
 NOT_KEPT = "VERSION, KEPT = 3, {'RetentionTimeMs': 0}"
 THE_SAME = "known_as = lambda me, error, given='': given if error == 79 else me"
