@@ -34,25 +34,29 @@ CONVERSATIONS = (
 
 It consumes a topic: the first fetch is refused as the leader has moved (`consume`) or as there is no such offset
 (`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
-(`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the first
-answers to Metadata have no broker, or no leader, or later an error (`topic-erred`), or the first one to Fetch has a
-size that is none (`misframed`), or the connection ends in place of it (`hung-up`), or all of them, and none is taken
-for a moment (`restarted`, and `group-restarted` for a member of a group). With the first fetch another node leads: in
-the next epoch (`moved`), in the same (`moved-unnoticed`), or of another topic with the same name (`recreated`); or from
-the second record on, where a broker says with OffsetForLeaderEpoch that the place is `validated`, after errors that
-pass (`validated-late`) or another one (`validation-refused`). Or the same node leads on in a newer epoch (`raised`). Or
-fetches are sent to another `replica`, which may be behind (`replica-behind`).
+(`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the
+first answers to Metadata have no broker, or no leader, or later an error (`topic-erred`), or the first one to Fetch
+has a size that is none (`misframed`), or the connection ends in place of it (`hung-up`), or all of them, and none is
+taken for a moment (`restarted`, and `group-restarted` for a member of a group). With the first fetch another node
+leads: in the next epoch (`moved`), in the same (`moved-unnoticed`), or of another topic with the same name
+(`recreated`); or from the second record on, where a broker says with OffsetForLeaderEpoch that the place is
+`validated`, after errors that pass (`validated-late`) or another one (`validation-refused`). Or the same node leads
+on in a newer epoch (`raised`). Or fetches are sent to another `replica`, which may be behind (`replica-behind`) or
+not listed yet (`replica-unlisted`). A new leader's epoch may be untold (`moved-untold`), the log cut before the place
+(`truncated`) or `trimmed`, the old leader gone (`leader-gone`), ListOffsets refused at first (`reset-late`), the
+topic unknown (`topic-unknown`, `group-topic-unknown`), and several nodes at `one-address`.
 
 As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
-any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in a
-`newer` version or nothing at first (`idle`), or it leads another one (`company`), which may say nothing or what nobody
-can read (`company-silent`, `company-garbled`). What it has committed is `unstable`, `offsets-loading` or
+any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in
+a `newer` version or nothing at first (`idle`), or it leads another one (`company`), which may say nothing or what
+nobody can read (`company-silent`, `company-garbled`). What it has committed is `unstable`, `offsets-loading` or
 `offsets-refused` at first. While it has nothing to read, its heartbeats are told that its generation is over
-(`generation-lost`), or that another node coordinates (`coordinator-moved`).
+(`generation-lost`), or that another node coordinates (`coordinator-moved`), which is so (`coordinator-elsewhere`), or
+the node is gone (`coordinator-gone`). Or it begins where something is `committed`.
 
 Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged fields in the answers which
-nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics, in a fetch
-`session`, which may be lost.
+nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics or with
+`zero-ids`, in a fetch `session`, which may be lost, or with sessions declined (`session-declined`).
 
 Or it writes batches, as an idempotent producer where it can be one, the first refused once because the leader has moved
 (`produce`) or a `disk` fails, or taken and its `answer-lost`; the same so that none waits for the one before

@@ -160,7 +160,7 @@ def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) ->
         if topic is not None and topic.hollow[:1] == [THROTTLED]:
             topic.hollow.pop(0)
             return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
-        if topic is not None and (topic.leader == broker.node or topic.replica):
+        if topic is not None and topic.leader == broker.node:
             topic.move(min((part["FetchOffset"] for part in row["Partitions"]), default=0))
             topic.lose()
         if topic is not None and topic.replica and request.body.get("RackId"):

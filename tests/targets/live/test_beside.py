@@ -179,6 +179,15 @@ def test_a_client_that_expects_what_no_document_promises_is_found(run, change, c
     }.get(case, "response.nothing-to-fetch")
 
 
+ANY_ID = HONEST.replace("if self.session else (None, 0)", "")
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(HONEST, "pass"), (ANY_ID, "fail")], ids=["none", "a session"])
+def test_a_client_that_takes_the_id_0_for_a_session_is_found(run, change, verdict):
+    (row,) = run(change, offers="full", cases=("request/fetch-session-declined",)).values()
+    assert (row["verdict"], row["requirement"]) == (verdict, "fetch.session")
+
+
 def test_a_client_that_takes_what_an_older_broker_tells_of_apiversions_for_all_is_found(run):
     found = run(HONEST + ALL_IT_IS_TOLD, offers="full")
     assert (found[OLDER]["verdict"], found[OLDER]["requirement"]) == ("crash", "api-versions.older-broker")

@@ -87,19 +87,6 @@ def fetch(self, told, offset):
     return self.ask("Fetch", 13, body)["Responses"][0]["Partitions"][0]
 Connection.fetch, Connection.version = fetch, 13
 """
-SESSION = """
-Connection.session, Connection.epoch, Connection.known, Connection.version = 0, 0, None, 12
-def fetch(self, told, offset):
-    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
-    topics = ({"Topic": told["topic"], "Partitions": (part,)},) if offset != self.known else ()
-    body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
-    answer = self.ask("Fetch", 12, {**body, "SessionId": self.session, "SessionEpoch": self.epoch})
-    self.session = answer["SessionId"]
-    if self.session: self.known = offset
-    rows = [part for row in answer["Responses"] for part in row["Partitions"]]
-    return rows[0] if rows else {"Records": None}
-Connection.fetch = fetch
-"""
 BESIDE = """if found["PreferredReadReplica"] > 0:
         nodes = self.ask("Metadata", 1, {"Topics": ({"Name": told["topic"]},)})["Brokers"]
         if len(nodes) < 2: DEED
@@ -132,7 +119,6 @@ PLACE = ONE_FETCH.replace("RACK", "''").replace("AND_THEN", CUT)
         ("", "replica-unlisted", "skip"),
         ("", "topic-id-zero", "pass"),
         (BY_ID, "topic-id-zero", "fail"),
-        (SESSION, "fetch-session-declined", "pass"),
         (PLACE.replace("WHERE", "ends['EndOffset']"), "log-cut", "pass"),
         (PLACE.replace("WHERE", "3"), "log-cut", "pass"),
         (PLACE.replace("WHERE", "offset"), "log-cut", "fail"),
