@@ -63,7 +63,8 @@ Or it writes batches, as an idempotent producer where it can be one, the first r
 (`together`), or the first one is `timed-out`; or in a transaction (`transact`), which the broker is at first too `busy`
 or `not-ready` for, or which it is slow in `ending`. Or one record alone, which is `refused` for good, or whose
 transaction cannot be committed, as its producer was `fenced`, nor partitions added to it (`no-transaction`), nor begun,
-as it has `no-right` to its transactional id.
+as it has `no-right` to its transactional id. Or the first write is refused as another node leads (`produce-moved`), or
+the leader is gone (`produce-gone`), and so the coordinator (`transaction-elsewhere`, `transaction-gone`).
 """
 
 CHECKS = (
@@ -72,14 +73,15 @@ CHECKS = (
     *("tells", "keeps", "resumes", "goes-back", "writes-on"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
-the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch goes
-on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are numbered,
-that a client which names its rack `follows` to another replica, that it `waits` for records that the first fetches do
-not bring, `keeps` its place where another node leads, and `goes-on` past anything else; that a member of a group
-`commits` the offset behind what it has, and `shares` the partitions among all members where it leads; of batches that
-what was refused comes `again`, and as it was, that their sequences follow one another, and that in the end all of them
-are there, in order; and that a transaction has `ended`, and `ended-again` where that was refused; and that it `tells`
-the application what is refused for good."""
+the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch
+goes on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are
+numbered, that a client which names its rack `follows` to another replica, that it `waits` for records that the first
+fetches do not bring, `keeps` its place where another node leads, `goes-back` where the log was cut, `resumes` where
+it begins, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
+`shares` the partitions among all members where it leads; of batches that the second one comes where another node
+leads (`writes-on`), that what was refused comes `again`, and as it was, that their sequences follow one another, and
+that in the end all of them are there, in order; and that a transaction has `ended`, and `ended-again` where that was
+refused; and that it `tells` the application what is refused for good."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
