@@ -121,3 +121,41 @@ def test_a_conversation_that_cannot_be_held_costs_no_other_one_its_answer():
     first, second = answers(Lead({"rebalance"}, fails={"group"}), ("group",), ("rebalance",))
     assert isinstance(first, OSError)
     assert HEARTBEAT.hex() in told(second)
+
+
+class Waits(Lead):
+    """Falls silent, or tells of an error, once so many heartbeats came."""
+
+    def __init__(self, count, said):
+        super().__init__()
+        self.count, self.said = count, said
+
+    async def consume(self, _conversation, _seat, _batches, witness):
+        for _ in range(self.count):
+            witness.note(HEARTBEAT, (), {"Heartbeat": (0, 4)})
+        return self.said
+
+    write = consume
+
+
+SILENT, TELLS = {"timeout": "silent"}, {"ok": False, "error": "other", "message": "no"}
+
+
+@pytest.mark.parametrize(
+    ("count", "said", "conversation", "check", "reason"),
+    [
+        (3, SILENT, "topic-unknown", "goes-on", "it waits"),
+        (2, SILENT, "topic-unknown", "goes-on", ""),
+        (3, SILENT, "replica-unlisted", "follows", ""),
+        (3, SILENT, "hung-up", "goes-on", ""),
+        (3, TELLS, "coordinator-gone", "goes-on", "it tells the application"),
+        (3, TELLS, "transaction-gone", "ended", "it tells the application"),
+        (3, TELLS, "produce-moved", "writes-on", "it tells the application"),
+        (3, TELLS, "one-address", "goes-on", ""),
+        (3, TELLS, "busy", "ended", ""),
+    ],
+)
+def test_who_waits_or_tells_is_excused_where_the_conversation_says_so(count, said, conversation, check, reason):
+    (answer,) = answers(Waits(count, said), (conversation, check))
+    assert ("unsupported" in answer) is bool(reason)
+    assert reason in answer.get("unsupported", "")
