@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import accumulate, repeat
 
@@ -28,6 +30,7 @@ CONVERSATIONS = (
     *("pieces", "bare", "tagged", "older", "without-ids", "zero-ids", "session", "session-lost", "session-declined"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
     *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
+    *("produce-newest", "produce-recreated", "transact-newest"),
     *("refused", "fenced", "no-transaction", "no-right"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
@@ -64,13 +67,15 @@ Or it writes batches, as an idempotent producer where it can be one, the first r
 or `not-ready` for, or which it is slow in `ending`. Or one record alone, which is `refused` for good, or whose
 transaction cannot be committed, as its producer was `fenced`, nor partitions added to it (`no-transaction`), nor begun,
 as it has `no-right` to its transactional id. Or the first write is refused as another node leads (`produce-moved`), or
-the leader is gone (`produce-gone`), and so the coordinator (`transaction-elsewhere`, `transaction-gone`).
+the leader is gone (`produce-gone`), and so the coordinator (`transaction-elsewhere`, `transaction-gone`). Or everything
+is offered to it (`produce-newest`, `transact-newest`), or the topic is made anew with the first write
+(`produce-recreated`).
 """
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on", "by-feature"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch
@@ -80,8 +85,8 @@ fetches do not bring, `keeps` its place where another node leads, `goes-back` wh
 it begins, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
 `shares` the partitions among all members where it leads; of batches that the second one comes where another node
 leads (`writes-on`), that what was refused comes `again`, and as it was, that their sequences follow one another, and
-that in the end all of them are there, in order; and that a transaction has `ended`, and `ended-again` where that was
-refused; and that it `tells` the application what is refused for good."""
+that in the end all of them are there, in order; that a transaction has `ended`, and `ended-again` where that was
+refused, in versions that go `by-feature`; and that it `tells` the application what is refused for good."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -96,16 +101,20 @@ GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
 
 TRANSACTIONAL = (
-    *("transact", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
+    *("transact", "transact-newest", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
     *("fenced", "no-transaction", "no-right"),
 )
 """The conversations in which a client writes in a transaction."""
 
 PRODUCING = (
     *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
+    *("produce-newest", "produce-recreated"),
     *TRANSACTIONAL,
 )
 """Those in which it writes at all."""
+
+OF_CLIENTS = {"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}
+"""The highest version of a request in a transaction where a broker tells of no feature transaction.version."""
 
 IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
 """Those in which it writes one record, which is refused."""
@@ -113,7 +122,18 @@ IN_VAIN = ("refused", "fenced", "no-transaction", "no-right")
 AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
-WHOLE = ("waits", "keeps", "goes-back", "writes-on", "commits", "shares", "in-order", "ended", "ended-again")
+WHOLE = (
+    "waits",
+    "keeps",
+    "goes-back",
+    "writes-on",
+    "commits",
+    "shares",
+    "in-order",
+    "ended",
+    "ended-again",
+    "by-feature",
+)
 """The checks for which an answer holds all requests of a conversation."""
 
 ONWARD = ("onward", "goes-on", "waits", "keeps", "resumes", "goes-back", "in-session", "follows")
@@ -257,7 +277,8 @@ def sent(_: codec.Wire, parts: Request) -> Answer:
     if parts["check"] == "tells":
         return {"ok": False, "error": "other", "message": "it was refused"}
     wanted = [(key, name) for key, name in names().items() if parts.get("of", name) == name]
-    rows = [_sent(key, name, body) for key, name in wanted for body in _bodies(name, parts)]
+    highest = OF_CLIENTS if parts["conversation"] in TRANSACTIONAL else {}
+    rows = [_sent(key, name, body, highest) for key, name in wanted for body in _bodies(name, parts)]
     return {"ok": True, "value": SENT.render(rows)}
 
 
@@ -298,8 +319,8 @@ _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffff
 """Partition 0 of a topic, for a member of a group, and user data."""
 
 
-def _sent(key: int, name: str, body: Value) -> Value:
-    version = _message(name).valid.high
+def _sent(key: int, name: str, body: Value, highest: Mapping[str, int]) -> Value:
+    version = min(_message(name).valid.high, highest.get(name, math.inf))
     header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": key, "ClientId": "reference"}
     data = _frame_wire(name, version).encode({"Header": header, "Body": body})
     return {"hex": data, "inFlight": (), "offered": (version, version)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import COUNTS, PRODUCER, TOGETHER, api_of, frame_wire
+from conformance.cases.conversations import COUNTS, OF_CLIENTS, PRODUCER, START, TOGETHER, api_of, frame_wire
 from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.judging.sent_requests import at, named
@@ -119,7 +119,7 @@ def _ended(requests: Sequence[Value]) -> Verdict:
     missing = [name for name in _STEPS if name not in sent]
     if not missing:
         return PASSED
-    detail = f"no {missing[0]} came, though the error that it was told passes"
+    detail = f"no {missing[0]} came, though what it was told passes"
     return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
@@ -130,6 +130,17 @@ def _ended_again(requests: Sequence[Value]) -> Verdict:
         return Verdict(Kind.SKIP, "unobserved: no EndTxn was sent")
     detail = "EndTxn is not sent again, after error 51 to it"
     return PASSED if len(ends) > 1 else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+
+
+def _by_feature(requests: Sequence[Value]) -> Verdict:
+    """Judge the versions in a transaction: higher ones are of other transactions, of which the broker tells."""
+    sent = [(index, request["hex"], api_of(request["hex"])) for index, request in enumerate(requests)]
+    judged = [(index, data, OF_CLIENTS[name]) for index, data, name in sent if name in OF_CLIENTS]
+    for index, data, highest in judged:
+        if START.unpack_from(data)[2] > highest:
+            detail = f"{named(data)} in a transaction, where no transaction.version is told: {highest} at most"
+            return at(index, Verdict(Kind.FAIL, detail, "Header.RequestApiVersion"))
+    return PASSED if judged else Verdict(Kind.SKIP, "unobserved: nothing was sent in a transaction")
 
 
 def _tells(requests: Sequence[Value]) -> Verdict:
@@ -152,6 +163,7 @@ def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Call
 WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "ended": _ended,
     "ended-again": _ended_again,
+    "by-feature": _by_feature,
     "tells": _tells,
     "again": _of_batches(_again),
     "writes-on": _of_batches(_writes_on),

@@ -330,12 +330,30 @@ def test_a_transaction_that_a_broker_was_too_busy_for_is_written_and_ends(missin
     rows = [row(frame("Metadata", 1, METADATA)), *(row(named(name)) for name in TRANSACTION if name != missing)]
     found = verdict("ended", *rows)
     assert found.kind is (Kind.FAIL if missing else Kind.PASS)
-    assert found.detail == (f"no {missing} came, though the error that it was told passes" if missing else "")
+    assert found.detail == (f"no {missing} came, though what it was told passes" if missing else "")
     assert verdict("ended").kind is Kind.SKIP
 
 
-def named(name):
-    return struct.pack(">ihhi", 8, shipped_types().messages[f"{name}Request"].api_key, 3, 7)
+@pytest.mark.parametrize(
+    ("versions", "told"),
+    [
+        ({}, ""),
+        ({"Produce": 11, "AddPartitionsToTxn": 3, "EndTxn": 4}, ""),
+        ({"InitProducerId": 9}, ""),
+        ({"Produce": 12}, "Produce 12 in a transaction, where no transaction.version is told: 11 at most"),
+        ({"AddPartitionsToTxn": 4}, "AddPartitionsToTxn 4 in a transaction, where"),
+        ({"EndTxn": 5}, "EndTxn 5 in a transaction, where no transaction.version is told: 4 at most"),
+    ],
+)
+def test_no_version_of_other_transactions_is_taken_than_the_broker_tells_of(versions, told):
+    found = verdict("by-feature", *(row(named(name, versions.get(name, 3))) for name in TRANSACTION))
+    assert found.kind is (Kind.FAIL if told else Kind.PASS)
+    assert told in found.detail
+    assert verdict("by-feature", row(named("InitProducerId"))).kind is Kind.SKIP
+
+
+def named(name, version=3):
+    return struct.pack(">ihhi", 8, shipped_types().messages[f"{name}Request"].api_key, version, 7)
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,9 @@ KINDS: Mapping[str, Kind] = {
         errors={"AddPartitionsToTxn": (GONE,)}, hands_over=True, led_by=OTHER, away=math.inf, may_tell=True
     ),
     "ending": Kind(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
+    "produce-newest": Kind(offers="full", refusals=(_NOT_LEADER,)),
+    "produce-recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
+    "transact-newest": Kind(offers="full", but={"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}),
     "refused": Kind(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
     "fenced": Kind(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),
     "no-transaction": Kind(errors={"AddPartitionsToTxn": (_INVALID_TXN_STATE,)}, for_good=True),

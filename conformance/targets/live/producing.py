@@ -20,11 +20,13 @@ from conformance.targets.live.topics import Topic
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
 
-_UNKNOWN_TOPIC, _OUT_OF_ORDER_SEQUENCE_NUMBER = 3, 45
+_UNKNOWN_TOPIC, _OUT_OF_ORDER_SEQUENCE_NUMBER, _UNKNOWN_TOPIC_ID = 3, 45, 100
 _UNSUPPORTED_COMPRESSION_TYPE = 76
 _ZSTD = CODEC_NAMES.index("zstd")
 _ZSTD_SINCE = 7
 """The first version of Produce in which Apache Kafka takes zstd."""
+_IDS_SINCE = 13
+"""The first version of Produce that names a topic by its id."""
 _NOBODY = (-1, -1, -1)
 
 
@@ -115,7 +117,7 @@ def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> V
     """The answer about a partition: its batches are kept, but for one that is refused."""
     shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
     if topic is None:
-        return {**shown, "ErrorCode": _UNKNOWN_TOPIC}
+        return {**shown, "ErrorCode": _UNKNOWN_TOPIC if version < _IDS_SINCE else _UNKNOWN_TOPIC_ID}
     topic.first_fetch = topic.first_fetch or time.monotonic()
     topic.on_fetch()
     if topic.leader != broker.node:
@@ -158,18 +160,35 @@ def _coordinator(broker: Broker, request: Request) -> int | None:
 
 
 def _add_partitions(broker: Broker, request: Request) -> Values:
+    """The partitions as part of the transaction; of several transactions where it is in a version for brokers."""
+    if "Transactions" not in request.body:
+        return {"ResultsByTopicV3AndBelow": _added(broker, request.body["V3AndBelowTopics"])}
+    rows = [
+        {"TransactionalId": each["TransactionalId"], "TopicResults": _added(broker, each["Topics"])}
+        for each in request.body["Transactions"]
+    ]
+    return {"ErrorCode": 0, "ResultsByTransaction": rows}
+
+
+def _added(broker: Broker, topics: Sequence[Values]) -> list[Values]:
     rows = []
-    for row in request.body["V3AndBelowTopics"]:
+    for row in topics:
         topic = broker.topics.get(row["Name"])
         error = topic.group.error("AddPartitionsToTxn", broker.node) if topic is not None else 0
         added = [{"PartitionIndex": at, "PartitionErrorCode": error} for at in row["Partitions"]]
         rows.append({"Name": row["Name"], "ResultsByPartition": added})
-    return {"ResultsByTopicV3AndBelow": rows}
+    return rows
 
 
 def _end(broker: Broker, request: Request) -> Values:
     topic = broker.topics.get(request.body["TransactionalId"])
-    return {"ErrorCode": topic.group.error("EndTxn", broker.node) if topic is not None else 0}
+    error = topic.group.error("EndTxn", broker.node) if topic is not None else 0
+    # From version 5 on the epoch is another one behind each transaction.
+    return {
+        "ErrorCode": error,
+        "ProducerId": request.body["ProducerId"],
+        "ProducerEpoch": request.body["ProducerEpoch"] + 1,
+    }
 
 
 ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {

@@ -250,7 +250,7 @@ class LiveClient:
     async def write(self, conversation: str, seat: Seat, batches: Sequence[Value], witness: Witness) -> Answer:
         """Let the client in a seat write these batches, as a broker takes them in a conversation."""
         kind = KINDS[conversation]
-        broker = await self._beside.open(kind, to_producers(OFFERS[self._offers]), witness, seat.void)
+        broker = await self._beside.open(kind, to_producers(OFFERS[kind.offers or self._offers]), witness, seat.void)
         return await self._put_to_write(seat, batches, broker, kind, together=conversation in AT_ONCE)
 
     async def _put_to_write(

@@ -124,6 +124,7 @@ REQUESTS: dict[str, Lie] = {
     "group.generation-over": _stays("generation-lost"),
     "group.others-damaged": _stays("company-silent", "company-garbled"),
     "response.leader-elsewhere": _stays("moved", "moved-unnoticed", "moved-untold", "leader-gone", "recreated"),
+    "transaction.version-by-feature": _written("EndTxn", b"\0\x1a\0\4", b"\0\x1a\0\5"),
     "group.offset-none": _stays("group"),
     "group.unknown-member": _stays("evicted"),
     "group.assignment-read": _stays("following", "newer", "idle", "company"),

@@ -14,6 +14,7 @@ from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.frames import Unanswerable
+from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import BARE, FULL, LOW, to_producers
 from conformance.targets.live.producing import ANSWERS, told_of, why_not, written
 from conformance.targets.live.topics import Topic
@@ -102,8 +103,29 @@ def test_a_transaction_takes_partitions_and_ends(broker, version):
         (0, 0),
         (1, 0),
     ]
-    ids = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
-    assert asked(broker, "EndTxn", version, ids)["ErrorCode"] == 0
+    assert asked(broker, "EndTxn", version, ENDED)["ErrorCode"] == 0
+
+
+ENDED = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+
+
+def test_versions_of_brokers_are_answered_as_apache_kafka_does_without_rights():
+    kind = KINDS["transact-newest"]
+    broker = Broker("127.0.0.1", 9392, {**OFFER, **kind.but}, {"tiny": Topic(b"", 0, 0).led(kind)})
+    topics = ({"Name": "tiny", "Partitions": (0,)},)
+    one = {"TransactionalId": "tiny", "ProducerId": 1, "ProducerEpoch": 0, "VerifyOnly": False, "Topics": topics}
+    added = asked(broker, "AddPartitionsToTxn", 5, {"Transactions": (one,)})
+    ((result,),) = (row["TopicResults"] for row in added["ResultsByTransaction"])
+    assert (result["Name"], result["ResultsByPartition"]) == ("tiny", ({"PartitionIndex": 0, "PartitionErrorCode": 0},))
+    ended = asked(broker, "EndTxn", 5, ENDED)
+    assert (ended["ErrorCode"], ended["ProducerId"], ended["ProducerEpoch"]) == (0, 1, 1)
+
+
+def test_what_is_written_to_an_id_that_no_topic_has_is_refused_as_such(broker):
+    broker.topics["tiny"].refusals.clear()
+    rows = ({"TopicId": bytes(16), "PartitionData": ({"Index": 0, "Records": TWO},)},)
+    value = asked(broker, "Produce", 13, {"Acks": -1, "TimeoutMs": 1000, "TopicData": rows})
+    assert value["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 100
 
 
 # --- what a driver is told ----------------------------------------------------------------------------
@@ -330,14 +352,14 @@ def test_a_death_in_a_process_that_had_another_case_before_is_not_charged(wrote)
         ("lambda data, number: data[:-2] + b'w' + data[-1:]", {*CASES}),
         (
             "lambda data, number: data[:-2] + bytes([data[-2] ^ number]) + data[-1:]",
-            {"request/produce-retried", "request/produce-sequences", "request/produce-answer-lost"},
+            {f"request/produce-{name}" for name in ("retried", "sequences", "newest-sequences", "answer-lost")},
         ),
     ],
     ids=["records", "second-time"],
 )
 def test_what_a_producer_writes_otherwise_is_found(wrote, change, failed):
     found = wrote(change, *CASES, "request/produce-*", status=1)
-    assert len(found) == len(CASES) + 10
+    assert len(found) == len(CASES) + 15
     assert {name for name, row in found.items() if row["verdict"] == "fail"} == failed
     assert all(json.dumps(found[name]["actual"]) for name in failed)
 
