@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
 from aiokafka import AIOKafkaProducer
-from driving import Told, batches
+from driving import Told, batches, in_turn
 
 
 async def produce(told: Told) -> None:
@@ -26,9 +26,9 @@ async def produce(told: Told) -> None:
     )
     await producer.start()
     try:
-        if asked["transactional"]:
-            await producer.begin_transaction()
-        for batch in rows:
+        for batch, begins, end in in_turn(told, rows):
+            if begins:
+                await producer.begin_transaction()
             sent = [
                 await producer.send(
                     topic, row["value"], row["key"], told["partition"], row["timestamp"], row["headers"]
@@ -36,8 +36,8 @@ async def produce(told: Told) -> None:
                 for row in batch
             ]
             await asyncio.gather(*sent)
-        if asked["transactional"]:
-            await producer.commit_transaction()
+            if end:
+                await {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end]()
     finally:
         await producer.stop()
 

@@ -107,6 +107,15 @@ def batches(told: Told, cannot: Callable[[Told], str] = lambda _: "") -> list[li
     return [[record for batch in made for record in batch]] if told["produce"]["together"] else made
 
 
+def in_turn(told: Told, made: list[list[Told]]) -> Iterator[tuple[list[Told], bool, str]]:
+    """Batches, whether a transaction begins with each, and how it ends behind it: `commit`, `abort`, or not yet."""
+    asked = told["produce"]
+    begins = asked["transactional"]
+    for batch, end in zip(made, asked["ends"] if begins else [""] * len(made), strict=True):
+        yield batch, begins, end
+        begins = bool(end)
+
+
 def octets(digits: Any) -> Any:
     """Hex digits as bytes; None as it is."""
     return None if digits is None else bytes.fromhex(digits)

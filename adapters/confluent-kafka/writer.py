@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from driving import Told, batches
+from driving import Told, batches, in_turn
 
 
 def produce(told: Told) -> None:
@@ -34,12 +34,13 @@ def produce(told: Told) -> None:
 
     if asked["transactional"]:
         producer.init_transactions()
-        producer.begin_transaction()
-    for batch in rows:
+    for batch, begins, end in in_turn(told, rows):
+        if begins:
+            producer.begin_transaction()
         for row in batch:
             producer.produce(topic, partition=told["partition"], on_delivery=delivered, **row)
         producer.flush()
+        if end and not failed:
+            {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end]()
     if failed:
         raise failed[0]
-    if asked["transactional"]:
-        producer.commit_transaction()

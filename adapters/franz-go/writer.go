@@ -25,7 +25,8 @@ func produce(topic told) error {
 		return client.ProduceSync(context.Background(), records...).FirstErr()
 	}
 	commit := func() error { return client.EndTransaction(context.Background(), kgo.TryCommit) }
-	return topic.Produce.send(client.BeginTransaction, write, commit)
+	abort := func() error { return client.EndTransaction(context.Background(), kgo.TryAbort) }
+	return topic.Produce.send(client.BeginTransaction, write, commit, abort)
 }
 
 func options(topic told) []kgo.Opt {

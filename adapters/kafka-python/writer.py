@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "common"))
 
-from driving import Told, batches
+from driving import Told, batches, in_turn
 from kafka import KafkaProducer
 
 
@@ -21,8 +21,9 @@ def produce(told: Told) -> None:
     with closing(KafkaProducer(bootstrap_servers=told["bootstrap"], client_id=topic, **settings)) as producer:
         if asked["transactional"]:
             producer.init_transactions()
-            producer.begin_transaction()
-        for batch in rows:
+        for batch, begins, end in in_turn(told, rows):
+            if begins:
+                producer.begin_transaction()
             sent = [
                 producer.send(topic, row["value"], row["key"], row["headers"], told["partition"], row["timestamp"])
                 for row in batch
@@ -30,8 +31,8 @@ def produce(told: Told) -> None:
             producer.flush()
             for each in sent:
                 each.get()
-        if asked["transactional"]:
-            producer.commit_transaction()
+            if end:
+                {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end]()
 
 
 def cannot(row: Told) -> str:

@@ -10,15 +10,15 @@ const CODECS = { gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, l
 export async function produce({ topic, partition, bootstrap, produce: asked }) {
   const batches = asked.batches.map((rows) => rows.map((row) => message(row, partition)));
   const { idempotent, transactional } = asked;
+  const compression = CODECS[asked.compression];
   const retry = { initialRetryTime: 10 };
   const kafka = new Kafka({ clientId: topic, brokers: [bootstrap], logLevel: logLevel.NOTHING, retry });
   const settings = { idempotent, maxInFlightRequests: 1, createPartitioner: Partitioners.DefaultPartitioner };
   const producer = kafka.producer({ ...settings, ...(transactional && { transactionalId: topic }) });
   await producer.connect();
   try {
-    const writer = transactional ? await producer.transaction() : producer;
-    await inTurn(asked, batches, (messages) => writer.send({ topic, messages, compression: CODECS[asked.compression] }));
-    if (transactional) await writer.commit();
+    const send = (messages, writer = producer) => writer.send({ topic, messages, compression });
+    await inTurn(asked, batches, () => producer.transaction(), send);
   } finally {
     await producer.disconnect();
   }

@@ -16,11 +16,9 @@ export async function produce({ topic, partition, bootstrap, produce: asked }) {
     ...(transactional && { transactionalId: topic }),
   });
   try {
-    const writer = transactional ? await producer.beginTransaction() : producer;
-    await inTurn(asked, asked.batches, (rows) =>
-      writer.send({ messages: rows.map((row) => message(row, topic, partition)), acks: ProduceAcks.ALL }),
-    );
-    if (transactional) await writer.commit();
+    const send = (rows, writer = producer) =>
+      writer.send({ messages: rows.map((row) => message(row, topic, partition)), acks: ProduceAcks.ALL });
+    await inTurn(asked, asked.batches, () => producer.beginTransaction(), send);
   } finally {
     await producer.close(true);
   }

@@ -22,7 +22,7 @@ func produce(topic told) error {
 	write := func(batch []record) error {
 		return producer.SendMessages(each(batch, func(row record) *sarama.ProducerMessage { return taken(topic, row) }))
 	}
-	return topic.Produce.send(producer.BeginTxn, write, producer.CommitTxn)
+	return topic.Produce.send(producer.BeginTxn, write, producer.CommitTxn, producer.AbortTxn)
 }
 
 func settings(topic told) *sarama.Config {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import accumulate, repeat
 
@@ -31,6 +31,7 @@ CONVERSATIONS = (
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
     *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
     *("produce-newest", "produce-recreated", "transact-newest"),
+    *("transactions", "transactions-told", "transact-nothing", "transaction-cut", "repetition"),
     *("refused", "fenced", "no-transaction", "no-right"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
@@ -69,13 +70,15 @@ transaction cannot be committed, as its producer was `fenced`, nor partitions ad
 as it has `no-right` to its transactional id. Or the first write is refused as another node leads (`produce-moved`), or
 the leader is gone (`produce-gone`), and so the coordinator (`transaction-elsewhere`, `transaction-gone`). Or everything
 is offered to it (`produce-newest`, `transact-newest`), or the topic is made anew with the first write
-(`produce-recreated`).
+(`produce-recreated`). Or it writes several `transactions`, one of them aborted, to a broker that may tell of the newer
+kind (`transactions-told`), or one without any record (`transact-nothing`), or one for which each first answer is lost
+(`transaction-cut`). Or what it wrote is refused as a `repetition`.
 """
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on", "by-feature"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on", "by-feature", "in-turn", "unbegun"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch
@@ -86,7 +89,8 @@ it begins, and `goes-on` past anything else; that a member of a group `commits` 
 `shares` the partitions among all members where it leads; of batches that the second one comes where another node
 leads (`writes-on`), that what was refused comes `again`, and as it was, that their sequences follow one another, and
 that in the end all of them are there, in order; that a transaction has `ended`, and `ended-again` where that was
-refused, in versions that go `by-feature`; and that it `tells` the application what is refused for good."""
+refused, in versions that go `by-feature`, that several come whole and `in-turn`, and that one which is `unbegun` is
+not ended; and that it `tells` the application what is refused for good."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -102,13 +106,19 @@ GATHERED = 2
 
 TRANSACTIONAL = (
     *("transact", "transact-newest", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
+    *("transactions", "transactions-told", "transact-nothing", "transaction-cut"),
     *("fenced", "no-transaction", "no-right"),
 )
 """The conversations in which a client writes in a transaction."""
 
+SEVERAL = ("transactions", "transactions-told")
+"""Those in which each batch is a transaction of its own."""
+ENDS = ("abort", "commit", "commit")
+"""How these end."""
+
 PRODUCING = (
     *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
-    *("produce-newest", "produce-recreated"),
+    *("produce-newest", "produce-recreated", "repetition"),
     *TRANSACTIONAL,
 )
 """Those in which it writes at all."""
@@ -123,23 +133,15 @@ AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
 WHOLE = (
-    "waits",
-    "keeps",
-    "goes-back",
-    "writes-on",
-    "commits",
-    "shares",
-    "in-order",
-    "ended",
-    "ended-again",
-    "by-feature",
+    *("waits", "keeps", "goes-back", "writes-on", "commits", "shares", "in-order"),
+    *("ended", "ended-again", "by-feature", "in-turn", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
 
 ONWARD = ("onward", "goes-on", "waits", "keeps", "resumes", "goes-back", "in-session", "follows")
 """The checks that the last fetches tell of."""
 
-IN_THE_END = ("writes-on", "ended")
+IN_THE_END = ("writes-on", "ended", "ended-again")
 """Those that tell whether what a client writes gets there."""
 
 
@@ -241,6 +243,8 @@ def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, .
     if conversation in IN_VAIN:
         # One record: an error that comes between two would be raised, or not, by who is quicker.
         return ({**batches[0], "records": batches[0]["records"][:1]},)
+    if conversation == "transact-nothing":
+        return ({**batches[0], "records": ()},)
     if conversation not in AT_ONCE:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
@@ -276,10 +280,20 @@ def sent(_: codec.Wire, parts: Request) -> Answer:
     """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
     if parts["check"] == "tells":
         return {"ok": False, "error": "other", "message": "it was refused"}
-    wanted = [(key, name) for key, name in names().items() if parts.get("of", name) == name]
     highest = OF_CLIENTS if parts["conversation"] in TRANSACTIONAL else {}
-    rows = [_sent(key, name, body, highest) for key, name in wanted for body in _bodies(name, parts)]
+    rows = [_sent(name, body, highest) for name, body in _wanted(parts)]
     return {"ok": True, "value": SENT.render(rows)}
+
+
+def _wanted(parts: Request) -> Iterator[tuple[str, Value]]:
+    """The requests that are sent, by their names, and their bodies."""
+    if parts["check"] == "in-turn":
+        for body, end in zip(_bodies("Produce", parts), ENDS, strict=True):
+            yield from (("AddPartitionsToTxn", {}), ("Produce", body), ("EndTxn", {"Committed": end == "commit"}))
+        return
+    for name in names().values():
+        if parts.get("of", name) == name and (parts["check"], name) != ("unbegun", "EndTxn"):
+            yield from ((name, body) for body in _bodies(name, parts))
 
 
 def _bodies(name: str, parts: Request) -> list[Value]:
@@ -302,7 +316,7 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         return [{}, {}]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
-    sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"])]
+    sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"]) if batch["records"]]
     sets = sets if parts["conversation"] in TRANSACTIONAL else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
 
@@ -319,8 +333,8 @@ _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffff
 """Partition 0 of a topic, for a member of a group, and user data."""
 
 
-def _sent(key: int, name: str, body: Value, highest: Mapping[str, int]) -> Value:
-    version = min(_message(name).valid.high, highest.get(name, math.inf))
+def _sent(name: str, body: Value, highest: Mapping[str, int]) -> Value:
+    key, version = _message(name).api_key, min(_message(name).valid.high, highest.get(name, math.inf))
     header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": key, "ClientId": "reference"}
     data = _frame_wire(name, version).encode({"Header": header, "Body": body})
     return {"hex": data, "inFlight": (), "offered": (version, version)}

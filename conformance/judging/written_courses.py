@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import COUNTS, OF_CLIENTS, PRODUCER, START, TOGETHER, api_of, frame_wire
+from conformance.cases.conversations import COUNTS, ENDS, OF_CLIENTS, PRODUCER, START, TOGETHER, api_of, frame_wire
 from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.judging.sent_requests import at, named
+from conformance.judging.sent_requests import at, body_in, named
 
 # Each looks at the batches that Produce brought, in order, with the index of their request.
 
@@ -37,7 +37,7 @@ def _again(batches: Sequence[tuple[int, bytes]]) -> Verdict:
 
 
 def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
-    """Judge whether the second batch comes, which waits until the first one is written at the node that leads now."""
+    """Judge whether the second batch comes, which waits until the first one is written, at the node that leads then."""
     if not batches:
         return Verdict(Kind.SKIP, "unobserved: nothing was written")
     first, *others = (BATCH_LAYOUT.peek("recordCount", batch) for _, batch in batches)
@@ -46,7 +46,7 @@ def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     if any(count != first for count in others):
         return PASSED
     times = f"it was sent {len(batches)} times" if others else "it was sent once"
-    detail = f"the first batch does not come to the node that leads now, and none behind it: {times}"
+    detail = f"the first batch is not taken for written at the node that leads now, and none comes behind it: {times}"
     return at(batches[-1][0], Verdict(Kind.FAIL, detail, _RECORDS))
 
 
@@ -124,11 +124,11 @@ def _ended(requests: Sequence[Value]) -> Verdict:
 
 
 def _ended_again(requests: Sequence[Value]) -> Verdict:
-    """Judge whether the end of a transaction is asked for again, which was refused for the moment."""
+    """Judge whether the end of a transaction is asked for again, which was put off, or of which nothing is known."""
     ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
     if not ends:
         return Verdict(Kind.SKIP, "unobserved: no EndTxn was sent")
-    detail = "EndTxn is not sent again, after error 51 to it"
+    detail = "EndTxn is not sent again, where its end was put off, or the answer was lost"
     return PASSED if len(ends) > 1 else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
@@ -141,6 +141,77 @@ def _by_feature(requests: Sequence[Value]) -> Verdict:
             detail = f"{named(data)} in a transaction, where no transaction.version is told: {highest} at most"
             return at(index, Verdict(Kind.FAIL, detail, "Header.RequestApiVersion"))
     return PASSED if judged else Verdict(Kind.SKIP, "unobserved: nothing was sent in a transaction")
+
+
+def _in_turn(requests: Sequence[Value]) -> Verdict:
+    """Judge each transaction: its partition is added, its batches have their place, and it ends as it should."""
+    if not any(_batches(requests)):
+        return Verdict(Kind.SKIP, "unobserved: nothing was written")
+    return next(filter(None, (judge(requests) for judge in (_unadded, _displaced, _ended_otherwise))), PASSED)
+
+
+def _unadded(requests: Sequence[Value]) -> Verdict | None:
+    """Judge whether the partition is part of each transaction; from version 12 on Produce adds it."""
+    is_added = False
+    for index, request in enumerate(requests):
+        name = api_of(request["hex"])
+        is_added |= name == "AddPartitionsToTxn" or (name == "Produce" and _is_of_the_newer_kind(request["hex"]))
+        if name == "Produce" and not is_added:
+            detail = f"{named(request['hex'])} comes in a transaction that its partition was not added to"
+            return at(index, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+        is_added &= name != "EndTxn"
+    return None
+
+
+def _is_of_the_newer_kind(data: bytes) -> bool:
+    """Whether a request is of the transactions that a broker tells of by the feature transaction.version."""
+    return bool(START.unpack_from(data)[2] > OF_CLIENTS[api_of(data)])
+
+
+def _displaced(requests: Sequence[Value]) -> Verdict | None:
+    """Judge the places of the batches: they go on in one epoch, and begin anew in the next one."""
+    ends = [i for i, row in enumerate(requests) if api_of(row["hex"]) == "EndTxn" and _is_of_the_newer_kind(row["hex"])]
+    taken: dict[tuple[int, int], list[bytes]] = {}
+    since: dict[tuple[int, int], int] = {}
+    for index, batch in _batches(requests):
+        producer = BATCH_LAYOUT.peek("producerId", batch), BATCH_LAYOUT.peek("producerEpoch", batch)
+        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.peek("baseSequence", batch)
+        begun = since.setdefault(producer, index)
+        if any(begun < end < index for end in ends):
+            detail = f"{_triple((*producer, first))}, where the answer to EndTxn told another epoch"
+            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+        if first == len(kept):
+            kept += [batch] * BATCH_LAYOUT.peek("recordCount", batch)
+        elif first > len(kept):
+            detail = f"{_triple((*producer, first))}, where the sequence {len(kept)} is due"
+            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+        elif batch not in kept:
+            detail = f"{_triple((*producer, first))} is given to two batches, of which a broker drops the second"
+            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+    return None
+
+
+def _ended_otherwise(requests: Sequence[Value]) -> Verdict | None:
+    """Judge whether each transaction is committed or aborted as the application has it; one may be asked for again."""
+    found = [
+        (index, body["Committed"])
+        for index, request in enumerate(requests)
+        if (body := body_in(request["hex"], "EndTxn")) is not None
+    ]
+    told = ["commit" if committed else "abort" for _, committed in found]
+    if told == [*ENDS]:
+        return None
+    detail = f"the transactions end by {', '.join(told) or 'nothing'}, where {', '.join(ENDS)} is due"
+    return at(found[-1][0] if found else 0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+
+
+def _unbegun(requests: Sequence[Value]) -> Verdict:
+    """Judge whether a transaction is ended to which no partition was added."""
+    if not requests:
+        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+    ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
+    detail = "EndTxn is sent for a transaction without a record, which no broker knows of"
+    return PASSED if not ends else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
 def _tells(requests: Sequence[Value]) -> Verdict:
@@ -164,6 +235,8 @@ WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "ended": _ended,
     "ended-again": _ended_again,
     "by-feature": _by_feature,
+    "in-turn": _in_turn,
+    "unbegun": _unbegun,
     "tells": _tells,
     "again": _of_batches(_again),
     "writes-on": _of_batches(_writes_on),

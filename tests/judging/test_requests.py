@@ -352,6 +352,91 @@ def test_no_version_of_other_transactions_is_taken_than_the_broker_tells_of(vers
     assert verdict("by-feature", row(named("InitProducerId"))).kind is Kind.SKIP
 
 
+def in_transactions(*turns):
+    """Rows: what is sent for the batches of each turn, by name, version and value."""
+    batches = written_for("transactions")
+    rows = []
+    for turn in turns:
+        for name, version, told in turn:
+            wire = frame_wire(named(name, version))
+            body = {
+                "Produce": lambda at: of_batch(batches[at[0]] | at[1]),
+                "EndTxn": lambda end: {"Committed": end == "commit"},
+            }
+            key = shipped_types().messages[f"{name}Request"].api_key
+            header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": 7, "ClientId": "c"}
+            value = {"Header": header, "Body": body.get(name, lambda _: {})(told)}
+            rows.append(row(wire.encode(value)))
+    return rows
+
+
+def of_batch(batch):
+    data = codec.encode("RECORD_BATCH", batch)
+    return {"TopicData": ({"PartitionData": ({"Records": data},)},)}
+
+
+def turn(number, end, *, added=True, version=3, sent=11, **changes):
+    """What is sent for a batch, whose transaction ends so."""
+    begun = [("AddPartitionsToTxn", 3, None)] if added else []
+    return (*begun, ("Produce", sent, (number, changes)), ("EndTxn", version, end))
+
+
+NEWER = {"added": False, "version": 5, "sent": 12}
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        ([turn(0, "abort"), turn(1, "commit"), turn(2, "commit")], ""),
+        (
+            [turn(0, "abort", **NEWER), turn(1, "commit", **NEWER, producerEpoch=4, baseSequence=0)],
+            "end by abort, commit, where",
+        ),
+        (
+            [
+                turn(0, "abort", **NEWER),
+                turn(1, "commit", **NEWER, producerEpoch=4, baseSequence=0),
+                turn(2, "commit", **NEWER, producerEpoch=5, baseSequence=0),
+            ],
+            "",
+        ),
+        (
+            [turn(0, "abort"), turn(1, "commit", added=False), turn(2, "commit")],
+            "Produce 11 comes in a transaction that its partition",
+        ),
+        (
+            [turn(0, "abort"), turn(1, "commit", baseSequence=0), turn(2, "commit")],
+            "sequence 0 is given to two batches, of which",
+        ),
+        (
+            [turn(0, "abort"), turn(1, "commit", producerEpoch=4), turn(2, "commit")],
+            "sequence 2, where the sequence 0 is due",
+        ),
+        (
+            [turn(0, "abort", **NEWER), turn(1, "commit", **NEWER), turn(2, "commit")],
+            "where the answer to EndTxn told another epoch",
+        ),
+        (
+            [turn(0, "commit"), turn(1, "commit"), turn(2, "commit")],
+            "end by commit, commit, commit, where abort, commit, commit is",
+        ),
+        ([turn(0, "abort")], "the transactions end by abort, where"),
+    ],
+)
+def test_each_transaction_is_one_by_itself(turns, told):
+    found = verdict("in-turn", *in_transactions(*turns))
+    assert found.kind is (Kind.FAIL if told else Kind.PASS), found
+    assert told in found.detail
+    assert verdict("in-turn", row(named("InitProducerId"))).kind is Kind.SKIP
+
+
+def test_a_transaction_that_has_not_begun_is_not_ended():
+    assert verdict("unbegun", row(named("InitProducerId"))).kind is Kind.PASS
+    found = verdict("unbegun", row(named("InitProducerId")), row(named("EndTxn")))
+    assert (found.kind, found.path) == (Kind.FAIL, "[1].Header.RequestApiKey")
+    assert verdict("unbegun").kind is Kind.SKIP
+
+
 def named(name, version=3):
     return struct.pack(">ihhi", 8, shipped_types().messages[f"{name}Request"].api_key, version, 7)
 

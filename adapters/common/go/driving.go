@@ -37,6 +37,7 @@ type asked struct {
 	Compression   string     `json:"compression"`
 	Idempotent    bool       `json:"idempotent"`
 	Transactional bool       `json:"transactional"`
+	Ends          []string   `json:"ends"` // how the transaction ends behind each batch: commit, abort, or not yet
 }
 
 // record is one that the consumer handed out, or that a producer is told to write, in the notation of `read`; what is
@@ -100,25 +101,28 @@ func (topic told) hand(record record) bool {
 	return record.Key != nil && *record.Key == end
 }
 
-// send writes each batch by itself, or all together, within a transaction where the suite asks for one; the first error
-// ends that.
-func (asked *asked) send(begin func() error, write func([]record) error, commit func() error) error {
-	if asked.Transactional {
-		if err := begin(); err != nil {
-			return err
-		}
-	}
+// send writes each batch by itself, or all together, within transactions where the suite asks for them, each committed or
+// aborted in the end; the first error ends that.
+func (asked *asked) send(begin func() error, write func([]record) error, commit, abort func() error) error {
+	ends := map[string]func() error{"commit": commit, "abort": abort}
 	batches := asked.Batches
 	if asked.Together {
 		batches = [][]record{slices.Concat(batches...)}
 	}
-	for _, batch := range batches {
-		if err := write(batch); err != nil {
+	var err error
+	for at, batch := range batches {
+		if asked.Transactional && (at == 0 || asked.Ends[at-1] != "") {
+			err = begin()
+		}
+		if err == nil && len(batch) > 0 {
+			err = write(batch)
+		}
+		if err == nil && asked.Transactional && asked.Ends[at] != "" {
+			err = ends[asked.Ends[at]]()
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if asked.Transactional {
-		return commit()
 	}
 	return nil
 }

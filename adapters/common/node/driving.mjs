@@ -14,10 +14,20 @@ export const octets = (digits) => (digits === null ? null : Buffer.from(digits, 
 
 const END = hexed(Buffer.from("conformance.end")); // the key of the record that ends a topic
 
-/** Sends batches, each when the one before is acknowledged, or `together`. */
-export async function inTurn({ together }, batches, send) {
-  if (together) return Promise.all(batches.map(send));
-  for (const batch of batches) await send(batch);
+/**
+ * Sends batches, each when the one before is acknowledged, or `together`; in transactions, which `begin` gives, and which
+ * end behind a batch by `commit` or `abort`. `send` gets a batch and its transaction.
+ */
+export async function inTurn({ together, transactional, ends }, batches, begin, send) {
+  if (together) return Promise.all(batches.map((batch) => send(batch)));
+  let transaction;
+  for (const [at, batch] of batches.entries()) {
+    if (transactional) transaction ??= await begin();
+    if (batch.length) await send(batch, transaction);
+    if (!transactional || !ends[at]) continue;
+    await transaction[ends[at]]();
+    transaction = undefined;
+  }
 }
 
 /** A record that the client's interface has no way to name; the message says what of it. */

@@ -29,18 +29,24 @@ pub fn produce(told: &Told, asked: &Produce) -> Done {
     let producer: FutureProducer = settings.create()?;
     if asked.transactional {
         producer.init_transactions(LONG)?;
-        producer.begin_transaction()?;
     }
-    for batch in asked.in_turn() {
+    let mut begins = asked.transactional;
+    for (batch, end) in asked.in_turn().into_iter().zip(&asked.ends) {
+        if begins {
+            producer.begin_transaction()?;
+        }
         let send = |row| producer.send_result(taken(told, row));
         let sent: Result<Vec<_>, _> = batch.into_iter().map(send).collect();
         producer.flush(LONG)?;
         for delivery in sent.map_err(|(error, _)| error)? {
             block_on(delivery)?.map_err(|(error, _)| error)?;
         }
-    }
-    if asked.transactional {
-        producer.commit_transaction(LONG)?;
+        match end.as_str() {
+            "commit" => producer.commit_transaction(LONG)?,
+            "abort" => producer.abort_transaction(LONG)?,
+            _ => {}
+        }
+        begins = !end.is_empty();
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ class Beside:
             broker = await server.start()
             broker.node = node
             broker.is_tagged, broker.in_pieces, broker.is_strict = kind.is_tagged, kind.in_pieces, kind.is_strict
-            broker.away, broker.aliases = kind.away, kind.aliases
+            broker.away, broker.aliases, broker.features = kind.away, kind.aliases, kind.features
             broker.sessions = Sessions() if kind.has_sessions else None
             nodes.append(broker)
         for broker in nodes:

@@ -46,6 +46,8 @@ class Broker(Struct):
     port: int
     offered: Offer = field(default_factory=lambda: BARE)
     topics: dict[str, Topic] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    """The finalized features that it tells of, and their levels."""
     has_told: bool = False
     """Whether a client was answered what is offered, since somebody set this to False."""
     carried: int = -1
@@ -112,14 +114,19 @@ class Broker(Struct):
             raise Unanswerable(f"{request.name} {request.version}")
         return _ANSWERS[request.name](self, request)
 
-    def _versions(self, error: int = 0, told: Collection[str] = ()) -> Values:
+    def _versions(self, error: int = 0, only: Collection[str] = ()) -> Values:
         keys = {name: key for key, name in names().items()}
         rows = [
             {"ApiKey": keys[name], "MinVersion": low, "MaxVersion": high}
             for name, (low, high) in self.offered.items()
-            if name in (told or self.offered)
+            if name in (only or self.offered)
         ]
-        return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"])}
+        levels = [
+            {"Name": name, "MinVersionLevel": level, "MaxVersionLevel": level} for name, level in self.features.items()
+        ]
+        known = [{"Name": name, "MinVersion": 0, "MaxVersion": level} for name, level in self.features.items()]
+        told = {"SupportedFeatures": known, "FinalizedFeatures": levels, "FinalizedFeaturesEpoch": 1} if levels else {}
+        return {"ErrorCode": error, "ApiKeys": sorted(rows, key=lambda row: row["ApiKey"]), **told}
 
 
 _ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {

@@ -28,7 +28,7 @@ NOTHING = -1
 EPOCH = 5
 """That of the first leader, where it is told."""
 GONE = 1 << 15
-"""What stands for an error where the node is gone in place of an answer."""
+"""What stands for an error where the connection ends in place of an answer, as the node may be gone."""
 _AWAY = 0.5
 """Seconds in which a broker that is started again takes no connection."""
 
@@ -63,6 +63,8 @@ class Kind(Struct, frozen=True):
     """What is offered, by its name; empty for what the client's own broker offers."""
     but: Offer = field(default_factory=dict)
     """The requests that are offered in other versions than that."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """The finalized features that ApiVersions tells of, and their levels."""
     is_tagged: bool = False
     """Whether its answers hold tagged fields that nobody knows."""
     in_pieces: bool = False
@@ -103,6 +105,8 @@ class Kind(Struct, frozen=True):
     away: float = 0.0
     """Seconds from then on in which no connection is taken, as all others end too; 0: that one ends alone. For ever:
     nobody listens any more."""
+    forgets: bool = False
+    """Whether of a batch that comes again it knows only that it is a repetition, and not where it is."""
     trims: bool = False
     """Whether the log begins further on once a client has come to its second record."""
     cuts: bool = False
@@ -242,6 +246,7 @@ KINDS: Mapping[str, Kind] = {
     "produce-moved": Kind(moves=Move(), may_tell=True),
     "produce-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),
     "answer-lost": Kind(lost=1),
+    "repetition": Kind(lost=1, forgets=True, may_tell=True),
     "together": Kind(refusals=(_NOT_LEADER,)),
     "timed-out": Kind(refusals=(_REQUEST_TIMED_OUT,)),
     "transact": PLAIN,
@@ -257,6 +262,16 @@ KINDS: Mapping[str, Kind] = {
     "produce-newest": Kind(offers="full", refusals=(_NOT_LEADER,)),
     "produce-recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
     "transact-newest": Kind(offers="full", but={"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}),
+    "transaction-cut": Kind(
+        errors={"InitProducerId": (GONE,), "AddPartitionsToTxn": (GONE,), "EndTxn": (GONE,)}, may_tell=True
+    ),
+    "transactions": PLAIN,
+    "transactions-told": Kind(
+        offers="full",
+        but={"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)},
+        features={"transaction.version": 2},
+    ),
+    "transact-nothing": PLAIN,
     "refused": Kind(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
     "fenced": Kind(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),
     "no-transaction": Kind(errors={"AddPartitionsToTxn": (_INVALID_TXN_STATE,)}, for_good=True),

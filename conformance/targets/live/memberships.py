@@ -69,7 +69,7 @@ class Membership(Struct):
         if self.hands_over and error in (NOT_COORDINATOR, GONE):
             self.coordinator = OTHER
         if error == GONE:
-            raise Closed("the node is gone")
+            raise Closed("its answer is lost")
         return error
 
     def next_of(self, codes: list[int]) -> int:

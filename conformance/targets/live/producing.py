@@ -25,6 +25,11 @@ _UNSUPPORTED_COMPRESSION_TYPE = 76
 _ZSTD = CODEC_NAMES.index("zstd")
 _ZSTD_SINCE = 7
 """The first version of Produce in which Apache Kafka takes zstd."""
+_DUPLICATE_SEQUENCE_NUMBER, _INVALID_TXN_STATE = 46, 48
+_BUMPED_SINCE = 5
+"""The first version of EndTxn that gives a producer another epoch."""
+_ADDED_SINCE = 12
+"""The first version of Produce that adds the partition to the transaction."""
 _IDS_SINCE = 13
 """The first version of Produce that names a topic by its id."""
 _NOBODY = (-1, -1, -1)
@@ -57,10 +62,11 @@ _BATCH_BYTES, _FEW = 4 << 20, 1024
 """Bytes of a batch at most: enough for any, and so few that each record of what is written together is one."""
 
 
-def told_of(batches: Sequence[Value], *, together: bool = False) -> Answer:
+def told_of(batches: Sequence[Value], ends: Sequence[str] = (), *, together: bool = False) -> Answer:
     """What a driver is told to write: batches that follow one another, each with the first one's producer and codec.
 
-    `together`: none waits until the one before it is acknowledged.
+    `together`: none waits until the one before it is acknowledged. `ends`: how a transaction ends behind each of them;
+    where it is empty, all are in one, which is committed.
     """
     first = batches[0]
     return {
@@ -70,6 +76,7 @@ def told_of(batches: Sequence[Value], *, together: bool = False) -> Answer:
         "compression": CODEC_NAMES[first["compression"]],
         "idempotent": first["producerId"] >= 0,
         "transactional": first["isTransactional"],
+        "ends": [*ends] or [""] * (len(batches) - 1) + ["commit" if first["isTransactional"] else ""],
     }
 
 
@@ -125,6 +132,7 @@ def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> V
     if error := topic.group.next_of(topic.refusals):
         return {**shown, "ErrorCode": error}
     data, base = part["Records"] or b"", topic.high_watermark
+    topic.has_begun = topic.has_begun or version >= _ADDED_SINCE
     if version < _ZSTD_SINCE and any(BATCH_LAYOUT.peek("compression", data, at) == _ZSTD for at, _ in extents(data)):
         return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}
     count = sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
@@ -133,6 +141,8 @@ def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> V
         due = topic.due.setdefault((id_, epoch), [])
         if first > len(due):
             return {**shown, "ErrorCode": _OUT_OF_ORDER_SEQUENCE_NUMBER}
+        if 0 <= first < len(due) and topic.forgets:
+            return {**shown, "ErrorCode": _DUPLICATE_SEQUENCE_NUMBER}
         if 0 <= first < len(due):
             return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
         due += range(base, base + count)
@@ -175,20 +185,25 @@ def _added(broker: Broker, topics: Sequence[Values]) -> list[Values]:
     for row in topics:
         topic = broker.topics.get(row["Name"])
         error = topic.group.error("AddPartitionsToTxn", broker.node) if topic is not None else 0
+        if topic is not None and not error:
+            topic.has_begun = True
         added = [{"PartitionIndex": at, "PartitionErrorCode": error} for at in row["Partitions"]]
         rows.append({"Name": row["Name"], "ResultsByPartition": added})
     return rows
 
 
 def _end(broker: Broker, request: Request) -> Values:
+    """The end of a transaction; from version 5 on the epoch is another one behind it."""
     topic = broker.topics.get(request.body["TransactionalId"])
-    error = topic.group.error("EndTxn", broker.node) if topic is not None else 0
-    # From version 5 on the epoch is another one behind each transaction.
-    return {
-        "ErrorCode": error,
-        "ProducerId": request.body["ProducerId"],
-        "ProducerEpoch": request.body["ProducerEpoch"] + 1,
-    }
+    if topic is None:
+        raise Unanswerable("EndTxn with an id that is not named after its topic")
+    error = topic.group.error("EndTxn", broker.node)
+    if error or not topic.has_begun:
+        return {"ErrorCode": error or _INVALID_TXN_STATE}
+    id_, epoch = request.body["ProducerId"], request.body["ProducerEpoch"] + 1
+    if request.version >= _BUMPED_SINCE:
+        topic.producer = id_, epoch
+    return {"ErrorCode": 0, "ProducerId": id_, "ProducerEpoch": epoch}
 
 
 ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {

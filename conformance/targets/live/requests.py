@@ -12,6 +12,7 @@ from conformance.cases.conversations import (
     ONWARD,
     PRODUCING,
     SENT,
+    SEVERAL,
     TRANSACTIONAL,
     WHOLE,
     api_of,
@@ -41,7 +42,10 @@ _ENDS_EMPTY = bytes.fromhex(
 """A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
 _RECORDS = 3
 """In a log of which a part is read when another node comes to lead, and more than one record is left."""
-WRITES = {name: "transactions" if name in TRANSACTIONAL else "idempotence" for name in PRODUCING}
+WRITES = {
+    **{name: "transactions" if name in TRANSACTIONAL else "idempotence" for name in PRODUCING},
+    **dict.fromkeys(SEVERAL, "aborts"),
+}
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
 

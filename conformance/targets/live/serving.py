@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from conformance.cases.conversations import AT_ONCE, SENT
+from conformance.cases.conversations import AT_ONCE, ENDS, SENT, SEVERAL
 from conformance.cases.conversations import written_for as plain_batches
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
@@ -251,7 +251,8 @@ class LiveClient:
         """Let the client in a seat write these batches, as a broker takes them in a conversation."""
         kind = KINDS[conversation]
         broker = await self._beside.open(kind, to_producers(OFFERS[kind.offers or self._offers]), witness, seat.void)
-        return await self._put_to_write(seat, batches, broker, kind, together=conversation in AT_ONCE)
+        ends = ENDS if conversation in SEVERAL else ()
+        return await self._put_to_write(seat, batches, broker, kind, ends, together=conversation in AT_ONCE)
 
     async def _put_to_write(
         self,
@@ -259,13 +260,14 @@ class LiveClient:
         batches: Sequence[Value],
         broker: Broker | None = None,
         kind: Kind = PLAIN,
+        ends: Sequence[str] = (),
         *,
         together: bool = False,
     ) -> Answer:
-        """Let the client write these batches, `together` or each by itself."""
-        topic = Topic(b"", 0, 0, due={} if together or kind.lost else None).led(kind)
+        """Let the client write these batches, `together` or each by itself, or each in a transaction that `ends` so."""
+        topic = Topic(b"", 0, 0, due={} if together or kind.lost or ends else None).led(kind)
         topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
-        told = {"produce": told_of(batches, together=together)}
+        told = {"produce": told_of(batches, ends, together=together)}
         return await tell(seat, broker or self._written_to, topic, told, written)
 
     async def _put(

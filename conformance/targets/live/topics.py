@@ -94,8 +94,12 @@ class Topic:
     """Whether the epoch of what a client has read ends before all of it, by what its leader says."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
+    forgets: bool = False
+    """Whether what a producer repeats is refused as that."""
     due: dict[tuple[int, int], list[int]] | None = None
     """By producer id and epoch, the offset of each sequence taken: what follows is due. None where all are taken."""
+    has_begun: bool = False
+    """Whether a partition was added to a transaction."""
     produced: list[bytes] = field(default_factory=list)
     """The record sets that a producer has written to it, in order."""
     on_fetch: Callable[[], object] = lambda: None
@@ -106,7 +110,7 @@ class Topic:
         self.group, self.lost, self.replica = Membership.of(kind), kind.lost, kind.replica
         if kind.in_group:
             self.committed, self.committed_epoch = kind.committed
-        self.misframed = [*kind.misframed]
+        self.misframed, self.forgets = [*kind.misframed], kind.forgets
         self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
         self.by_entry = self.by_entry or kind.stops
         self.leader, self.trims, self.cuts = kind.led_by, kind.trims, kind.cuts

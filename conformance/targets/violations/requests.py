@@ -54,16 +54,24 @@ def _without_sequence(data: bytes) -> bytes:
     return data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :]
 
 
-def _stays(*conversations: str) -> Lie:
-    """Fetch nothing any more in these conversations."""
+def _stays(*conversations: str, without: str = "Fetch") -> Lie:
+    """Fetch nothing any more in these conversations, or send no other request of a name."""
 
     def told(request: Values, answer: Values) -> Values:
         if request["op"] != "send" or request["conversation"] not in conversations:
             return answer
-        rows = [row for row in answer["value"] if api_of(bytes.fromhex(row["hex"])) != "Fetch"]
+        rows = [row for row in answer["value"] if api_of(bytes.fromhex(row["hex"])) != without]
         return {**answer, "value": rows}
 
     return told
+
+
+def _stuck(request: Values, answer: Values) -> Values:
+    """Write the first batch over and over, where it was refused as a repetition."""
+    if request["op"] != "send" or request["conversation"] != "repetition":
+        return answer
+    writes = [row for row in answer["value"] if api_of(bytes.fromhex(row["hex"])) == "Produce"]
+    return {**answer, "value": [row for row in answer["value"] if row not in writes[2:]]}
 
 
 def _written(name: str, before: bytes, after: bytes) -> Lie:
@@ -92,9 +100,11 @@ def _given_twice(request: Values, answer: Values) -> Values:
     return {**answer, "value": [first, first, other]}
 
 
-def _untold(request: Values, answer: Values) -> Values:
-    """Say nothing of what is refused."""
-    return honest({**request, "check": "well-formed"}) if request.get("check") == "tells" else answer
+def _heedless(check: str) -> Lie:
+    """Send what is sent where nobody looks: nothing is said of what is refused, what has not begun is ended."""
+    return lambda request, answer: (
+        honest({**request, "check": "well-formed"}) if request.get("check") == check else answer
+    )
 
 
 REQUESTS: dict[str, Lie] = {
@@ -113,6 +123,7 @@ REQUESTS: dict[str, Lie] = {
         *("unstable", "offsets-loading"),
     ),
     "response.connection-ended": _stays("hung-up", "restarted", "group-restarted"),
+    "response.repetition-is-written": _stuck,
     "response.place-valid": _stays("validated", "validated-late", "validation-refused"),
     "response.place-cut": _stays("truncated"),
     "response.coordinator-elsewhere": _stays("coordinator-elsewhere", "coordinator-gone"),
@@ -120,11 +131,13 @@ REQUESTS: dict[str, Lie] = {
     "response.preferred-replica": _written("Fetch", (1).to_bytes(8, "big"), bytes(8)),
     "response.size-below-zero": _stays("misframed"),
     "response.error-told": _stays("offsets-refused"),
-    "producer.refusal-told": _untold,
+    "producer.refusal-told": _heedless("tells"),
+    "producer.transaction-whole": _stays("transactions", "transactions-told", without="AddPartitionsToTxn"),
+    "producer.transaction-unbegun": _heedless("unbegun"),
     "group.generation-over": _stays("generation-lost"),
     "group.others-damaged": _stays("company-silent", "company-garbled"),
     "response.leader-elsewhere": _stays("moved", "moved-unnoticed", "moved-untold", "leader-gone", "recreated"),
-    "transaction.version-by-feature": _written("EndTxn", b"\0\x1a\0\4", b"\0\x1a\0\5"),
+    "producer.transaction-by-feature": _written("EndTxn", b"\0\x1a\0\4", b"\0\x1a\0\5"),
     "group.offset-none": _stays("group"),
     "group.unknown-member": _stays("evicted"),
     "group.assignment-read": _stays("following", "newer", "idle", "company"),

@@ -244,8 +244,25 @@ def test_a_committed_offset_is_told_once_all_errors_are(led, conversation, top, 
     assert (last["Partitions"][0]["ErrorCode"], last["Partitions"][0]["CommittedOffset"]) == (0, -1)
 
 
+def test_the_first_answer_to_each_request_of_a_transaction_is_lost(led):
+    broker, topics = led("transaction-cut"), ({"Name": "t", "Partitions": (0,)},)
+    ids = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    added = {"V3AndBelowTransactionalId": "t", "V3AndBelowProducerId": 1, "V3AndBelowProducerEpoch": 0}
+    bodies = {
+        "InitProducerId": {"TransactionalId": "t", "TransactionTimeoutMs": 1},
+        "AddPartitionsToTxn": {**added, "V3AndBelowTopics": topics},
+        "EndTxn": ids,
+    }
+    for name, body in bodies.items():
+        with pytest.raises(Closed):
+            asked(broker, name, 3, body)
+        answer = asked(broker, name, 3, body)
+        assert answer.get("ErrorCode", 0) == 0
+
+
 def test_the_end_of_a_transaction_is_put_off_once(led):
     broker, body = led("ending"), {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0, "Committed": True}
+    broker.topics["t"].has_begun = True
     assert [asked(broker, "EndTxn", 3, body)["ErrorCode"] for _ in range(2)] == [51, 0]
 
 

@@ -40,6 +40,8 @@ pub struct Produce {
     pub compression: String,
     pub idempotent: bool,
     pub transactional: bool,
+    /// How the transaction ends behind each batch: `commit`, `abort`, or not yet.
+    pub ends: Vec<String>,
 }
 
 impl Produce {

@@ -15,36 +15,37 @@ final class Writer {
 
     static void write(Map<String, Object> told) throws Throwable {
         Map<?, ?> asked = Notation.object(told.get("produce"));
-        boolean transactional = (Boolean) asked.get("transactional");
         try (var producer = new KafkaProducer<>(settings(told, asked), new ByteArraySerializer(), new ByteArraySerializer())) {
-            if (transactional) {
+            if ((Boolean) asked.get("transactional"))
                 producer.initTransactions();
-                producer.beginTransaction();
-            }
+            Object end = (Boolean) asked.get("transactional") ? "commit" : "";
             List<?> apart = Notation.list(asked.get("batches"));
             var all = apart.stream().flatMap(rows -> Notation.list(rows).stream()).toList();
+            var ends = Notation.list(asked.get("ends")).iterator();
             for (Object batch : (Boolean) asked.get("together") ? List.of(all) : apart) {
+                if (!end.equals(""))
+                    producer.beginTransaction();
                 var sent = Notation.list(batch).stream().map(row -> producer.send(record(told, row))).toList();
                 producer.flush();
                 for (var one : sent)
                     one.get();
+                end = ends.next();
+                if (end.equals("commit"))
+                    producer.commitTransaction();
+                else if (end.equals("abort"))
+                    producer.abortTransaction();
             }
-            if (transactional)
-                producer.commitTransaction();
         } catch (ExecutionException e) {
             throw e.getCause();
         }
     }
 
     private static Map<String, Object> settings(Map<String, Object> told, Map<?, ?> asked) {
-        Map<String, Object> settings = new HashMap<>();
-        settings.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"));
-        settings.put(ProducerConfig.CLIENT_ID_CONFIG, told.get("topic"));
-        settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, asked.get("compression"));
-        settings.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, asked.get("idempotent"));
-        settings.put(ProducerConfig.LINGER_MS_CONFIG, 1000);
-        settings.put(ProducerConfig.BATCH_SIZE_CONFIG, asked.get("batchBytes"));
-        settings.put(ProducerConfig.MAX_REQUEST_SIZE_CONFIG, asked.get("batchBytes"));
+        Map<String, Object> settings = new HashMap<>(Map.of(
+            ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, told.get("bootstrap"), ProducerConfig.CLIENT_ID_CONFIG, told.get("topic"),
+            ProducerConfig.COMPRESSION_TYPE_CONFIG, asked.get("compression"), ProducerConfig.LINGER_MS_CONFIG, 1000,
+            ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, asked.get("idempotent"), ProducerConfig.BATCH_SIZE_CONFIG,
+            asked.get("batchBytes"), ProducerConfig.MAX_REQUEST_SIZE_CONFIG, asked.get("batchBytes")));
         if ((Boolean) asked.get("transactional"))
             settings.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, told.get("topic"));
         return settings;
