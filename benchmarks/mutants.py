@@ -708,10 +708,10 @@ NOBODY = Mutant("", 0, 0, "undamaged", "", (0, 0), "")
 
 
 def in_killing_order(cases: Iterable[Case]) -> list[Case]:
-    """Small cases of every type and operation first, so that most mutants die early; the same order every time."""
-    groups: defaultdict[tuple[str, str], list[Case]] = defaultdict(list)
+    """The smallest case of every requirement first, so that most mutants die early; the same order every time."""
+    groups: defaultdict[str, list[Case]] = defaultdict(list)
     for case in cases:
-        groups[case.type, case.op].append(case)
+        groups[case.requirement].append(case)
     for group in groups.values():
         group.sort(key=lambda case: len(case.data or b""))
     return [case for row in zip_longest(*groups.values()) for case in row if case is not None]
