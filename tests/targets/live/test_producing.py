@@ -244,6 +244,7 @@ def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True):
             if error and error not in again:
                 if tells: return say(topic=line["topic"], error="other", message=f"error {error}")
                 break
+            if error: time.sleep(0.1)
         if asked["idempotent"]: who["baseSequence"] += len(records)
     say(topic=line["topic"], end=True)
 """
