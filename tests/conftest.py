@@ -44,8 +44,12 @@ for told, due in DEFAULTS.items():
 # What the commands under test print is the same wherever the tests run.
 os.environ.pop("GITHUB_ACTIONS", None)
 
-OF_A_SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Of a Java that lives for seconds: to compile its code any better costs as much again as all that it does."""
+UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
+OF_A_SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *UNVERIFIED)
+"""Of a Java that lives for seconds: to compile its code any better costs as much again as all that it does.
+
+To verify the classes that it loads, which are those of Spark and of Apache Kafka, costs a tenth of it.
+"""
 for of_spark in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ[of_spark] = " ".join(OF_A_SHORT_LIFE)
 
