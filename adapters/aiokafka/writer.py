@@ -26,7 +26,7 @@ async def produce(told: Told) -> None:
     )
     await producer.start()
     try:
-        for batch, begins, end in in_turn(told, rows):
+        for batch, begins, end, is_given_up in in_turn(told, rows):
             if begins:
                 await producer.begin_transaction()
             sent = [
@@ -35,7 +35,7 @@ async def produce(told: Told) -> None:
                 )
                 for row in batch
             ]
-            await asyncio.gather(*sent)
+            await asyncio.gather(*sent, return_exceptions=is_given_up)
             if end:
                 await {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end]()
     finally:

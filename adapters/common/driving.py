@@ -107,12 +107,15 @@ def batches(told: Told, cannot: Callable[[Told], str] = lambda _: "") -> list[li
     return [[record for batch in made for record in batch]] if told["produce"]["together"] else made
 
 
-def in_turn(told: Told, made: list[list[Told]]) -> Iterator[tuple[list[Told], bool, str]]:
-    """Batches, whether a transaction begins with each, and how it ends behind it: `commit`, `abort`, or not yet."""
+def in_turn(told: Told, made: list[list[Told]]) -> Iterator[tuple[list[Told], bool, str, bool]]:
+    """Batches, whether a transaction begins with each, how it ends behind it, and whether what fails of it is given up.
+
+    It ends by `commit`, `abort`, or not yet.
+    """
     asked = told["produce"]
     begins = asked["transactional"]
-    for batch, end in zip(made, asked["ends"] if begins else [""] * len(made), strict=True):
-        yield batch, begins, end
+    for batch, end, is_given_up in zip(made, asked["ends"], asked["givenUp"], strict=False):
+        yield batch, begins, end, is_given_up
         begins = bool(end)
 
 

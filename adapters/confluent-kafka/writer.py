@@ -34,12 +34,14 @@ def produce(told: Told) -> None:
 
     if asked["transactional"]:
         producer.init_transactions()
-    for batch, begins, end in in_turn(told, rows):
+    for batch, begins, end, is_given_up in in_turn(told, rows):
         if begins:
             producer.begin_transaction()
         for row in batch:
             producer.produce(topic, partition=told["partition"], on_delivery=delivered, **row)
         producer.flush()
+        if is_given_up:
+            failed.clear()
         if end and not failed:
             {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[end]()
     if failed:

@@ -31,7 +31,15 @@ CONVERSATIONS = (
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
     *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
     *("produce-newest", "produce-recreated", "transact-newest"),
-    *("transactions", "transactions-told", "transact-nothing", "transaction-cut", "repetition"),
+    *(
+        "transactions",
+        "transactions-told",
+        "transact-nothing",
+        "transaction-cut",
+        "transaction-given-up",
+        "produce-given-up",
+        "repetition",
+    ),
     *("refused", "fenced", "no-transaction", "no-right"),
 )
 """What a client is brought to do, and how the broker leads it meanwhile.
@@ -71,14 +79,15 @@ as it has `no-right` to its transactional id. Or the first write is refused as a
 the leader is gone (`produce-gone`), and so the coordinator (`transaction-elsewhere`, `transaction-gone`). Or everything
 is offered to it (`produce-newest`, `transact-newest`), or the topic is made anew with the first write
 (`produce-recreated`). Or it writes several `transactions`, one of them aborted, to a broker that may tell of the newer
-kind (`transactions-told`), or one without any record (`transact-nothing`), or one for which each first answer is lost
+kind (`transactions-told`), or refuse one batch for good (`transaction-given-up`, and `produce-given-up` where there is
+no transaction). Or it writes one without any record (`transact-nothing`), or one for which each first answer is lost
 (`transaction-cut`). Or what it wrote is refused as a `repetition`.
 """
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on", "by-feature", "in-turn", "unbegun"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch
@@ -89,7 +98,8 @@ it begins, and `goes-on` past anything else; that a member of a group `commits` 
 `shares` the partitions among all members where it leads; of batches that the second one comes where another node
 leads (`writes-on`), that what was refused comes `again`, and as it was, that their sequences follow one another, and
 that in the end all of them are there, in order; that a transaction has `ended`, and `ended-again` where that was
-refused, in versions that go `by-feature`, that several come whole and `in-turn`, and that one which is `unbegun` is
+refused, in versions that go `by-feature`, that several come whole and `in-turn`, also
+`behind-refused` ones, and that one which is `unbegun` is
 not ended; and that it `tells` the application what is refused for good."""
 
 HOLLOW = 2
@@ -106,19 +116,24 @@ GATHERED = 2
 
 TRANSACTIONAL = (
     *("transact", "transact-newest", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
-    *("transactions", "transactions-told", "transact-nothing", "transaction-cut"),
+    *("transactions", "transactions-told", "transaction-given-up", "transact-nothing", "transaction-cut"),
     *("fenced", "no-transaction", "no-right"),
 )
 """The conversations in which a client writes in a transaction."""
 
-SEVERAL = ("transactions", "transactions-told")
+SEVERAL = ("transactions", "transactions-told", "transaction-given-up")
 """Those in which each batch is a transaction of its own."""
-ENDS = ("abort", "commit", "commit")
+ENDS = ("commit", "abort", "commit")
 """How these end."""
+
+GIVEN_UP = ("transaction-given-up", "produce-given-up")
+"""Those in which a batch is refused for good, and given up."""
+REFUSED = 1
+"""The place of that among the batches."""
 
 PRODUCING = (
     *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
-    *("produce-newest", "produce-recreated", "repetition"),
+    *("produce-newest", "produce-recreated", "produce-given-up", "repetition"),
     *TRANSACTIONAL,
 )
 """Those in which it writes at all."""
@@ -134,7 +149,7 @@ AT_ONCE = ("together", "timed-out")
 
 WHOLE = (
     *("waits", "keeps", "goes-back", "writes-on", "commits", "shares", "in-order"),
-    *("ended", "ended-again", "by-feature", "in-turn", "unbegun"),
+    *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
 
@@ -245,6 +260,9 @@ def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, .
         return ({**batches[0], "records": batches[0]["records"][:1]},)
     if conversation == "transact-nothing":
         return ({**batches[0], "records": ()},)
+    if conversation in GIVEN_UP:
+        refused, behind = batches[REFUSED : REFUSED + 2]
+        return (*batches[:REFUSED], refused, {**behind, "baseSequence": refused["baseSequence"]})
     if conversation not in AT_ONCE:
         return batches
     values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
@@ -317,7 +335,7 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"]) if batch["records"]]
-    sets = sets if parts["conversation"] in TRANSACTIONAL else [sets[0], *sets]
+    sets = sets if parts["conversation"] in (*TRANSACTIONAL, *GIVEN_UP) else [sets[0], *sets]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
 
 

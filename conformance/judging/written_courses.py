@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import COUNTS, ENDS, OF_CLIENTS, PRODUCER, START, TOGETHER, api_of, frame_wire
+from conformance.cases.conversations import (
+    COUNTS,
+    ENDS,
+    OF_CLIENTS,
+    PRODUCER,
+    REFUSED,
+    START,
+    TOGETHER,
+    api_of,
+    frame_wire,
+)
 from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.judging.sent_requests import at, body_in, named
@@ -147,7 +157,14 @@ def _in_turn(requests: Sequence[Value]) -> Verdict:
     """Judge each transaction: its partition is added, its batches have their place, and it ends as it should."""
     if not any(_batches(requests)):
         return Verdict(Kind.SKIP, "unobserved: nothing was written")
-    return next(filter(None, (judge(requests) for judge in (_unadded, _displaced, _ended_otherwise))), PASSED)
+    return _unadded(requests) or _displaced(requests) or _ended_otherwise(requests) or PASSED
+
+
+def _behind_refused(requests: Sequence[Value]) -> Verdict:
+    """Judge what is written behind a batch which was refused for good: nobody has its sequences."""
+    if len([*_batches(requests)]) <= REFUSED + 1:
+        return Verdict(Kind.SKIP, "unobserved: nothing was written behind the batch that was refused")
+    return _displaced(requests, refused=REFUSED) or PASSED
 
 
 def _unadded(requests: Sequence[Value]) -> Verdict | None:
@@ -168,12 +185,14 @@ def _is_of_the_newer_kind(data: bytes) -> bool:
     return bool(START.unpack_from(data)[2] > OF_CLIENTS[api_of(data)])
 
 
-def _displaced(requests: Sequence[Value]) -> Verdict | None:
-    """Judge the places of the batches: they go on in one epoch, and begin anew in the next one."""
+def _displaced(requests: Sequence[Value], *, refused: int | None = None) -> Verdict | None:
+    """Judge where batches stand: they go on in one epoch, and begin anew in the next; a refused one stands nowhere."""
     ends = [i for i, row in enumerate(requests) if api_of(row["hex"]) == "EndTxn" and _is_of_the_newer_kind(row["hex"])]
     taken: dict[tuple[int, int], list[bytes]] = {}
     since: dict[tuple[int, int], int] = {}
-    for index, batch in _batches(requests):
+    for number, (index, batch) in enumerate(_batches(requests)):
+        if number == refused:
+            continue
         producer = BATCH_LAYOUT.peek("producerId", batch), BATCH_LAYOUT.peek("producerEpoch", batch)
         kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.peek("baseSequence", batch)
         begun = since.setdefault(producer, index)
@@ -236,6 +255,7 @@ WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "ended-again": _ended_again,
     "by-feature": _by_feature,
     "in-turn": _in_turn,
+    "behind-refused": _behind_refused,
     "unbegun": _unbegun,
     "tells": _tells,
     "again": _of_batches(_again),

@@ -382,45 +382,36 @@ def turn(number, end, *, added=True, version=3, sent=11, **changes):
 
 
 NEWER = {"added": False, "version": 5, "sent": 12}
+ANEW = NEWER | {"producerEpoch": 4, "baseSequence": 0}
 
 
 @pytest.mark.parametrize(
     ("turns", "told"),
     [
-        ([turn(0, "abort"), turn(1, "commit"), turn(2, "commit")], ""),
+        ([turn(0, "commit"), turn(1, "abort"), turn(2, "commit")], ""),
+        ([turn(0, "commit", **NEWER), turn(1, "abort", **ANEW)], "end by commit, abort, where"),
+        ([turn(0, "commit", **NEWER), turn(1, "abort", **ANEW), turn(2, "commit", **ANEW | {"producerEpoch": 5})], ""),
         (
-            [turn(0, "abort", **NEWER), turn(1, "commit", **NEWER, producerEpoch=4, baseSequence=0)],
-            "end by abort, commit, where",
-        ),
-        (
-            [
-                turn(0, "abort", **NEWER),
-                turn(1, "commit", **NEWER, producerEpoch=4, baseSequence=0),
-                turn(2, "commit", **NEWER, producerEpoch=5, baseSequence=0),
-            ],
-            "",
-        ),
-        (
-            [turn(0, "abort"), turn(1, "commit", added=False), turn(2, "commit")],
+            [turn(0, "commit"), turn(1, "abort", added=False), turn(2, "commit")],
             "Produce 11 comes in a transaction that its partition",
         ),
         (
-            [turn(0, "abort"), turn(1, "commit", baseSequence=0), turn(2, "commit")],
+            [turn(0, "commit"), turn(1, "abort", baseSequence=0), turn(2, "commit")],
             "sequence 0 is given to two batches, of which",
         ),
         (
-            [turn(0, "abort"), turn(1, "commit", producerEpoch=4), turn(2, "commit")],
+            [turn(0, "commit"), turn(1, "abort", producerEpoch=4), turn(2, "commit")],
             "sequence 2, where the sequence 0 is due",
         ),
         (
-            [turn(0, "abort", **NEWER), turn(1, "commit", **NEWER), turn(2, "commit")],
+            [turn(0, "commit", **NEWER), turn(1, "abort", **NEWER), turn(2, "commit")],
             "where the answer to EndTxn told another epoch",
         ),
         (
             [turn(0, "commit"), turn(1, "commit"), turn(2, "commit")],
-            "end by commit, commit, commit, where abort, commit, commit is",
+            "end by commit, commit, commit, where commit, abort, commit is",
         ),
-        ([turn(0, "abort")], "the transactions end by abort, where"),
+        ([turn(0, "commit")], "the transactions end by commit, where"),
     ],
 )
 def test_each_transaction_is_one_by_itself(turns, told):
@@ -428,6 +419,22 @@ def test_each_transaction_is_one_by_itself(turns, told):
     assert found.kind is (Kind.FAIL if told else Kind.PASS), found
     assert told in found.detail
     assert verdict("in-turn", row(named("InitProducerId"))).kind is Kind.SKIP
+
+
+@pytest.mark.parametrize(
+    ("behind", "kind"),
+    [
+        ({}, Kind.FAIL),
+        ({"baseSequence": 2}, Kind.PASS),
+        ({"baseSequence": 0}, Kind.FAIL),
+        ({"baseSequence": 0, "producerEpoch": 4}, Kind.PASS),
+        ({"baseSequence": 1, "producerEpoch": 4}, Kind.FAIL),
+    ],
+)
+def test_what_was_refused_leaves_no_gap(behind, kind):
+    rows = in_transactions(turn(0, "commit"), turn(1, "abort"), turn(2, "commit", **behind))
+    assert verdict("behind-refused", *rows).kind is kind
+    assert verdict("behind-refused", *rows[:-3]).kind is Kind.SKIP
 
 
 def test_a_transaction_that_has_not_begun_is_not_ended():

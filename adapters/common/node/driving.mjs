@@ -16,15 +16,15 @@ const END = hexed(Buffer.from("conformance.end")); // the key of the record that
 
 /**
  * Sends batches, each when the one before is acknowledged, or `together`; in transactions, which `begin` gives, and which
- * end behind a batch by `commit` or `abort`. `send` gets a batch and its transaction.
+ * end behind a batch by `commit` or `abort`; what fails of some is given up. `send` gets a batch and its transaction.
  */
-export async function inTurn({ together, transactional, ends }, batches, begin, send) {
+export async function inTurn({ together, transactional, ends, givenUp }, batches, begin, send) {
   if (together) return Promise.all(batches.map((batch) => send(batch)));
   let transaction;
   for (const [at, batch] of batches.entries()) {
     if (transactional) transaction ??= await begin();
-    if (batch.length) await send(batch, transaction);
-    if (!transactional || !ends[at]) continue;
+    if (batch.length) await send(batch, transaction).catch((error) => givenUp[at] || Promise.reject(error));
+    if (!ends[at]) continue;
     await transaction[ends[at]]();
     transaction = undefined;
   }

@@ -36,7 +36,7 @@ _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6
 _LOADING, _NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 22, 25, 27, 51
 _REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 7, 30, 88
-_UNKNOWN_EPOCH, _OFFSET_NOT_AVAILABLE = 75, 78
+_UNKNOWN_EPOCH, _OFFSET_NOT_AVAILABLE, _INVALID_RECORD = 75, 78, 87
 _TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _ID_FORBIDDEN = 29, 47, 48, 53
 _SEVERAL, _LONG, _MANY = 2, 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
@@ -75,7 +75,7 @@ class Kind(Struct, frozen=True):
     has_sessions: bool = False
     """Whether it keeps fetch sessions."""
     refusals: tuple[int, ...] = ()
-    """The errors with which fetches and writes are answered."""
+    """The errors with which fetches and writes are answered; 0 for none."""
     hollow: tuple[str, ...] = ()
     """How fetches bring nothing: by NULL records, without a topic as it has too much to do (THROTTLED), by EMPTY ones,
     as all that is there is UNDECIDED, and LOST, as their session is."""
@@ -271,6 +271,8 @@ KINDS: Mapping[str, Kind] = {
         but={"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)},
         features={"transaction.version": 2},
     ),
+    "transaction-given-up": Kind(refusals=(0, _INVALID_RECORD)),
+    "produce-given-up": Kind(refusals=(0, _INVALID_RECORD)),
     "transact-nothing": PLAIN,
     "refused": Kind(refusals=(_TOPIC_FORBIDDEN,), for_good=True),
     "fenced": Kind(errors={"EndTxn": (_INVALID_PRODUCER_EPOCH,)}, for_good=True),

@@ -62,11 +62,13 @@ _BATCH_BYTES, _FEW = 4 << 20, 1024
 """Bytes of a batch at most: enough for any, and so few that each record of what is written together is one."""
 
 
-def told_of(batches: Sequence[Value], ends: Sequence[str] = (), *, together: bool = False) -> Answer:
+def told_of(
+    batches: Sequence[Value], ends: Sequence[str] = (), *, together: bool = False, given_up: Collection[int] = ()
+) -> Answer:
     """What a driver is told to write: batches that follow one another, each with the first one's producer and codec.
 
     `together`: none waits until the one before it is acknowledged. `ends`: how a transaction ends behind each of them;
-    where it is empty, all are in one, which is committed.
+    where it is empty, all are in one, which is committed. What fails of some is `given_up`.
     """
     first = batches[0]
     return {
@@ -76,6 +78,7 @@ def told_of(batches: Sequence[Value], ends: Sequence[str] = (), *, together: boo
         "compression": CODEC_NAMES[first["compression"]],
         "idempotent": first["producerId"] >= 0,
         "transactional": first["isTransactional"],
+        "givenUp": [number in given_up for number in range(len(batches))],
         "ends": [*ends] or [""] * (len(batches) - 1) + ["commit" if first["isTransactional"] else ""],
     }
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from conformance.cases.conversations import AT_ONCE, ENDS, SENT, SEVERAL
+from conformance.cases.conversations import AT_ONCE, ENDS, GIVEN_UP, REFUSED, SENT, SEVERAL
 from conformance.cases.conversations import written_for as plain_batches
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
@@ -33,7 +33,7 @@ from conformance.targets.live.requests import WRITES, Conversations, lacking_for
 from conformance.targets.live.seats import Put, Seat, Seats
 from conformance.targets.live.server import Server
 from conformance.targets.live.telling import tell
-from conformance.targets.live.topics import Topic, holds_messages, is_served_by_entry, topic_of, unaskable
+from conformance.targets.live.topics import Due, Topic, holds_messages, is_served_by_entry, topic_of, unaskable
 from conformance.targets.live.witness import Witness
 from conformance.targets.protocol import PROTOCOL
 
@@ -228,7 +228,9 @@ class LiveClient:
 
     async def _written(self, batches: Sequence[Value]) -> Answer:
         """What comes of batches that the client is to write; what fails is asked once more, apart."""
-        return await self._seats.confirmed(lambda seat: self._put_to_write(seat, batches), _is_ok)
+        return await self._seats.confirmed(
+            lambda seat: self._put_to_write(seat, batches[0], told_of(batches), Topic(b"", 0, 0)), _is_ok
+        )
 
     async def _unless_it_never_writes(self, answer: Answer) -> Answer:
         """The answer about what a client failed to write; where no plain batch comes either, that is no fault of it.
@@ -251,24 +253,17 @@ class LiveClient:
         """Let the client in a seat write these batches, as a broker takes them in a conversation."""
         kind = KINDS[conversation]
         broker = await self._beside.open(kind, to_producers(OFFERS[kind.offers or self._offers]), witness, seat.void)
-        ends = ENDS if conversation in SEVERAL else ()
-        return await self._put_to_write(seat, batches, broker, kind, ends, together=conversation in AT_ONCE)
+        ends, given_up = ENDS if conversation in SEVERAL else (), {REFUSED} if conversation in GIVEN_UP else ()
+        told = told_of(batches, ends, together=conversation in AT_ONCE, given_up=given_up)
+        due: Due | None = {} if kind.lost or conversation in (*AT_ONCE, *SEVERAL, *GIVEN_UP) else None
+        return await self._put_to_write(seat, batches[0], told, Topic(b"", 0, 0, due=due).led(kind), broker)
 
     async def _put_to_write(
-        self,
-        seat: Seat,
-        batches: Sequence[Value],
-        broker: Broker | None = None,
-        kind: Kind = PLAIN,
-        ends: Sequence[str] = (),
-        *,
-        together: bool = False,
+        self, seat: Seat, first: Value, told: Answer, topic: Topic, broker: Broker | None = None
     ) -> Answer:
-        """Let the client write these batches, `together` or each by itself, or each in a transaction that `ends` so."""
-        topic = Topic(b"", 0, 0, due={} if together or kind.lost or ends else None).led(kind)
-        topic.producer = batches[0]["producerId"], batches[0]["producerEpoch"]
-        told = {"produce": told_of(batches, ends, together=together)}
-        return await tell(seat, broker or self._written_to, topic, told, written)
+        """Let the client write to a topic what it is told, of which this batch is the `first`."""
+        topic.producer = first["producerId"], first["producerEpoch"]
+        return await tell(seat, broker or self._written_to, topic, {"produce": told}, written)
 
     async def _put(
         self,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Self
+from typing import Self, TypeAlias
 from uuid import uuid4
 
 from conformance.cases.conversations import BEGINS, PLACE
@@ -33,6 +33,10 @@ _PATIENCE = 4
 _BATCHES = 2
 TIME_MS = 1000
 """The timestamp of the broker's own records: 0 is a case of its own, as some clients take it for none."""
+
+
+Due: TypeAlias = dict[tuple[int, int], list[int]]
+"""By producer id and epoch, the offset of each sequence that was taken."""
 
 
 @dataclass(slots=True)
@@ -96,7 +100,7 @@ class Topic:
     """The id and epoch that the broker gives to a producer of the topic."""
     forgets: bool = False
     """Whether what a producer repeats is refused as that."""
-    due: dict[tuple[int, int], list[int]] | None = None
+    due: Due | None = None
     """By producer id and epoch, the offset of each sequence taken: what follows is due. None where all are taken."""
     has_begun: bool = False
     """Whether a partition was added to a transaction."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.cases.conversations import PRODUCER, START, api_of
+from conformance.cases.conversations import PRODUCER, SEVERAL, START, api_of
 from conformance.codec.derivations import Values
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.lies import Lie
@@ -74,6 +74,12 @@ def _stuck(request: Values, answer: Values) -> Values:
     return {**answer, "value": [row for row in answer["value"] if row not in writes[2:]]}
 
 
+def _gapped(request: Values, answer: Values) -> Values:
+    """Go on behind the sequences of the batch that was refused."""
+    is_asked = request["op"] == "send" and request["check"] == "behind-refused"
+    return honest({**request, "conversation": "transactions"}) if is_asked else answer
+
+
 def _written(name: str, before: bytes, after: bytes) -> Lie:
     """Write other bytes into each request of this name."""
 
@@ -124,6 +130,7 @@ REQUESTS: dict[str, Lie] = {
     ),
     "response.connection-ended": _stays("hung-up", "restarted", "group-restarted"),
     "response.repetition-is-written": _stuck,
+    "producer.refused-has-no-place": _gapped,
     "response.place-valid": _stays("validated", "validated-late", "validation-refused"),
     "response.place-cut": _stays("truncated"),
     "response.coordinator-elsewhere": _stays("coordinator-elsewhere", "coordinator-gone"),
@@ -132,7 +139,7 @@ REQUESTS: dict[str, Lie] = {
     "response.size-below-zero": _stays("misframed"),
     "response.error-told": _stays("offsets-refused"),
     "producer.refusal-told": _heedless("tells"),
-    "producer.transaction-whole": _stays("transactions", "transactions-told", without="AddPartitionsToTxn"),
+    "producer.transaction-whole": _stays(*SEVERAL, without="AddPartitionsToTxn"),
     "producer.transaction-unbegun": _heedless("unbegun"),
     "group.generation-over": _stays("generation-lost"),
     "group.others-damaged": _stays("company-silent", "company-garbled"),

@@ -42,6 +42,9 @@ pub struct Produce {
     pub transactional: bool,
     /// How the transaction ends behind each batch: `commit`, `abort`, or not yet.
     pub ends: Vec<String>,
+    /// Whether what fails of a batch is given up.
+    #[serde(rename = "givenUp")]
+    pub given_up: Vec<bool>,
 }
 
 impl Produce {

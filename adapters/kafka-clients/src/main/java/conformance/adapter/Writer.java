@@ -16,20 +16,20 @@ final class Writer {
     static void write(Map<String, Object> told) throws Throwable {
         Map<?, ?> asked = Notation.object(told.get("produce"));
         try (var producer = new KafkaProducer<>(settings(told, asked), new ByteArraySerializer(), new ByteArraySerializer())) {
-            if ((Boolean) asked.get("transactional"))
-                producer.initTransactions();
+            if ((Boolean) asked.get("transactional")) producer.initTransactions();
             Object end = (Boolean) asked.get("transactional") ? "commit" : "";
             List<?> apart = Notation.list(asked.get("batches"));
             var all = apart.stream().flatMap(rows -> Notation.list(rows).stream()).toList();
             var ends = Notation.list(asked.get("ends")).iterator();
+            var givenUp = Notation.list(asked.get("givenUp")).iterator();
             for (Object batch : (Boolean) asked.get("together") ? List.of(all) : apart) {
                 if (!end.equals(""))
                     producer.beginTransaction();
                 var sent = Notation.list(batch).stream().map(row -> producer.send(record(told, row))).toList();
                 producer.flush();
-                for (var one : sent)
-                    one.get();
                 end = ends.next();
+                for (var one : (Boolean) givenUp.next() ? sent.subList(0, 0) : sent)
+                    one.get();
                 if (end.equals("commit"))
                     producer.commitTransaction();
                 else if (end.equals("abort"))
