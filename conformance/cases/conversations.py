@@ -22,7 +22,8 @@ CONVERSATIONS = (
     *("consume", "reset", "reset-late", "trimmed", "unavailable", "unknown-error", "null", "throttled", "undecided"),
     *("no-brokers", "no-leader", "topic-erred", "misframed", "replica", "replica-behind", "replica-unlisted"),
     *("topic-unknown", "group-topic-unknown", "one-address", "moved-untold", "leader-gone", "truncated"),
-    *("coordinator-elsewhere", "coordinator-gone"),
+    *("coordinator-elsewhere", "coordinator-gone", "called-127", "called-249", "called-shift", "called-constructor"),
+    *("called-proto", "group-called-249", "produce-called-249", "produce-called-proto", "transaction-called-249"),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
     *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
@@ -56,7 +57,8 @@ leads: in the next epoch (`moved`), in the same (`moved-unnoticed`), or of anoth
 on in a newer epoch (`raised`). Or fetches are sent to another `replica`, which may be behind (`replica-behind`) or
 not listed yet (`replica-unlisted`). A new leader's epoch may be untold (`moved-untold`), the log cut before the place
 (`truncated`) or `trimmed`, the old leader gone (`leader-gone`), ListOffsets refused at first (`reset-late`), the
-topic unknown (`topic-unknown`, `group-topic-unknown`), and several nodes at `one-address`.
+topic unknown (`topic-unknown`, `group-topic-unknown`), and several nodes at `one-address`. Or the topic has a name that
+is long, or that means something to JavaScript (`called-…`), and so has a group, a producer or a transaction.
 
 As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
 any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in
@@ -87,7 +89,8 @@ no transaction). Or it writes one without any record (`transact-nothing`), or on
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on", "by-feature", "in-turn", "behind-refused", "unbegun"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes"),
+    *("by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch
@@ -96,11 +99,11 @@ numbered, that a client which names its rack `follows` to another replica, that 
 fetches do not bring, `keeps` its place where another node leads, `goes-back` where the log was cut, `resumes` where
 it begins, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
 `shares` the partitions among all members where it leads; of batches that the second one comes where another node
-leads (`writes-on`), that what was refused comes `again`, and as it was, that their sequences follow one another, and
-that in the end all of them are there, in order; that a transaction has `ended`, and `ended-again` where that was
-refused, in versions that go `by-feature`, that several come whole and `in-turn`, also
-`behind-refused` ones, and that one which is `unbegun` is
-not ended; and that it `tells` the application what is refused for good."""
+leads (`writes-on`), or that all records come at all (`writes`), that what was refused comes `again`, and as it was,
+that their sequences follow one another, and that in the end all of them are there, in order; that a transaction has
+`ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that several come whole and
+`in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it `tells` the application
+what is refused for good."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -117,7 +120,7 @@ GATHERED = 2
 TRANSACTIONAL = (
     *("transact", "transact-newest", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
     *("transactions", "transactions-told", "transaction-given-up", "transact-nothing", "transaction-cut"),
-    *("fenced", "no-transaction", "no-right"),
+    *("fenced", "no-transaction", "no-right", "transaction-called-249"),
 )
 """The conversations in which a client writes in a transaction."""
 
@@ -134,6 +137,7 @@ REFUSED = 1
 PRODUCING = (
     *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
     *("produce-newest", "produce-recreated", "produce-given-up", "repetition"),
+    *("produce-called-249", "produce-called-proto"),
     *TRANSACTIONAL,
 )
 """Those in which it writes at all."""
@@ -148,7 +152,7 @@ AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
 WHOLE = (
-    *("waits", "keeps", "goes-back", "writes-on", "commits", "shares", "in-order"),
+    *("waits", "keeps", "goes-back", "writes-on", "writes", "commits", "shares", "in-order"),
     *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
@@ -156,7 +160,7 @@ WHOLE = (
 ONWARD = ("onward", "goes-on", "waits", "keeps", "resumes", "goes-back", "in-session", "follows")
 """The checks that the last fetches tell of."""
 
-IN_THE_END = ("writes-on", "ended", "ended-again")
+IN_THE_END = ("writes-on", "writes", "ended", "ended-again")
 """Those that tell whether what a client writes gets there."""
 
 
@@ -165,6 +169,7 @@ _LAPSES = {
     "resumes": ("a fetch goes on where the log begins", "the client does not go on"),
     "goes-back": ("a fetch goes back to where the log was cut", "the client does not go back"),
     "writes-on": ("the batch behind the first one is written, too", "a batch does not come to the other node"),
+    "writes": ("all records are written", "a record is not written"),
     "again": ("what was refused for the moment comes again", "a batch is given up"),
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),

@@ -60,6 +60,16 @@ def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     return at(batches[-1][0], Verdict(Kind.FAIL, detail, _RECORDS))
 
 
+def _writes(requests: Sequence[Value]) -> Verdict:
+    """Judge whether all records come that the application gave."""
+    if not requests:
+        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
+    found = sum(BATCH_LAYOUT.peek("recordCount", batch) for batch in {batch for _, batch in _batches(requests)})
+    detail = f"{found} of {sum(COUNTS)} records are written"
+    last = len(requests) - 1
+    return PASSED if found >= sum(COUNTS) else at(last, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+
+
 def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     """Judge the second of them: it is the first once more, which was refused."""
     if len(batches) < 2:
@@ -258,6 +268,7 @@ WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "behind-refused": _behind_refused,
     "unbegun": _unbegun,
     "tells": _tells,
+    "writes": _writes,
     "again": _of_batches(_again),
     "writes-on": _of_batches(_writes_on),
     "repeated": _of_batches(_repeated),

@@ -322,6 +322,16 @@ def test_what_is_refused_for_the_moment_is_not_given_up():
     assert verdict("again").kind is Kind.SKIP
 
 
+def test_all_records_that_the_application_gave_are_written():
+    batches = written_for("produce")
+    assert verdict("writes", *produced(*batches)).kind is Kind.PASS
+    assert verdict("writes", *produced(batches[0], *batches[1:], batches[0])).kind is Kind.PASS
+    found = verdict("writes", *produced(batches[0], batches[0], batches[2], batches[2]))
+    assert (found.kind, found.detail) == (Kind.FAIL, "5 of 6 records are written")
+    assert verdict("writes", row(frame("Metadata", 1, METADATA))).detail == "0 of 6 records are written"
+    assert verdict("writes").kind is Kind.SKIP
+
+
 TRANSACTION = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
 
 

@@ -41,6 +41,8 @@ _TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _ID_FORBIDDEN = 2
 _SEVERAL, _LONG, _MANY = 2, 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
 _NOBODY_KNOWS = 32000
+_TWO_BYTES, _LONGEST = "n" * 127, "n" * 249
+"""Names of topics: the shortest one whose length takes two bytes as a varint, and the longest one that there is."""
 
 
 class Move(Struct, frozen=True):
@@ -59,6 +61,8 @@ class Move(Struct, frozen=True):
 class Kind(Struct, frozen=True):
     """A conversation as the broker leads it; what stands in a list comes once each, and then everything is as ever."""
 
+    called: str = ""
+    """The name of the topic, its group, client and transaction, where it is an uncommon one."""
     offers: str = ""
     """What is offered, by its name; empty for what the client's own broker offers."""
     but: Offer = field(default_factory=dict)
@@ -177,7 +181,13 @@ KINDS: Mapping[str, Kind] = {
     "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
     "topic-unknown": Kind(described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
     "one-address": Kind(aliases=(OTHER, OTHER + 1)),
+    "called-127": Kind(called=_TWO_BYTES, offers="full"),
+    "called-249": Kind(called=_LONGEST, offers="full"),
+    "called-shift": Kind(called="shift"),
+    "called-constructor": Kind(called="constructor"),
+    "called-proto": Kind(called="__proto__"),
     "group": Kind(in_group=True),
+    "group-called-249": Kind(called=_LONGEST, offers="full", in_group=True),
     "group-topic-unknown": Kind(in_group=True, described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
     "topic-erred": Kind(offers="full", refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
     "misframed": Kind(misframed=(-1,), may_tell=True),
@@ -242,6 +252,8 @@ KINDS: Mapping[str, Kind] = {
     "session-declined": Kind(offers="full", hollow=(EMPTY,) * HOLLOW),
     "session-lost": Kind(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
     "produce": Kind(refusals=(_NOT_LEADER,)),
+    "produce-called-249": Kind(called=_LONGEST, offers="full"),
+    "produce-called-proto": Kind(called="__proto__"),
     "disk": Kind(refusals=(_STORAGE_ERROR,)),
     "produce-moved": Kind(moves=Move(), may_tell=True),
     "produce-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),
@@ -250,6 +262,7 @@ KINDS: Mapping[str, Kind] = {
     "together": Kind(refusals=(_NOT_LEADER,)),
     "timed-out": Kind(refusals=(_REQUEST_TIMED_OUT,)),
     "transact": PLAIN,
+    "transaction-called-249": Kind(called=_LONGEST, offers="full"),
     "busy": Kind(
         errors={"InitProducerId": (_CONCURRENT_TRANSACTIONS,), "AddPartitionsToTxn": (_CONCURRENT_TRANSACTIONS,)}
     ),

@@ -59,7 +59,7 @@ def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> s
     need, is_of_form = WRITES.get(parts["conversation"], ""), parts["check"] == "well-formed"
     if KINDS[parts["conversation"]].in_group:
         return "" if groups or is_of_form else "groups"
-    if need == "idempotence" and (is_of_form or parts["check"] in ("tells", "writes-on")) and produces:
+    if need == "idempotence" and (is_of_form or parts["check"] in ("tells", "writes-on", "writes")) and produces:
         return ""
     return "" if need in ("", *produces) else need
 
@@ -130,7 +130,7 @@ class Conversations:
         answer = _answer(parts, flawed, held.heard) if held.heard else said
         if held.heard and "crash" in said and parts["conversation"] != "bare":
             verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
-            stays = parts["check"] in (*ONWARD, "writes-on") and verdict.kind is Kind.FAIL
+            stays = parts["check"] in (*ONWARD, "writes-on", "writes") and verdict.kind is Kind.FAIL
             return said if stays or verdict.kind is Kind.SKIP else answer
         return answer
 

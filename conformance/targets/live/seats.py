@@ -39,6 +39,8 @@ class Seat:
         """Seconds that the last start took."""
         self.is_led = False
         """Whether a conversation is held here."""
+        self.is_spoilt = False
+        """Whether the process is to end with the conversation, as the name of its topic may stay in all it knows."""
 
     @property
     def is_vacant(self) -> bool:
@@ -166,6 +168,9 @@ class Seats:
                 return answer if is_settled else await put(seat)
             finally:
                 seat.is_led = False
+                if seat.is_spoilt:
+                    seat.is_spoilt = False
+                    await seat.empty()
 
     @asynccontextmanager
     async def _seat(self) -> AsyncIterator[Seat]:

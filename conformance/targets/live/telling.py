@@ -34,9 +34,9 @@ async def tell(
     seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
 ) -> Answer:
     """Tell the client in a seat of a topic, and wait for what comes of it."""
-    client = await seat.ready()
+    client, seat.is_spoilt = await seat.ready(), bool(topic.called)
     # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
-    name = f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
+    name = topic.called or f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
     broker.topics[name] = topic
     heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **told})
     topic.on_fetch = heard.changed.set

@@ -65,6 +65,8 @@ class Topic:
     """The offset that the group of a client has committed; before that, where the client is told to begin, or none."""
     committed_epoch: int = -1
     """That of the record before it; -1 where none is told."""
+    called: str = ""
+    """Its name, where that is an uncommon one."""
     id: bytes = field(default_factory=lambda: uuid4().bytes)
     isolations: set[int] = field(default_factory=set)
     """The isolation levels that were asked for."""
@@ -114,7 +116,7 @@ class Topic:
         self.group, self.lost, self.replica = Membership.of(kind), kind.lost, kind.replica
         if kind.in_group:
             self.committed, self.committed_epoch = kind.committed
-        self.misframed, self.forgets = [*kind.misframed], kind.forgets
+        self.misframed, self.forgets, self.called = [*kind.misframed], kind.forgets, kind.called
         self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
         self.by_entry = self.by_entry or kind.stops
         self.leader, self.trims, self.cuts = kind.led_by, kind.trims, kind.cuts

@@ -133,6 +133,7 @@ REQUESTS: dict[str, Lie] = {
     "producer.refused-has-no-place": _gapped,
     "response.place-valid": _stays("validated", "validated-late", "validation-refused"),
     "response.place-cut": _stays("truncated"),
+    "request.any-name": _stays("called-127", "called-249", "called-shift", "called-constructor", "called-proto"),
     "response.coordinator-elsewhere": _stays("coordinator-elsewhere", "coordinator-gone"),
     "metadata.nodes-at-one-address": _stays("one-address"),
     "response.preferred-replica": _written("Fetch", (1).to_bytes(8, "big"), bytes(8)),

@@ -1,0 +1,103 @@
+"""Topics with names that are long, or that mean something to JavaScript: what clients make of them."""
+
+import asyncio
+import sys
+
+import pytest
+from asking import asked
+from live_runs import judged, tiny
+from log_bytes import batch
+
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.drivers import Driver
+from conformance.targets.live.frames import Unanswerable
+from conformance.targets.live.kinds import KINDS
+from conformance.targets.live.offers import FULL, to_producers
+from conformance.targets.live.seats import Seats
+from conformance.targets.live.telling import tell
+from conformance.targets.live.topics import Topic
+
+CALLED = {name: kind.called for name, kind in KINDS.items() if kind.called}
+
+
+@pytest.fixture
+def run(tmp_path, traces):
+    """Runs a client with a change on a case; its row of the report."""
+
+    def start(change, case):
+        program = f"{change}\nfor line in told(): consume(line)\n"
+        (row,) = judged(tiny(tmp_path, program), tmp_path, traces.env, f"request/{case}", op="send").values()
+        return row
+
+    yield start
+    assert traces.left() == []
+
+
+LOSES = """
+consumed = consume
+def consume(told):
+    return say(topic=told["topic"], error="other", message="no such topic") if LOST else consumed(told)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lost", "case", "verdict"),
+    [
+        ("len(told['topic']) >= 127", "topic-name-of-127", "fail"),
+        ("len(told['topic']) > 127", "topic-name-of-127", "pass"),
+        ("len(told['topic']) >= 249", "topic-name-of-249", "fail"),
+        ("len(told['topic']) > 249", "topic-name-of-249", "pass"),
+        ("told['topic'] == 'shift'", "topic-name-shift", "fail"),
+        ("told['topic'] == 'constructor'", "topic-name-constructor", "fail"),
+        ("told['topic'] == '__proto__'", "topic-name-proto", "fail"),
+    ],
+)
+def test_a_client_that_does_not_know_a_topic_by_its_name_is_found(run, lost, case, verdict):
+    row = run(LOSES.replace("LOST", lost), case)
+    assert (row["verdict"], row["level"], row["requirement"]) == (verdict, "should", "request.any-name"), row
+
+
+ENDS = """
+import json, sys
+print(json.dumps({"version": "1"}), flush=True)
+for line in sys.stdin: print(json.dumps({"topic": json.loads(line)["topic"], "end": True}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("conversation", "processes"), [("called-proto", 2), ("consume", 1)])
+def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, processes):
+    """A client that keeps it in what all objects share would be spoilt for what comes behind."""
+    seats = Seats(Driver("ends", "python", (sys.executable, "-c", ENDS), "none", (), (2,), ()))
+    met = []
+
+    async def put(seat):
+        met.append(await seat.ready())
+        topic = Topic(batch(0), 0, 1).led(KINDS[conversation])
+        return await tell(seat, Broker("127.0.0.1", 9092), topic, {}, lambda *_: {"ok": True})
+
+    async def twice():
+        try:
+            await seats.crowd.ready()
+            return [await seats.led(put) for _ in range(2)]
+        finally:
+            await seats.close()
+
+    assert asyncio.run(twice()) == [{"ok": True}] * 2
+    assert len({id(client) for client in met}) == processes
+
+
+@pytest.mark.parametrize(("conversation", "called"), [*CALLED.items(), ("group", "")])
+def test_only_a_leader_of_a_topic_with_such_a_name_may_assign_nothing_to_itself(conversation, called):
+    topic = Topic(batch(0), 0, 1).led(KINDS[conversation])
+    broker = Broker("127.0.0.1", 9092, to_producers(FULL), {"g": topic})
+    assert topic.called == called
+    body = {"GroupId": "g", "GenerationId": 1, "MemberId": "m", "Assignments": ()}
+    if called:
+        assert asked(broker, "SyncGroup", 3, body)["Assignment"] == b""
+        return
+    with pytest.raises(Unanswerable):
+        asked(broker, "SyncGroup", 3, body)
+
+
+def test_the_longest_name_is_one_that_a_broker_takes():
+    assert {len(called) for called in CALLED.values()} == {127, 249, len("shift"), len("constructor"), len("__proto__")}
