@@ -24,6 +24,8 @@ CONVERSATIONS = (
     *("topic-unknown", "group-topic-unknown", "one-address", "moved-untold", "leader-gone", "truncated"),
     *("coordinator-elsewhere", "coordinator-gone", "called-127", "called-249", "called-shift", "called-constructor"),
     *("called-proto", "group-called-249", "produce-called-249", "produce-called-proto", "transaction-called-249"),
+    *("measured", "measured-by-prefix", "measured-compressed", "measured-unmatched", "measured-unwanted"),
+    *("measured-anew", "measured-refused", "measured-unasked"),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
     *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
@@ -58,7 +60,11 @@ on in a newer epoch (`raised`). Or fetches are sent to another `replica`, which 
 not listed yet (`replica-unlisted`). A new leader's epoch may be untold (`moved-untold`), the log cut before the place
 (`truncated`) or `trimmed`, the old leader gone (`leader-gone`), ListOffsets refused at first (`reset-late`), the
 topic unknown (`topic-unknown`, `group-topic-unknown`), and several nodes at `one-address`. Or the topic has a name that
-is long, or that means something to JavaScript (`called-…`), and so has a group, a producer or a transaction.
+is long, or that means something to JavaScript (`called-…`), and so has a group, a producer or a transaction. Or the
+broker wants to be told of the client's metrics (KIP-714): of all (`measured`), `measured-by-prefix`, in a codec
+(`measured-compressed`), of one that no client has (`measured-unmatched`), or of none (`measured-unwanted`); it refuses
+them, as it wants others by now (`measured-anew`) or has no use for them (`measured-refused`), or refuses to say what it
+wants (`measured-unasked`).
 
 As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
 any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in
@@ -89,7 +95,7 @@ no transaction). Or it writes one without any record (`transact-nothing`), or on
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes", "measures"),
     *("by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
@@ -103,7 +109,7 @@ leads (`writes-on`), or that all records come at all (`writes`), that what was r
 that their sequences follow one another, and that in the end all of them are there, in order; that a transaction has
 `ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that several come whole and
 `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it `tells` the application
-what is refused for good."""
+what is refused for good, and `measures` what the broker wants to be told."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -113,6 +119,11 @@ PLACE = 1
 
 BEGINS = 10
 """The offset at which a log begins of which the client had come to PLACE when its first records went."""
+
+INSTANCE, SUBSCRIPTION = bytes(range(1, 17)), 7
+"""The id that a client is given which asks what is wanted of its metrics, and that of what is wanted."""
+METRIC = "org.apache.kafka.consumer.connection.creation.total"
+"""A metric that is wanted of it: one of those that KIP-714 gives to every consumer."""
 
 GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
@@ -152,7 +163,7 @@ AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
 WHOLE = (
-    *("waits", "keeps", "goes-back", "writes-on", "writes", "commits", "shares", "in-order"),
+    *("waits", "keeps", "goes-back", "writes-on", "writes", "measures", "commits", "shares", "in-order"),
     *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
@@ -170,6 +181,7 @@ _LAPSES = {
     "goes-back": ("a fetch goes back to where the log was cut", "the client does not go back"),
     "writes-on": ("the batch behind the first one is written, too", "a batch does not come to the other node"),
     "writes": ("all records are written", "a record is not written"),
+    "measures": ("the metric that is wanted is pushed", "a metric that is wanted is not pushed"),
     "again": ("what was refused for the moment comes again", "a batch is given up"),
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
@@ -335,6 +347,8 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         return [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}]
     if name == "SyncGroup" and parts["check"] == "shares":
         return [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}]
+    if name == "PushTelemetry" and parts["check"] == "measures":
+        return [{"Metrics": METRIC.encode()}]
     if name == "EndTxn" and parts["check"] == "ended-again":
         return [{}, {}]
     if name != "Produce" or parts["conversation"] not in PRODUCING:

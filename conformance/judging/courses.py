@@ -10,12 +10,15 @@ from conformance.cases.conversations import (
     BEGINS,
     GATHERED,
     HOLLOW,
+    METRIC,
     PLACE,
     START,
     api_of,
     frame_wire,
 )
 from conformance.cases.model import PASSED, Kind, Value, Verdict
+from conformance.codec.compression import CODECS
+from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_definition import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.judging.sent_requests import at, body_in, fetch_in, named
@@ -190,6 +193,27 @@ def _shares(requests: Sequence[Value]) -> Verdict:
     return at(joins[0], Verdict(Kind.FAIL, "it leads two members, and assigns nothing", "Body.Protocols"))
 
 
+def _measures(requests: Sequence[Value]) -> Verdict:
+    """Judge whether what is pushed can be read in its codec, and has the metric that is wanted."""
+    pushes = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "PushTelemetry"]
+    for index in pushes:
+        body = body_in(requests[index]["hex"], "PushTelemetry") or {"CompressionType": 0, "Metrics": b""}
+        codec_id, metrics = body["CompressionType"], body["Metrics"]
+        try:
+            plain = _CODECS[codec_id].open(Cursor(metrics, Findings()), metrics)
+        except (KeyError, Malformed) as problem:
+            detail = f"the metrics cannot be read in their codec, {codec_id}: {problem}"
+            return at(index, Verdict(Kind.FAIL, detail, "Body.Metrics"))
+        if METRIC.encode() in plain:
+            return PASSED
+    detail = f"none of {len(pushes)} pushes has {METRIC}, which is wanted"
+    skip = Verdict(Kind.SKIP, "unobserved: it tells nothing of its metrics")
+    return at(pushes[-1], Verdict(Kind.FAIL, detail, "Body.Metrics")) if pushes else skip
+
+
+_CODECS = dict(enumerate(CODECS))
+
+
 def _is_flexible(data: bytes) -> bool:
     if frame_wire(data) is None:
         return False
@@ -222,6 +246,7 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "follows": _follows,
     "commits": _commits,
     "shares": _shares,
+    "measures": _measures,
     **WRITTEN,
 }
 """The checks of which all requests of a conversation tell together."""

@@ -20,6 +20,7 @@ EVERY_CLIENT_SPEAKS = (
             *("OffsetForLeaderEpoch",),
             *("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"),
             *("SaslHandshake", "SaslAuthenticate"),
+            *("GetTelemetrySubscriptions", "PushTelemetry"),
         )
         for side in ("Request", "Response")
     ),

@@ -1,11 +1,12 @@
 """What a client sends, judged: each check finds what it is about, and nothing else."""
 
+import gzip
 import struct
 
 import pytest
 
 from conformance import codec
-from conformance.cases.conversations import CHECKS, SENT, TOGETHER, api_of, frame_wire, written_for
+from conformance.cases.conversations import CHECKS, METRIC, SENT, TOGETHER, api_of, frame_wire, written_for
 from conformance.cases.model import Case, Kind, Sends
 from conformance.codec.message_definition import header_version, type_name
 from conformance.definitions.shipped import shipped_types
@@ -330,6 +331,39 @@ def test_all_records_that_the_application_gave_are_written():
     assert (found.kind, found.detail) == (Kind.FAIL, "5 of 6 records are written")
     assert verdict("writes", row(frame("Metadata", 1, METADATA))).detail == "0 of 6 records are written"
     assert verdict("writes").kind is Kind.SKIP
+
+
+def pushed(metrics, codec_id=0):
+    push = {"ClientInstanceId": bytes(16), "SubscriptionId": 7, "Terminating": False}
+    return row(frame("PushTelemetry", 0, {**push, "CompressionType": codec_id, "Metrics": metrics}))
+
+
+@pytest.mark.parametrize(
+    ("pushes", "kind", "told"),
+    [
+        ([(METRIC.encode(), 0)], Kind.PASS, ""),
+        ([(b"", 0), (b"a" + METRIC.encode() + b"b", 0)], Kind.PASS, ""),
+        ([(gzip.compress(METRIC.encode()), 1)], Kind.PASS, ""),
+        ([(b"", 0), (METRIC[:-1].encode(), 0)], Kind.FAIL, f"none of 2 pushes has {METRIC}, which is wanted"),
+        ([(METRIC.encode(), 1)], Kind.FAIL, "the metrics cannot be read in their codec, 1: "),
+        ([(gzip.compress(METRIC.encode()), 0)], Kind.FAIL, "none of 1 pushes"),
+        ([(METRIC.encode(), 9)], Kind.FAIL, "the metrics cannot be read in their codec, 9: "),
+        ([(METRIC.encode(), -1)], Kind.FAIL, "the metrics cannot be read in their codec, -1: "),
+        ([], Kind.SKIP, "unobserved: it tells nothing of its metrics"),
+    ],
+)
+def test_the_metric_that_is_wanted_is_pushed_in_the_codec_that_is_named(pushes, kind, told):
+    found = verdict("measures", row(frame("Metadata", 1, METADATA)), *(pushed(*push) for push in pushes))
+    assert found.kind is kind
+    assert found.detail.startswith(told)
+
+
+def test_a_push_that_breaks_its_definition_has_no_metric():
+    data = bytearray(pushed(b"")["hex"])
+    assert data[-2:] == b"\1\0"
+    data[-2] = 0
+    assert verdict("measures", row(bytes(data))).detail == f"none of 1 pushes has {METRIC}, which is wanted"
+    assert verdict("well-formed", row(bytes(data))).requirement == "compact-bytes.null-rejected"
 
 
 TRANSACTION = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")

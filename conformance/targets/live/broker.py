@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from msgspec import Struct, field
 
 from conformance.cases.conversations import names
-from conformance.targets.live import consuming, groups, producing
+from conformance.targets.live import consuming, groups, producing, telemetry
 from conformance.targets.live.frames import (
     Closed,
     Request,
@@ -133,5 +133,6 @@ _ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
     **consuming.ANSWERS,
     **groups.ANSWERS,
     **producing.ANSWERS,
+    **telemetry.ANSWERS,
 }
 """The answer to each request: the body of the response."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import GATHERED, HOLLOW, PLACE
+from conformance.cases.conversations import GATHERED, HOLLOW, METRIC, PLACE
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
@@ -35,11 +35,14 @@ _AWAY = 0.5
 _OFFSET_OUT_OF_RANGE, _NOT_LEADER, _REPLICA_NOT_AVAILABLE, _STORAGE_ERROR = 1, 6, 9, 56
 _LOADING, _NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _CONCURRENT_TRANSACTIONS = 22, 25, 27, 51
-_REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 7, 30, 88
+_INVALID_REQUEST, _REQUEST_TIMED_OUT, _FORBIDDEN, _UNSTABLE = 42, 7, 30, 88
 _UNKNOWN_EPOCH, _OFFSET_NOT_AVAILABLE, _INVALID_RECORD = 75, 78, 87
 _TOPIC_FORBIDDEN, _INVALID_PRODUCER_EPOCH, _INVALID_TXN_STATE, _ID_FORBIDDEN = 29, 47, 48, 53
 _SEVERAL, _LONG, _MANY = 2, 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
+_SLOW = 20
+"""Fetches that bring nothing, until a client has told of its metrics."""
+_UNKNOWN_SUBSCRIPTION, _TOO_LARGE, _UNSUPPORTED_CODEC, _INVALID_RECORD = 117, 118, 76, 87
 _NOBODY_KNOWS = 32000
 _TWO_BYTES, _LONGEST = "n" * 127, "n" * 249
 """Names of topics: the shortest one whose length takes two bytes as a varint, and the longest one that there is."""
@@ -119,6 +122,10 @@ class Kind(Struct, frozen=True):
     """How the topic gets to another node, if it does."""
     replica: str = ""
     """What another replica has, to which the leader sends who names a rack; empty where it sends nobody there."""
+    wanted: tuple[str, ...] = ()
+    """The metrics that the broker wants of the client: by their names, what those begin with, or `*` for all."""
+    accepted: tuple[int, ...] = ()
+    """The codecs in which it takes them."""
     for_good: bool = False
     """Whether the first error with which a write or a request is answered comes each time."""
     may_wait: str = ""
@@ -160,6 +167,20 @@ def _validated(*errors: int, may_tell: bool = False, cuts: bool = False) -> Kind
         errors={"OffsetForLeaderEpoch": errors},
         may_tell=may_tell,
         cuts=cuts,
+    )
+
+
+def _measured(
+    *wanted: str, accepted: tuple[int, ...] = (0,), asked: tuple[int, ...] = (), pushed: tuple[int, ...] = ()
+) -> Kind:
+    """Metrics are wanted, and both requests answered by errors at first; the records come late enough for a push."""
+    return Kind(
+        offers="full",
+        but={"GetTelemetrySubscriptions": (0, 0), "PushTelemetry": (0, 0)},
+        wanted=wanted,
+        accepted=accepted,
+        hollow=(EMPTY,) * _SLOW,
+        errors={"GetTelemetrySubscriptions": asked, "PushTelemetry": pushed},
     )
 
 
@@ -251,6 +272,14 @@ KINDS: Mapping[str, Kind] = {
     "session": Kind(offers="full", has_sessions=True, hollow=(EMPTY,)),
     "session-declined": Kind(offers="full", hollow=(EMPTY,) * HOLLOW),
     "session-lost": Kind(offers="full", has_sessions=True, hollow=(EMPTY, LOST)),
+    "measured": _measured("*"),
+    "measured-by-prefix": _measured(METRIC[:-2], "conformance.none"),
+    "measured-compressed": _measured(METRIC, accepted=(4, 3, 2, 1)),
+    "measured-unmatched": _measured("conformance.none"),
+    "measured-unwanted": _measured(),
+    "measured-anew": _measured("*", pushed=(_UNKNOWN_SUBSCRIPTION,) * _SEVERAL),
+    "measured-refused": _measured("*", pushed=(_TOO_LARGE, _UNSUPPORTED_CODEC, _INVALID_RECORD)),
+    "measured-unasked": _measured("*", asked=(_NOBODY_KNOWS, _INVALID_REQUEST)),
     "produce": Kind(refusals=(_NOT_LEADER,)),
     "produce-called-249": Kind(called=_LONGEST, offers="full"),
     "produce-called-proto": Kind(called="__proto__"),

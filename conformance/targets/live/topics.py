@@ -98,6 +98,10 @@ class Topic:
     """Whether it begins further on from the fetch of the second record on."""
     cuts: bool = False
     """Whether the epoch of what a client has read ends before all of it, by what its leader says."""
+    wanted: tuple[str, ...] = ()
+    """The metrics that the broker wants of the client."""
+    accepted: tuple[int, ...] = ()
+    """The codecs in which it takes them."""
     producer: tuple[int, int] = (0, 0)
     """The id and epoch that the broker gives to a producer of the topic."""
     forgets: bool = False
@@ -114,6 +118,7 @@ class Topic:
         """The same topic, in a conversation of this kind."""
         self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
         self.group, self.lost, self.replica = Membership.of(kind), kind.lost, kind.replica
+        self.wanted, self.accepted = kind.wanted, kind.accepted
         if kind.in_group:
             self.committed, self.committed_epoch = kind.committed
         self.misframed, self.forgets, self.called = [*kind.misframed], kind.forgets, kind.called

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.cases.conversations import PRODUCER, SEVERAL, START, api_of
+from conformance.cases.conversations import METRIC, PRODUCER, SEVERAL, START, api_of
 from conformance.codec.derivations import Values
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.lies import Lie
@@ -133,6 +133,17 @@ REQUESTS: dict[str, Lie] = {
     "producer.refused-has-no-place": _gapped,
     "response.place-valid": _stays("validated", "validated-late", "validation-refused"),
     "response.place-cut": _stays("truncated"),
+    "telemetry.wanted-metrics": _written("PushTelemetry", METRIC.encode(), b"x"),
+    "telemetry.goes-on": _stays(
+        *(
+            "measured",
+            "measured-unmatched",
+            "measured-unwanted",
+            "measured-anew",
+            "measured-refused",
+            "measured-unasked",
+        )
+    ),
     "request.any-name": _stays("called-127", "called-249", "called-shift", "called-constructor", "called-proto"),
     "response.coordinator-elsewhere": _stays("coordinator-elsewhere", "coordinator-gone"),
     "metadata.nodes-at-one-address": _stays("one-address"),

@@ -1,0 +1,123 @@
+"""Clients that tell a broker of their metrics (KIP-714): what it says that it wants, and what they make of that."""
+
+import pytest
+from asking import asked
+from live_runs import judged, tiny
+from log_bytes import batch
+
+from conformance.cases.conversations import INSTANCE, METRIC, SUBSCRIPTION
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.kinds import KINDS
+from conformance.targets.live.offers import FULL, to_producers
+from conformance.targets.live.topics import Topic
+
+MEASURED = [name for name, kind in KINDS.items() if "PushTelemetry" in kind.but]
+PUSH = {"ClientInstanceId": INSTANCE, "SubscriptionId": SUBSCRIPTION, "Terminating": False, "CompressionType": 0}
+
+
+@pytest.fixture
+def run(tmp_path, traces):
+    """Runs a client with a change on a case; its row of the report."""
+
+    def start(change, case):
+        program = f"import time\n{change}\nfor line in told(): consume(line)\n"
+        target = tiny(tmp_path, program, offers="full")
+        (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send").values()
+        return row
+
+    yield start
+    assert traces.left() == []
+
+
+def led(conversation):
+    kind = KINDS[conversation]
+    return Broker("127.0.0.1", 9092, {**FULL, **kind.but}, {"t": Topic(batch(0), 0, 1).led(kind)})
+
+
+@pytest.mark.parametrize(
+    ("conversation", "wanted", "accepted"),
+    [
+        ("measured", ("*",), (0,)),
+        ("measured-by-prefix", (METRIC[:-2], "conformance.none"), (0,)),
+        ("measured-compressed", (METRIC,), (4, 3, 2, 1)),
+        ("measured-unmatched", ("conformance.none",), (0,)),
+        ("measured-unwanted", (), (0,)),
+    ],
+)
+def test_a_client_is_told_which_metrics_are_wanted_and_who_it_is(conversation, wanted, accepted):
+    broker = led(conversation)
+    for known in (bytes(16), INSTANCE):  # Apache Kafka's consumer refuses an id of zeros, though it has one
+        told = asked(broker, "GetTelemetrySubscriptions", 0, {"ClientInstanceId": known})
+        assert (told["RequestedMetrics"], told["AcceptedCompressionTypes"]) == (wanted, accepted)
+        assert (told["ClientInstanceId"], told["SubscriptionId"], told["ErrorCode"]) == (INSTANCE, SUBSCRIPTION, 0)
+    assert asked(broker, "PushTelemetry", 0, {**PUSH, "Metrics": b""})["ErrorCode"] == 0
+
+
+@pytest.mark.parametrize(
+    ("conversation", "name", "body", "errors"),
+    [
+        ("measured-anew", "PushTelemetry", {**PUSH, "Metrics": b""}, [117, 117, 0]),
+        ("measured-refused", "PushTelemetry", {**PUSH, "Metrics": b""}, [118, 76, 87, 0]),
+        ("measured-unasked", "GetTelemetrySubscriptions", {"ClientInstanceId": bytes(16)}, [32000, 42, 0]),
+    ],
+)
+def test_what_is_told_of_metrics_may_be_refused_for_the_moment(conversation, name, body, errors):
+    broker = led(conversation)
+    assert [asked(broker, name, 0, body)["ErrorCode"] for _ in errors] == errors
+
+
+def test_metrics_are_wanted_where_that_is_the_question_and_nowhere_else():
+    assert {name for name, kind in KINDS.items() if kind.wanted} == {*MEASURED} - {"measured-unwanted"}
+    assert not {"PushTelemetry", "GetTelemetrySubscriptions"} & {*to_producers(FULL)}
+
+
+PUSHES = """
+began = Connection.__init__
+def begin(self, bootstrap, client="tiny"):
+    began(self, bootstrap, client)
+    if 71 not in [row["ApiKey"] for row in self.ask("ApiVersions", 0, {})["ApiKeys"]]: return
+    told = self.ask("GetTelemetrySubscriptions", 0, {"ClientInstanceId": bytes(16)})
+    WHERE
+    push = {"ClientInstanceId": told["ClientInstanceId"], "SubscriptionId": told["SubscriptionId"]}
+    self.ask("PushTelemetry", 0, {**push, "Terminating": False, "CompressionType": 0, "Metrics": METRICS})
+consumed = consume
+def consume(told):
+    Connection.__init__ = begin
+    Connection.fetch, Connection.version = by_name, 12
+    consumed(told)
+def by_name(self, told, offset):
+    part = {"Partition": 0, "FetchOffset": offset, "PartitionMaxBytes": 1 << 20}
+    topics = ({"Topic": told["topic"], "Partitions": (part,)},)
+    body = {"MaxWaitMs": 100, "MinBytes": 1, "IsolationLevel": 0, "Topics": topics, "ForgottenTopicsData": ()}
+    return self.ask("Fetch", 12, body)["Responses"][0]["Partitions"][0]
+"""
+NAMED = f"b'{METRIC}' if any('{METRIC}'.startswith(one) or one == '*' for one in told['RequestedMetrics']) else b''"
+DIES = "if told['ErrorCode'] or not told['RequestedMetrics']: raise SystemExit(2)"
+
+
+@pytest.mark.parametrize(
+    ("where", "metrics", "case", "verdict"),
+    [
+        ("pass", NAMED, "metrics-all", "pass"),
+        ("pass", NAMED.replace("'*'", "''"), "metrics-all", "fail"),
+        ("pass", NAMED, "metrics-by-prefix", "pass"),
+        ("pass", NAMED.replace(".startswith(one)", " == one"), "metrics-by-prefix", "fail"),
+        ("pass", NAMED, "metrics-compressed", "pass"),
+        ("pass", "b''", "metrics-compressed", "fail"),
+        ("pass", "b''", "push-telemetry-unmatched", "pass"),
+        ("pass", "b''", "metrics-unmatched", "pass"),
+        ("pass", "b''", "metrics-unwanted", "pass"),
+        (DIES, "b''", "metrics-unwanted", "crash"),
+        ("pass", "b''", "metrics-unasked", "pass"),
+        (DIES, "b''", "metrics-unasked", "crash"),
+        ("pass", "b''", "metrics-anew", "pass"),
+        ("pass", "b''", "metrics-refused", "pass"),
+    ],
+)
+def test_a_client_that_does_not_tell_what_is_wanted_or_dies_of_it_is_found(run, where, metrics, case, verdict):
+    row = run(PUSHES.replace("WHERE", where).replace("METRICS", metrics), case)
+    assert row["verdict"] == verdict, row
+
+
+def test_who_tells_nothing_of_its_metrics_is_not_judged_on_them(run):
+    assert run("", "metrics-all")["verdict"] == "skip"
