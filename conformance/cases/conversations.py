@@ -12,11 +12,15 @@ from conformance import codec
 from conformance.cases.model import Answer, Question, Request, Sends, Value
 from conformance.codec.derivations import ByteLength
 from conformance.codec.message_definition import Message, header_version, type_name
+from conformance.codec.message_set import encode_set
 from conformance.codec.notation import HEX, NUMBER, Fields, ListOf
 from conformance.codec.primitives import INT32
 from conformance.codec.structure import Field, Layout, wire_of
 from conformance.definitions.shipped import shipped_types
 from conformance.semantics.visibility import ISOLATIONS
+
+MESSAGES_IN = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
+"""The codecs of messages of magic 1, by their names."""
 
 CONVERSATIONS = (
     *("consume", "reset", "reset-late", "trimmed", "unavailable", "unknown-error", "null", "throttled", "undecided"),
@@ -26,6 +30,7 @@ CONVERSATIONS = (
     *("called-proto", "group-called-249", "produce-called-249", "produce-called-proto", "transaction-called-249"),
     *("measured", "measured-by-prefix", "measured-compressed", "measured-unmatched", "measured-unwanted"),
     *("measured-anew", "measured-refused", "measured-unasked"),
+    *(f"messages-{codec}" for codec in MESSAGES_IN),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
     *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
@@ -86,16 +91,18 @@ transaction cannot be committed, as its producer was `fenced`, nor partitions ad
 as it has `no-right` to its transactional id. Or the first write is refused as another node leads (`produce-moved`), or
 the leader is gone (`produce-gone`), and so the coordinator (`transaction-elsewhere`, `transaction-gone`). Or everything
 is offered to it (`produce-newest`, `transact-newest`), or the topic is made anew with the first write
-(`produce-recreated`). Or it writes several `transactions`, one of them aborted, to a broker that may tell of the newer
-kind (`transactions-told`), or refuse one batch for good (`transaction-given-up`, and `produce-given-up` where there is
-no transaction). Or it writes one without any record (`transact-nothing`), or one for which each first answer is lost
+(`produce-recreated`). Or the broker knows no batches: it takes messages, in a codec or none (`messages-…`).
+
+Or it writes several `transactions`, one of them aborted, to a broker that may tell of the newer kind
+(`transactions-told`), or refuse one batch for good (`transaction-given-up`, and `produce-given-up` where there is no
+transaction). Or it writes one without any record (`transact-nothing`), or one for which each first answer is lost
 (`transaction-cut`). Or what it wrote is refused as a `repetition`.
 """
 
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes", "measures"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes", "measures", "in-messages"),
     *("by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
@@ -105,11 +112,11 @@ numbered, that a client which names its rack `follows` to another replica, that 
 fetches do not bring, `keeps` its place where another node leads, `goes-back` where the log was cut, `resumes` where
 it begins, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
 `shares` the partitions among all members where it leads; of batches that the second one comes where another node
-leads (`writes-on`), or that all records come at all (`writes`), that what was refused comes `again`, and as it was,
-that their sequences follow one another, and that in the end all of them are there, in order; that a transaction has
-`ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that several come whole and
-`in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it `tells` the application
-what is refused for good, and `measures` what the broker wants to be told."""
+leads (`writes-on`), or that all records come at all (`writes`), as messages (`in-messages`), that what was refused
+comes `again`, and as it was, that their sequences follow one another, and that in the end all of them are there, in
+order; that a transaction has `ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that
+several come whole and `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it
+`tells` the application what is refused for good, and `measures` what the broker wants to be told."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -149,6 +156,7 @@ PRODUCING = (
     *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
     *("produce-newest", "produce-recreated", "produce-given-up", "repetition"),
     *("produce-called-249", "produce-called-proto"),
+    *(f"messages-{codec}" for codec in MESSAGES_IN),
     *TRANSACTIONAL,
 )
 """Those in which it writes at all."""
@@ -163,7 +171,7 @@ AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
 WHOLE = (
-    *("waits", "keeps", "goes-back", "writes-on", "writes", "measures", "commits", "shares", "in-order"),
+    *("waits", "keeps", "goes-back", "writes-on", "writes", "measures", "in-messages", "commits", "shares", "in-order"),
     *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
@@ -182,6 +190,7 @@ _LAPSES = {
     "writes-on": ("the batch behind the first one is written, too", "a batch does not come to the other node"),
     "writes": ("all records are written", "a record is not written"),
     "measures": ("the metric that is wanted is pushed", "a metric that is wanted is not pushed"),
+    "in-messages": ("all records come as messages", "messages are not written as they should be"),
     "again": ("what was refused for the moment comes again", "a batch is given up"),
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
@@ -271,6 +280,11 @@ _LONG = 600
 
 def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write in a conversation, each with the sequence that is due."""
+    codec = conversation.removeprefix("messages-")
+    if codec != conversation:
+        records = tuple({**_record(at), "key": b"%d" % at, "value": b"v" * _LONG} for at in range(COUNTS[-1]))
+        (first, *_) = _written(transactional=False, idempotent=False)
+        return ({**first, "compression": MESSAGES_IN[codec], "records": records},)
     batches = _written(transactional=conversation in TRANSACTIONAL, idempotent=idempotent)
     if conversation in IN_VAIN:
         # One record: an error that comes between two would be raised, or not, by who is quicker.
@@ -353,9 +367,16 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         return [{}, {}]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
-    sets = [codec.encode("RECORD_BATCH", batch) for batch in written_for(parts["conversation"]) if batch["records"]]
-    sets = sets if parts["conversation"] in (*TRANSACTIONAL, *GIVEN_UP) else [sets[0], *sets]
-    return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in sets]
+    return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
+
+
+def _sets(parts: Request) -> list[bytes]:
+    """What Produce brings, one after the other."""
+    batches = [batch for batch in written_for(parts["conversation"]) if batch["records"]]
+    if parts["check"] == "in-messages":
+        return [encode_set(batch["records"], 1, batch["compression"]) for batch in batches]
+    sets = [codec.encode("RECORD_BATCH", batch) for batch in batches]
+    return sets if parts["conversation"] in (*TRANSACTIONAL, *GIVEN_UP) else [sets[0], *sets]
 
 
 _OFFSETS = {"keeps": (PLACE + 1, PLACE, PLACE), "goes-back": (0, PLACE, 0), "resumes": (BEGINS,)}

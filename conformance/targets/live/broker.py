@@ -97,7 +97,7 @@ class Broker(Struct):
                 told = self._versions(_UNSUPPORTED_VERSION, (name,))
                 return Response(response_frame(correlation, name, 0, told))
             raise (Closed if self.is_strict else Unanswerable)(f"{name} {version}, where {low} to {high} is offered")
-        if version < TAKEN_FROM.get(name, low):
+        if version < TAKEN_FROM.get(name, low) <= high:
             raise Unanswerable(f"{name} {version}, as Apache Kafka 4, which offers it and does not take it")
         request = request_in(frame)
         body = self._answered(request)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import GATHERED, HOLLOW, METRIC, PLACE
+from conformance.cases.conversations import GATHERED, HOLLOW, MESSAGES_IN, METRIC, PLACE
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
@@ -283,6 +283,7 @@ KINDS: Mapping[str, Kind] = {
     "produce": Kind(refusals=(_NOT_LEADER,)),
     "produce-called-249": Kind(called=_LONGEST, offers="full"),
     "produce-called-proto": Kind(called="__proto__"),
+    **{f"messages-{codec}": Kind(offers="old", may_tell=True) for codec in MESSAGES_IN},
     "disk": Kind(refusals=(_STORAGE_ERROR,)),
     "produce-moved": Kind(moves=Move(), may_tell=True),
     "produce-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),

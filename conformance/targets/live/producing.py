@@ -15,7 +15,7 @@ from conformance.targets.live.clients import Heard
 from conformance.targets.live.frames import Request, Unanswerable, Values
 from conformance.targets.live.leaders import NOT_LEADER, with_leader
 from conformance.targets.live.naming import named
-from conformance.targets.live.topics import Topic
+from conformance.targets.live.topics import Topic, holds_messages
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
@@ -136,6 +136,10 @@ def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> V
         return {**shown, "ErrorCode": error}
     data, base = part["Records"] or b"", topic.high_watermark
     topic.has_begun = topic.has_begun or version >= _ADDED_SINCE
+    if holds_messages(data):  # each set counts as one: nobody reads them
+        topic.produced.append(data)
+        topic.high_watermark += 1
+        return {**shown, "ErrorCode": 0, "BaseOffset": base}
     if version < _ZSTD_SINCE and any(BATCH_LAYOUT.peek("compression", data, at) == _ZSTD for at, _ in extents(data)):
         return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}
     count = sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))

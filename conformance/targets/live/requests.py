@@ -10,6 +10,7 @@ from typing import Protocol
 from conformance.cases.conversations import (
     GIVEN_UP,
     IN_THE_END,
+    MESSAGES_IN,
     ONWARD,
     PRODUCING,
     SENT,
@@ -44,8 +45,9 @@ _ENDS_EMPTY = bytes.fromhex(
 _RECORDS = 3
 """In a log of which a part is read when another node comes to lead, and more than one record is left."""
 WRITES = {
-    **{name: "transactions" if name in TRANSACTIONAL else "idempotence" for name in PRODUCING},
-    **dict.fromkeys((*SEVERAL, *GIVEN_UP), "aborts"),
+    **{name: ("transactions" if name in TRANSACTIONAL else "idempotence",) for name in PRODUCING},
+    **dict.fromkeys((*SEVERAL, *GIVEN_UP), ("aborts",)),
+    **{f"messages-{codec}": ("messages", codec) for codec in MESSAGES_IN},
 }
 """The conversations in which a client writes, and what its producer must be able to do for each."""
 
@@ -56,12 +58,12 @@ def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> s
     Empty where it lacks nothing. What it writes without idempotence has a definition too; neither sequences nor what is
     sent again are judged then. So have the requests of a client that joins a group unasked.
     """
-    need, is_of_form = WRITES.get(parts["conversation"], ""), parts["check"] == "well-formed"
+    needs, is_of_form = WRITES.get(parts["conversation"], ()), parts["check"] == "well-formed"
     if KINDS[parts["conversation"]].in_group:
         return "" if groups or is_of_form else "groups"
-    if need == "idempotence" and (is_of_form or parts["check"] in ("tells", "writes-on", "writes")) and produces:
+    if "idempotence" in needs and (is_of_form or parts["check"] in ("tells", "writes-on", "writes")) and produces:
         return ""
-    return "" if need in ("", *produces) else need
+    return next((need for need in needs if need not in produces), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,13 @@ def _heedless(check: str) -> Lie:
     )
 
 
+def _batched(request: Values, answer: Values) -> Values:
+    """Write batches where only messages are known."""
+    if not request.get("conversation", "").startswith("messages-"):
+        return answer
+    return honest({**request, "conversation": "produce", "check": "well-formed", "of": "Produce"})
+
+
 REQUESTS: dict[str, Lie] = {
     "producer.retries-same-batch": _produced(_with_last_byte, first=False),
     "producer.one-sequence-one-batch": _given_twice,
@@ -133,6 +140,7 @@ REQUESTS: dict[str, Lie] = {
     "producer.refused-has-no-place": _gapped,
     "response.place-valid": _stays("validated", "validated-late", "validation-refused"),
     "response.place-cut": _stays("truncated"),
+    "producer.messages-to-older-broker": _batched,
     "telemetry.wanted-metrics": _written("PushTelemetry", METRIC.encode(), b"x"),
     "telemetry.goes-on": _stays(
         *(

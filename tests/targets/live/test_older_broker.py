@@ -1,0 +1,143 @@
+"""Producers against a broker that knows no batches: what it takes, and how what they write is judged."""
+
+import gzip
+import zlib
+
+import pytest
+from live_runs import judged, tiny
+from log_bytes import batch
+from tiny_client import frame, response
+
+from conformance.cases.conversations import MESSAGES_IN, SENT, written_for
+from conformance.cases.model import Kind, Sends
+from conformance.codec.message_set import encode_set
+from conformance.judging.requests import judge_sent
+from conformance.targets.live.broker import Broker
+from conformance.targets.live.frames import Unanswerable
+from conformance.targets.live.offers import OLD, to_producers
+from conformance.targets.live.topics import Topic
+
+(GIVEN,) = written_for("messages-none")
+RECORDS = GIVEN["records"]
+
+
+def request(data, version=2):
+    rows = ({"Name": "t", "PartitionData": ({"Index": 0, "Records": data},)},)
+    return frame("Produce", version, {"Acks": -1, "TimeoutMs": 1000, "TopicData": rows})
+
+
+def verdict(*sets):
+    rows = [{"hex": request(data), "inFlight": (), "offered": (0, 2)} for data in sets]
+    return judge_sent(Sends("in-messages", "read_uncommitted", "Produce"), SENT.render(rows))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_messages_are_taken_where_nothing_else_is_offered(version):
+    broker = Broker("127.0.0.1", 9092, to_producers(OLD), {"t": Topic(b"", 0, 0)})
+    for base in (0, 1):
+        sent = broker.respond(request(encode_set(RECORDS, 1, 0), version)[4:])
+        (row,) = response("Produce", version, sent.frame)[1]["Responses"]
+        assert [(part["ErrorCode"], part["BaseOffset"]) for part in row["PartitionResponses"]] == [(0, base)]
+    assert broker.topics["t"].produced == [encode_set(RECORDS, 1, 0)] * 2
+    with pytest.raises(Unanswerable, match="Produce 3, where 0 to 2 is offered"):
+        broker.respond(frame("Produce", 3, {"Acks": -1, "TimeoutMs": 1, "TopicData": ()})[4:])
+
+
+@pytest.mark.parametrize("codec", MESSAGES_IN)
+def test_what_is_to_be_written_is_the_same_in_each_codec_and_worth_to_be_compressed(codec):
+    (told,) = written_for(f"messages-{codec}")
+    assert {**told, "compression": 0} == GIVEN
+    assert told["compression"] == MESSAGES_IN[codec]
+    assert sum(len(record["value"]) for record in told["records"]) > 1024
+    assert verdict(encode_set(told["records"], 1, told["compression"])).kind is Kind.PASS
+
+
+ZIPPED = encode_set(RECORDS, 1, 1)
+APPENDED = encode_set([{**record, "timestampType": 1} for record in RECORDS], 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("sets", "told", "requirement", "level"),
+    [
+        ([encode_set(RECORDS, 0, 0)], "", "", ""),
+        ([encode_set(RECORDS[:1], 1, 0), encode_set(RECORDS[1:], 1, 0)], "", "", ""),
+        ([encode_set(RECORDS, 1, 0), encode_set(RECORDS, 1, 0)], "", "", ""),
+        ([encode_set([{**record, "offset": 0} for record in RECORDS], 1, 0)], "", "", ""),
+        ([bytes(8) + ZIPPED[8:]], "", "", ""),
+        ([encode_set(RECORDS[:2], 1, 0)], "2 of 3 records are written", "", ""),
+        ([encode_set(RECORDS, 1, 0)[:-1]], "the last message is cut off", "", ""),
+        ([b""], "0 of 3 records are written", "", ""),
+        ([batch(0)], "a batch is written, where messages alone are known", "", ""),
+        ([encode_set(RECORDS, 1, 0)[:-1] + b"w"], "no set of messages: legacy.crc-checked", "legacy.crc-checked", ""),
+        (
+            [encode_set([{**record, "timestamp": 1} for record in RECORDS], 1, 0)],
+            "a message is written that nobody gave",
+            "",
+            "",
+        ),
+        ([encode_set([{**record, "key": b"z"} for record in RECORDS], 1, 0)], "a message is written that nob", "", ""),
+        ([APPENDED], "a producer says that the broker gave the time", "legacy.producer-timestamp-type-zero", ""),
+    ],
+)
+def test_sound_messages_are_due_with_all_that_was_given(sets, told, requirement, level):
+    found = verdict(*sets)
+    assert found.kind is (Kind.FAIL if told else Kind.PASS), found
+    assert found.detail.startswith(told)
+    assert (found.requirement, found.level) == (requirement, level)
+
+
+def test_offsets_in_a_wrapper_count_from_0():
+    inner = encode_set([{**record, "offset": at + 5} for at, record in enumerate(RECORDS)], 1, 0)
+    wrapped = rewrapped(inner)
+    found = verdict(wrapped)
+    assert (found.kind, found.detail) == (Kind.FAIL, "the offsets in a wrapper are [5, 6, 7], not 0 and on")
+    assert found.requirement == "legacy.compressed-inner-offsets-from-zero"
+    assert verdict(rewrapped(encode_set(RECORDS, 1, 0))).kind is Kind.PASS
+
+
+def rewrapped(inner):
+    """A wrapper around these messages, by hand."""
+    (outer,) = [{"offset": 2, "timestamp": RECORDS[-1]["timestamp"], "key": None, "value": gzip.compress(inner)}]
+    data = bytearray(encode_set([outer], 1, 0))
+    data[17] = 1
+    data[12:16] = zlib.crc32(data[16:]).to_bytes(4, "big")
+    return bytes(data)
+
+
+def test_who_writes_nothing_is_not_judged():
+    assert verdict().kind is Kind.SKIP
+
+
+WRITES = """
+from conformance.codec.message_set import encode_set
+def write(line):
+    connection = Connection(line["bootstrap"], line["topic"])
+    offered = {row["ApiKey"]: row["MaxVersion"] for row in connection.ask("ApiVersions", 0, {})["ApiKeys"]}
+    told = line["produce"]
+    rows = [{"offset": at, "timestamp": int(row["timestamp"]), "key": bytes.fromhex(row["key"]),
+             "value": bytes.fromhex(row["value"])} for at, row in enumerate(told["batches"][0])]
+    assert offered[0] == 2, offered
+    codec = ["none", "gzip"].index(told["compression"])
+    rows = ({"Name": line["topic"], "PartitionData": ({"Index": 0, "Records": CHANGED},)},)
+    connection.ask("Produce", 2, {"Acks": -1, "TimeoutMs": 1000, "TopicData": rows})
+    say(topic=line["topic"], end=True)
+for line in told(): write(line) if "produce" in line else consume(line)
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "claims", "verdicts"),
+    [
+        ("encode_set(rows, 1, codec)", "none gzip messages", ["pass", "pass"]),
+        ("encode_set(rows[1:], 1, codec)", "none gzip messages", ["fail", "fail"]),
+        ("encode_set(rows, 1, codec)", "none messages", ["pass", "skip"]),
+        ("encode_set(rows, 1, codec)", "none gzip", ["skip", "skip"]),
+    ],
+)
+def test_a_producer_is_judged_on_messages_that_says_it_writes_them(tmp_path, traces, changed, claims, verdicts):
+    target = tiny(tmp_path, WRITES.replace("CHANGED", changed), produces=[*claims.split(), "timestamps"])
+    cases = [f"request/produce-messages-{codec}" for codec in ("none", "gzip")]
+    found = judged(target, tmp_path, traces.env, *cases, op="send")
+    assert [found[case]["verdict"] for case in cases] == verdicts, found
+    assert {row["level"] for row in found.values()} == {"should"}
+    assert traces.left() == []
