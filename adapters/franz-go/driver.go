@@ -27,7 +27,9 @@ func consume(topic told, hand func(record) bool) error {
 			if hand(shown(handed)) {
 				return nil
 			} else if topic.Group {
-				client.CommitRecords(context.Background(), handed)
+				if err := client.CommitRecords(context.Background(), handed); err != nil {
+					return err
+				}
 			}
 		}
 		if err := fetches.Err(); err != nil && !errors.As(err, new(*kgo.ErrGroupSession)) { // it joins again by itself

@@ -39,7 +39,9 @@ func consume(topic told, hand func(record) bool) error {
 			return nil
 		}
 		if topic.Group {
-			reader.CommitMessages(context.Background(), message)
+			if err := reader.CommitMessages(context.Background(), message); err != nil {
+				return err
+			}
 		}
 	}
 }
