@@ -34,7 +34,7 @@ CONVERSATIONS = (
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
     *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
-    *("unstable", "offsets-loading", "offsets-refused", "company-silent", "company-garbled"),
+    *("unstable", "offsets-loading", "offsets-refused", "commit-loading", "company-silent", "company-garbled"),
     *("pieces", "bare", "tagged", "older", "without-ids", "zero-ids", "session", "session-lost", "session-declined"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
     *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
@@ -75,9 +75,10 @@ As a member of a `group` that has committed nothing, it is first told to join ag
 any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in
 a `newer` version or nothing at first (`idle`), or it leads another one (`company`), which may say nothing or what
 nobody can read (`company-silent`, `company-garbled`). What it has committed is `unstable`, `offsets-loading` or
-`offsets-refused` at first. While it has nothing to read, its heartbeats are told that its generation is over
-(`generation-lost`), or that another node coordinates (`coordinator-moved`), which is so (`coordinator-elsewhere`), or
-the node is gone (`coordinator-gone`). Or it begins where something is `committed`.
+`offsets-refused` at first, or what it commits is refused (`commit-loading`). While it has nothing to read, its
+heartbeats are told that its generation is over (`generation-lost`), or that another node coordinates
+(`coordinator-moved`), which is so (`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or it begins
+where something is `committed`.
 
 Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged fields in the answers which
 nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics or with
@@ -102,7 +103,7 @@ transaction). Or it writes one without any record (`transact-nothing`), or one f
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes", "measures", "in-messages"),
+    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes", "measures", "in-messages", "commits-again"),
     *("by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
@@ -110,13 +111,14 @@ the correlation id by those still unanswered; of a Fetch the isolation level tha
 goes on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are
 numbered, that a client which names its rack `follows` to another replica, that it `waits` for records that the first
 fetches do not bring, `keeps` its place where another node leads, `goes-back` where the log was cut, `resumes` where
-it begins, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has, and
-`shares` the partitions among all members where it leads; of batches that the second one comes where another node
-leads (`writes-on`), or that all records come at all (`writes`), as messages (`in-messages`), that what was refused
-comes `again`, and as it was, that their sequences follow one another, and that in the end all of them are there, in
-order; that a transaction has `ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that
-several come whole and `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it
-`tells` the application what is refused for good, and `measures` what the broker wants to be told."""
+it begins, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has,
+`commits-again` where that was refused, and `shares` the partitions among all members where it leads; of batches that
+the second one comes where another node leads (`writes-on`), or that all records come at all (`writes`), as messages
+(`in-messages`), that what was refused comes `again`, and as it was, that their sequences follow one another, and that
+in the end all of them are there, in order; that a transaction has `ended`, and `ended-again` where that was refused, in
+versions that go `by-feature`, that several come whole and `in-turn`, also `behind-refused` ones, and that one which is
+`unbegun` is not ended; and that it `tells` the application what is refused for good, and `measures` what the broker
+wants to be told."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -134,6 +136,9 @@ METRIC = "org.apache.kafka.consumer.connection.creation.total"
 
 GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
+
+COMMITS_REFUSED = 2
+"""Times that a commit is refused at first."""
 
 TRANSACTIONAL = (
     *("transact", "transact-newest", "busy", "not-ready", "ending", "transaction-elsewhere", "transaction-gone"),
@@ -171,7 +176,8 @@ AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
 WHOLE = (
-    *("waits", "keeps", "goes-back", "writes-on", "writes", "measures", "in-messages", "commits", "shares", "in-order"),
+    *("waits", "keeps", "goes-back", "writes-on", "writes", "measures", "in-messages"),
+    *("commits", "commits-again", "shares", "in-order"),
     *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
@@ -179,8 +185,8 @@ WHOLE = (
 ONWARD = ("onward", "goes-on", "waits", "keeps", "resumes", "goes-back", "in-session", "follows")
 """The checks that the last fetches tell of."""
 
-IN_THE_END = ("writes-on", "writes", "ended", "ended-again")
-"""Those that tell whether what a client writes gets there."""
+IN_THE_END = ("writes-on", "writes", "ended", "ended-again", "commits-again")
+"""Those that tell whether what a client writes, or commits, gets there."""
 
 
 _LAPSES = {
@@ -193,6 +199,7 @@ _LAPSES = {
     "in-messages": ("all records come as messages", "messages are not written as they should be"),
     "again": ("what was refused for the moment comes again", "a batch is given up"),
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
+    "commits-again": ("a commit that was refused comes again", "a commit is given up"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
     "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
     "ended-again": ("the end of the transaction is asked for again", "a transaction does not come to its end"),
@@ -359,6 +366,8 @@ def _bodies(name: str, parts: Request) -> list[Value]:
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
     if name == "OffsetCommit" and parts["check"] == "commits":
         return [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}]
+    if name == "OffsetCommit" and parts["check"] == "commits-again":
+        return [{}] * (COMMITS_REFUSED + 1)
     if name == "SyncGroup" and parts["check"] == "shares":
         return [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}]
     if name == "PushTelemetry" and parts["check"] == "measures":

@@ -8,6 +8,7 @@ from itertools import dropwhile
 from conformance import codec
 from conformance.cases.conversations import (
     BEGINS,
+    COMMITS_REFUSED,
     GATHERED,
     HOLLOW,
     METRIC,
@@ -174,6 +175,18 @@ def _commits(requests: Sequence[Value]) -> Verdict:
 _UNSAID = -1
 
 
+def _commits_again(requests: Sequence[Value]) -> Verdict:
+    """Judge whether a commit comes again, until it is not refused any more."""
+    commits = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "OffsetCommit"]
+    if not commits:
+        return Verdict(Kind.SKIP, "unobserved: nothing was committed")
+    if len(commits) > COMMITS_REFUSED:
+        return PASSED
+    times = "is not sent again" if len(commits) == 1 else f"is sent {len(commits)} times"
+    detail = f"a commit that is refused for the moment, {COMMITS_REFUSED} times, {times}"
+    return at(commits[-1], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+
+
 def _shares(requests: Sequence[Value]) -> Verdict:
     """Judge what a leader of two members assigns in the end: the only partition there is, to one member alone."""
     wire = shipped_types().wire(type_name("ConsumerProtocolAssignment", 0))
@@ -245,6 +258,7 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "in-session": _in_session,
     "follows": _follows,
     "commits": _commits,
+    "commits-again": _commits_again,
     "shares": _shares,
     "measures": _measures,
     **WRITTEN,

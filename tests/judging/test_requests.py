@@ -569,6 +569,13 @@ def test_what_is_committed_is_the_offset_behind_what_was_handed_out(commits, tol
     assert (told or "") in found.detail
 
 
+@pytest.mark.parametrize(("times", "kind"), [(0, Kind.SKIP), (1, Kind.FAIL), (2, Kind.FAIL), (3, Kind.PASS)])
+def test_a_commit_comes_again_until_it_is_not_refused_any_more(times, kind):
+    found = verdict("commits-again", row(named("Heartbeat")), *[commit(1)] * times)
+    assert found.kind is kind
+    assert kind is not Kind.FAIL or found.path.startswith(f"[{times}]")
+
+
 def synced(generation, *partitions):
     rows = [
         {

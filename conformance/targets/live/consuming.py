@@ -215,6 +215,8 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
         stable = topic.start if how == UNDECIDED else topic.high_watermark
         ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": stable}
         return {**shown, **ends, "ErrorCode": 0, "Records": None if how == NULL else b""}
+    if topic.holds and row["FetchOffset"] > max(topic.start, topic.committed):
+        return {**shown, "HighWatermark": topic.high_watermark, "ErrorCode": 0, "Records": b""}
     records = topic.serve(row["FetchOffset"], isolation, newest)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
     listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level

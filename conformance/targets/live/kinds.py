@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import GATHERED, HOLLOW, MESSAGES_IN, METRIC, PLACE
+from conformance.cases.conversations import COMMITS_REFUSED, GATHERED, HOLLOW, MESSAGES_IN, METRIC, PLACE
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
@@ -101,6 +101,8 @@ class Kind(Struct, frozen=True):
     """The offset that the group has committed, and its epoch; NOTHING for none."""
     errors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By the request of a group or of a transaction, or about offsets, the errors with which it is answered."""
+    holds: bool = False
+    """Whether nothing is served behind the offset that the group has committed, or the first one."""
     hands_over: bool = False
     """Whether the other node coordinates once one of these errors says that the first does not, or that it is GONE."""
     led_by: int = NODE
@@ -255,6 +257,12 @@ KINDS: Mapping[str, Kind] = {
         hands_over=True,
         led_by=OTHER,
         away=math.inf,
+        may_tell=True,
+    ),
+    "commit-loading": Kind(
+        in_group=True,
+        errors={"OffsetCommit": (_LOADING,) * COMMITS_REFUSED},
+        holds=True,
         may_tell=True,
     ),
     "unstable": Kind(in_group=True, errors={"OffsetFetch": (_UNSTABLE,) * _LONG}, may_tell=True),

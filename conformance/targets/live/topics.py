@@ -82,6 +82,8 @@ class Topic:
     """How Metadata describes it next."""
     group: Membership = field(default_factory=Membership)
     """The group, and the transactional id, that is named after it."""
+    holds: bool = False
+    """Whether nothing is served behind the offset that its group has committed, or the first one."""
     lost: int = 0
     """How many writes to it are taken next, or fetches come, and are not answered, as the connection ends."""
     leader: int = NODE
@@ -124,7 +126,7 @@ class Topic:
         self.misframed, self.forgets, self.called = [*kind.misframed], kind.forgets, kind.called
         self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
         self.by_entry = self.by_entry or kind.stops
-        self.leader, self.trims, self.cuts = kind.led_by, kind.trims, kind.cuts
+        self.leader, self.trims, self.cuts, self.holds = kind.led_by, kind.trims, kind.cuts, kind.holds
         if not kind.has_ids:
             self.id = NO_ID
         return self

@@ -11,7 +11,7 @@ from conformance.targets.live.frames import Closed, Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers
 from conformance.targets.live.sessions import Sessions
-from conformance.targets.live.topics import Topic
+from conformance.targets.live.topics import END_KEY, Topic
 
 HIGH_WATERMARK = 1
 
@@ -258,6 +258,17 @@ def test_the_first_answer_to_each_request_of_a_transaction_is_lost(led):
             asked(broker, name, 3, body)
         answer = asked(broker, name, 3, body)
         assert answer.get("ErrorCode", 0) == 0
+
+
+def test_nothing_comes_behind_a_commit_that_is_refused_until_it_is_not(led):
+    broker, part = led("commit-loading"), {"PartitionIndex": 0, "CommittedOffset": 1}
+    body = {"GroupId": "t", "GenerationIdOrMemberEpoch": 1, "MemberId": "m"}
+    assert partition(fetched(broker))["Records"] == batch(0)
+    for error in (14, 14, 0):
+        assert (partition(fetched(broker, 1))["Records"], broker.topics["t"].committed) == (b"", -1)
+        answer = asked(broker, "OffsetCommit", 7, {**body, "Topics": ({"Name": "t", "Partitions": (part,)},)})
+        assert answer["Topics"][0]["Partitions"][0]["ErrorCode"] == error
+    assert END_KEY in partition(fetched(broker, 1))["Records"]
 
 
 def test_the_end_of_a_transaction_is_put_off_once(led):

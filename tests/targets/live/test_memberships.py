@@ -57,7 +57,11 @@ def commit(connection, told, me, generation, offset):
         part["CommittedLeaderEpoch"] = EPOCH
     rows = ({"Name": told["topic"], "Partitions": (part,)},)
     body = {"GroupId": told["topic"], "MemberId": me, "GenerationIdOrMemberEpoch": generation, "Topics": rows, **KEPT}
-    connection.ask("OffsetCommit", VERSION, body)
+    while not is_done(connection.ask("OffsetCommit", VERSION, body)["Topics"][0]["Partitions"][0]["ErrorCode"]):
+        time.sleep(STEP)
+
+def is_done(error):
+    return not error
 
 def in_group(told):
     connection, topic, me = Connection(told["bootstrap"]), told["topic"], ""
@@ -229,6 +233,34 @@ Plain, Connection = Connection, Coordinated
 def test_a_member_that_does_not_look_again_who_coordinates_its_group_is_found(run, change, case, verdict):
     (row,) = run(change, f"request/{case}").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "response.coordinator-elsewhere"), row
+
+
+TELLS = """
+def is_done(error):
+    if error: raise ValueError("refused")
+    return True
+silent = in_group
+def in_group(told):
+    try:
+        silent(told)
+    except ValueError as error:
+        tiny_client.say = spoken
+        spoken(topic=told["topic"], error="other", message=str(error))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ("", "pass"),
+        ("is_done = lambda error: True", "fail"),
+        (TELLS, "skip"),
+    ],
+    ids=["again", "given up", "told"],
+)
+def test_a_member_that_gives_up_a_commit_and_says_nothing_is_found(run, change, verdict):
+    (row,) = run(change, "request/commit-loading").values()
+    assert (row["verdict"], row["requirement"]) == (verdict, "response.error-for-the-moment"), row
 
 
 @pytest.mark.parametrize(("epoch", "verdict"), [(-1, "pass"), (5, "fail")], ids=["none", "that of its first place"])
