@@ -107,21 +107,24 @@ CHECKS = (
     *("by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
-the correlation id by those still unanswered; of a Fetch the isolation level that the client was told; that a Fetch
-goes on behind the first offset, `onward` past tagged fields, `in-session` in a fetch session, whose fetches are
-numbered, that a client which names its rack `follows` to another replica, that it `waits` for records that the first
-fetches do not bring, `keeps` its place where another node leads, `goes-back` where the log was cut, `resumes` where
-it begins, and `goes-on` past anything else; that a member of a group `commits` the offset behind what it has,
-`commits-again` where that was refused, and `shares` the partitions among all members where it leads; of batches that
-the second one comes where another node leads (`writes-on`), or that all records come at all (`writes`), as messages
-(`in-messages`), that what was refused comes `again`, and as it was, that their sequences follow one another, and that
-in the end all of them are there, in order; that a transaction has `ended`, and `ended-again` where that was refused, in
-versions that go `by-feature`, that several come whole and `in-turn`, also `behind-refused` ones, and that one which is
-`unbegun` is not ended; and that it `tells` the application what is refused for good, and `measures` what the broker
-wants to be told."""
+the correlation id by those still unanswered; of a Fetch, and of a ListOffsets for the last offset, the isolation level
+that the client was told; that a Fetch goes on behind the first offset, `onward` past tagged fields, `in-session` in a
+fetch session, whose fetches are numbered, that a client which names its rack `follows` to another replica, that it
+`waits` for records that the first fetches do not bring, `keeps` its place where another node leads, `goes-back` where
+the log was cut, `resumes` where it begins, and `goes-on` past anything else; that a member of a group `commits` the
+offset behind what it has, `commits-again` where that was refused, and `shares` the partitions among all members where
+it leads; of batches that the second one comes where another node leads (`writes-on`), or that all records come at all
+(`writes`), as messages (`in-messages`), that what was refused comes `again`, and as it was, that their sequences follow
+one another, and that in the end all of them are there, in order; that a transaction has `ended`, and `ended-again`
+where that was refused, in versions that go `by-feature`, that several come whole and `in-turn`, also `behind-refused`
+ones, and that one which is `unbegun` is not ended; and that it `tells` the application what is refused for good, and
+`measures` what the broker wants to be told."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
+
+LATEST = -1
+"""The timestamp with which ListOffsets asks for the last offset."""
 
 PLACE = 1
 """The offset that a client has come to when another node comes to lead, which says whether the place is valid."""
@@ -364,16 +367,11 @@ def _bodies(name: str, parts: Request) -> list[Value]:
             return [_fetch_of(offset) for offset in _OFFSETS[parts["check"]]]
         before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
         return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
-    if name == "OffsetCommit" and parts["check"] == "commits":
-        return [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}]
-    if name == "OffsetCommit" and parts["check"] == "commits-again":
-        return [{}] * (COMMITS_REFUSED + 1)
-    if name == "SyncGroup" and parts["check"] == "shares":
-        return [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}]
-    if name == "PushTelemetry" and parts["check"] == "measures":
-        return [{"Metrics": METRIC.encode()}]
-    if name == "EndTxn" and parts["check"] == "ended-again":
-        return [{}, {}]
+    if name == "ListOffsets" and parts["check"] == "isolated":
+        level = {"ReplicaId": -1, "IsolationLevel": ISOLATIONS.index(parts["isolation"])}
+        return [{**level, "Topics": ({"Partitions": ({"Timestamp": LATEST},)},)}]
+    if (name, parts["check"]) in _STANDS:
+        return _STANDS[name, parts["check"]]
     if name != "Produce" or parts["conversation"] not in PRODUCING:
         return [{}]
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
@@ -398,6 +396,15 @@ def _fetch_of(offset: int) -> Value:
 
 _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")
 """Partition 0 of a topic, for a member of a group, and user data."""
+
+_STANDS: Mapping[tuple[str, str], list[Value]] = {
+    ("OffsetCommit", "commits"): [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}],
+    ("OffsetCommit", "commits-again"): [{}] * (COMMITS_REFUSED + 1),
+    ("SyncGroup", "shares"): [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}],
+    ("PushTelemetry", "measures"): [{"Metrics": METRIC.encode()}],
+    ("EndTxn", "ended-again"): [{}, {}],
+}
+"""By a request and a check, the bodies that stand it."""
 
 
 def _sent(name: str, body: Value, highest: Mapping[str, int]) -> Value:

@@ -88,6 +88,30 @@ def test_what_can_be_read_in_more_than_one_way_should_not_be_sent():
     assert (found.kind, found.requirement, found.level) == (Kind.FAIL, "uvarint.non-minimal", "should")
 
 
+def offsets(version, level, *times, offered=(0, 99)):
+    level = {} if level is None else {"IsolationLevel": level}
+    parts = tuple({"PartitionIndex": at, "Timestamp": time} for at, time in enumerate(times))
+    body = {"ReplicaId": -1, **level, "Topics": ({"Name": "t", "Partitions": parts},)}
+    return row(frame("ListOffsets", version, body), offered=offered)
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind"),
+    [
+        (offsets(2, 1, -1), Kind.PASS),
+        (offsets(2, 0, -1), Kind.FAIL),
+        (offsets(7, 0, -2, -1), Kind.FAIL),
+        (offsets(7, 0, -2), Kind.SKIP),
+        (offsets(1, None, -1), Kind.FAIL),
+        (offsets(1, None, -1, offered=(0, 1)), Kind.SKIP),
+        (offsets(1, None, -1, offered=None), Kind.SKIP),
+    ],
+    ids=["at it", "not at it", "one of two", "the first", "too old", "no newer one offered", "none offered"],
+)
+def test_the_last_offset_is_asked_for_at_the_isolation_level_that_was_told(request_, kind):
+    assert verdict("isolated", request_, isolation="read_committed", of="ListOffsets").kind is kind
+
+
 SUBSCRIPTIONS = {  # of topic t: what Apache Kafka 4.4.0's ConsumerProtocol said of each
     "v0": ("000000000001000174ffffffff", ""),
     "v1": ("000100000001000174ffffffff00000000", ""),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from conformance.cases.appends import carried
+from conformance.cases.conversations import LATEST
 from conformance.targets.live.frames import Request, Unanswerable, Values
 from conformance.targets.live.kinds import (
     ALONE,
@@ -35,7 +36,7 @@ _CLUSTER = "conformance"
 _OFFSET_OUT_OF_RANGE, _LEADER_NOT_AVAILABLE = 1, 5
 _FENCED_EPOCH, _UNKNOWN_EPOCH = 74, 75
 _UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
-_LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
+_EARLIEST, _EARLIEST_LOCAL = -2, -4
 _THROTTLED_MS = 100
 _BEHIND = 10
 """Where the log of a replica begins that has not what is asked for."""
@@ -120,7 +121,7 @@ def _offset_at(topic: Topic, timestamp: int) -> int:
         return max(topic.start, topic.begins)
     if timestamp >= 0 and topic.begins:
         return topic.begins if timestamp <= TIME_MS else -1
-    if timestamp != _LATEST:
+    if timestamp != LATEST:
         raise Unanswerable(f"ListOffsets for the timestamp {timestamp}")
     return topic.high_watermark
 
