@@ -35,6 +35,7 @@ CONVERSATIONS = (
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
     *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "commit-loading", "company-silent", "company-garbled"),
+    "company-apart",
     *("pieces", "bare", "tagged", "older", "without-ids", "zero-ids", "session", "session-lost", "session-declined"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
     *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
@@ -72,13 +73,13 @@ them, as it wants others by now (`measured-anew`) or has no use for them (`measu
 wants (`measured-unasked`).
 
 As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
-any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in
-a `newer` version or nothing at first (`idle`), or it leads another one (`company`), which may say nothing or what
-nobody can read (`company-silent`, `company-garbled`). What it has committed is `unstable`, `offsets-loading` or
-`offsets-refused` at first, or what it commits is refused (`commit-loading`). While it has nothing to read, its
-heartbeats are told that its generation is over (`generation-lost`), or that another node coordinates
-(`coordinator-moved`), which is so (`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or it begins
-where something is `committed`.
+any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in a
+`newer` version or nothing at first (`idle`), or it leads another one (`company`), which may want another topic
+(`company-apart`), or say nothing or what nobody can read (`company-silent`, `company-garbled`). What it has committed
+is `unstable`, `offsets-loading` or `offsets-refused` at first, or what it commits is refused (`commit-loading`). While
+it has nothing to read, its heartbeats are told that its generation is over (`generation-lost`), or that another node
+coordinates (`coordinator-moved`), which is so (`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or
+it begins where something is `committed`.
 
 Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged fields in the answers which
 nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics or with
@@ -104,7 +105,7 @@ CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
     *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes", "measures", "in-messages", "commits-again"),
-    *("by-feature", "in-turn", "behind-refused", "unbegun"),
+    *("by-feature", "in-turn", "behind-refused", "unbegun", "shares-apart"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch, and of a ListOffsets for the last offset, the isolation level
@@ -113,12 +114,12 @@ fetch session, whose fetches are numbered, that a client which names its rack `f
 `waits` for records that the first fetches do not bring, `keeps` its place where another node leads, `goes-back` where
 the log was cut, `resumes` where it begins, and `goes-on` past anything else; that a member of a group `commits` the
 offset behind what it has, `commits-again` where that was refused, and `shares` the partitions among all members where
-it leads; of batches that the second one comes where another node leads (`writes-on`), or that all records come at all
-(`writes`), as messages (`in-messages`), that what was refused comes `again`, and as it was, that their sequences follow
-one another, and that in the end all of them are there, in order; that a transaction has `ended`, and `ended-again`
-where that was refused, in versions that go `by-feature`, that several come whole and `in-turn`, also `behind-refused`
-ones, and that one which is `unbegun` is not ended; and that it `tells` the application what is refused for good, and
-`measures` what the broker wants to be told."""
+it leads, `shares-apart` by what each of them wants; of batches that the second one comes where another node leads
+(`writes-on`), or that all records come at all (`writes`), as messages (`in-messages`), that what was refused comes
+`again`, and as it was, that their sequences follow one another, and that in the end all of them are there, in order;
+that a transaction has `ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that several
+come whole and `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it `tells`
+the application what is refused for good, and `measures` what the broker wants to be told."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -139,6 +140,12 @@ METRIC = "org.apache.kafka.consumer.connection.creation.total"
 
 GATHERED = 2
 """Generations of a group in which a client leads another member: in the first it may not know the partitions yet."""
+
+ANOTHER = "another-member"
+"""The id of a member of a group that the client is told of."""
+
+OTHER_TOPIC = "-other"
+"""What stands behind the name of a group, which is that of the client's topic, in the name of another topic."""
 
 COMMITS_REFUSED = 2
 """Times that a commit is refused at first."""
@@ -180,7 +187,7 @@ AT_ONCE = ("together", "timed-out")
 
 WHOLE = (
     *("waits", "keeps", "goes-back", "writes-on", "writes", "measures", "in-messages"),
-    *("commits", "commits-again", "shares", "in-order"),
+    *("commits", "commits-again", "shares", "shares-apart", "in-order"),
     *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
@@ -204,6 +211,7 @@ _LAPSES = {
     "commits": ("the offset behind what was handed out is committed", "another offset is committed"),
     "commits-again": ("a commit that was refused comes again", "a commit is given up"),
     "shares": ("each partition is assigned to one member", "a partition is not shared out"),
+    "shares-apart": ("each member is assigned the topic that it wants", "a member is not assigned what it wants"),
     "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
     "ended-again": ("the end of the transaction is asked for again", "a transaction does not come to its end"),
     "tells": ("the application is told of the error", "a refusal is not told"),
@@ -402,6 +410,15 @@ _STANDS: Mapping[tuple[str, str], list[Value]] = {
     ("OffsetCommit", "commits-again"): [{}] * (COMMITS_REFUSED + 1),
     ("SyncGroup", "shares"): [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}],
     ("PushTelemetry", "measures"): [{"Metrics": METRIC.encode()}],
+    ("SyncGroup", "shares-apart"): [
+        {
+            **{"GroupId": "t", "GenerationId": 1, "MemberId": "m"},
+            "Assignments": (
+                {"MemberId": "m", "Assignment": _ASSIGNED},
+                {"MemberId": ANOTHER, "Assignment": _ASSIGNED.replace(b"\0\1t", b"\0\7t" + OTHER_TOPIC.encode())},
+            ),
+        }
+    ],
     ("EndTxn", "ended-again"): [{}, {}],
 }
 """By a request and a check, the bodies that stand it."""

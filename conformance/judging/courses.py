@@ -7,11 +7,13 @@ from itertools import dropwhile
 
 from conformance import codec
 from conformance.cases.conversations import (
+    ANOTHER,
     BEGINS,
     COMMITS_REFUSED,
     GATHERED,
     HOLLOW,
     METRIC,
+    OTHER_TOPIC,
     PLACE,
     START,
     api_of,
@@ -189,17 +191,45 @@ def _commits_again(requests: Sequence[Value]) -> Verdict:
 
 def _shares(requests: Sequence[Value]) -> Verdict:
     """Judge what a leader of two members assigns in the end: the only partition there is, to one member alone."""
+    found = _assigned_at_last(requests)
+    if isinstance(found, Verdict):
+        return found
+    index, _, rows = found
+    times = sum(map(len, (parts for topics in rows.values() for parts in topics.values())))
+    detail = f"the only partition is assigned {times} times among {len(rows)} members"
+    return PASSED if times == 1 else at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
+
+
+def _shares_apart(requests: Sequence[Value]) -> Verdict:
+    """Judge what a leader assigns in the end where the other member wants another topic: each gets its own."""
+    found = _assigned_at_last(requests)
+    if isinstance(found, Verdict):
+        return found
+    index, body, rows = found
+    its, other = body["GroupId"], body["GroupId"] + OTHER_TOPIC
+    named_so = {its: "the topic of the leader", other: "that of the other member"}
+    for who, member, wanted in (("the leader", body["MemberId"], its), ("the other member", ANOTHER, other)):
+        got = {topic: parts for topic, parts in rows.get(member, {}).items() if parts}
+        if got != {wanted: (0,)}:
+            told = ", ".join(f"{[*parts]} of {named_so.get(topic, topic)}" for topic, parts in got.items())
+            detail = f"{who} wants {named_so[wanted]} and is assigned {told or 'nothing'}"
+            return at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
+    return PASSED
+
+
+def _assigned_at_last(
+    requests: Sequence[Value],
+) -> Verdict | tuple[int, Mapping[str, Value], Mapping[str, Mapping[str, Value]]]:
+    """What a leader of two members assigns in the end: the index of the request, its body, and by member the topics."""
     wire = shipped_types().wire(type_name("ConsumerProtocolAssignment", 0))
     for index, request in [*enumerate(requests)][::-1]:
         body = body_in(request["hex"], "SyncGroup")
         if body is None or body["GenerationId"] > GATHERED or not body["Assignments"]:
             continue
-        read = [codec.decode(wire, row["Assignment"][2:]) for row in body["Assignments"] if row["Assignment"]]
-        if any(one.violations for one in read):
+        read = {row["MemberId"]: codec.decode(wire, row["Assignment"][2:]) for row in body["Assignments"]}
+        if any(row["Assignment"] and read[row["MemberId"]].violations for row in body["Assignments"]):
             return Verdict(Kind.SKIP, "unobserved: an assignment cannot be read")
-        times = sum(len(row["Partitions"]) for one in read for row in one.value["AssignedPartitions"])
-        detail = f"the only partition is assigned {times} times among {len(body['Assignments'])} members"
-        return PASSED if times == 1 else at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
+        return index, body, {member: _topics_in(one) for member, one in read.items()}
     joins = [index for index, request in enumerate(requests) if body_in(request["hex"], "JoinGroup") is not None]
     if not joins:
         return Verdict(Kind.SKIP, "unobserved: it joins no group")
@@ -225,6 +255,13 @@ def _measures(requests: Sequence[Value]) -> Verdict:
 
 
 _CODECS = dict(enumerate(CODECS))
+
+
+def _topics_in(assignment: codec.Decoded) -> Mapping[str, Value]:
+    """The partitions by topic; none where nothing is said."""
+    if assignment.violations:
+        return {}
+    return {row["Topic"]: row["Partitions"] for row in assignment.value["AssignedPartitions"]}
 
 
 def _is_flexible(data: bytes) -> bool:
@@ -261,6 +298,7 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "commits-again": _commits_again,
     "shares": _shares,
     "measures": _measures,
+    "shares-apart": _shares_apart,
     **WRITTEN,
 }
 """The checks of which all requests of a conversation tell together."""

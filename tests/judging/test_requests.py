@@ -633,6 +633,42 @@ def test_a_leader_gives_the_only_partition_to_one_of_two_members(requests, told)
     assert (told or "") in found.detail
 
 
+def shared_out(mine, others, generation=1):
+    """A SyncGroup of the leader `m` of group `t`: the topics that it assigns to itself and to another member."""
+    rows = [
+        {"MemberId": member, "Assignment": b"\0\0" + codec.encode(ASSIGNMENT, {"AssignedPartitions": topics})}
+        for member, topics in (("m", mine), ("another-member", others))
+        if topics is not None
+    ]
+    body = {"GroupId": "t", "GenerationId": generation, "MemberId": "m", "Assignments": rows}
+    return row(frame("SyncGroup", 3, body))
+
+
+ASSIGNMENT = shipped_types().wire(type_name("ConsumerProtocolAssignment", 0))
+ITS, OTHER = ({"Topic": name, "Partitions": (0,)} for name in ("t", "t-other"))
+
+
+@pytest.mark.parametrize(
+    ("requests", "told"),
+    [
+        ([shared_out([ITS], [OTHER])], None),
+        ([shared_out([ITS], [ITS]), shared_out([ITS], [OTHER], 2), shared_out([ITS], None, 3)], None),
+        ([shared_out([ITS], [{**ITS, "Partitions": ()}, OTHER])], None),
+        ([shared_out([ITS], [OTHER]), shared_out([ITS], [], 2)], "the other member wants that of the other member and"),
+        ([shared_out([ITS], None)], "is assigned nothing"),
+        ([shared_out([], [ITS, OTHER])], "the leader wants the topic of the leader and is assigned nothing"),
+        ([shared_out([ITS, OTHER], [])], "is assigned [0] of the topic of the leader, [0] of that of the other member"),
+        ([shared_out([ITS], [OTHER, ITS])], "is assigned [0] of that of the other member, [0] of the topic of the lea"),
+        ([JOINED], "it leads two members, and assigns nothing"),
+        ([], "unobserved: it joins no group"),
+    ],
+)
+def test_a_leader_gives_each_member_the_topic_that_it_wants(requests, told):
+    found = verdict("shares-apart", *requests)
+    assert found.kind is (Kind.PASS if told is None else Kind.FAIL if requests else Kind.SKIP)
+    assert (told or "") in found.detail
+
+
 @pytest.mark.parametrize(("times", "kind"), [(0, Kind.SKIP), (1, Kind.FAIL), (2, Kind.PASS)])
 def test_the_end_of_a_transaction_that_is_put_off_is_asked_for_again(times, kind):
     assert verdict("ended-again", row(named("Produce")), *[row(named("EndTxn"))] * times).kind is kind

@@ -216,7 +216,7 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
         stable = topic.start if how == UNDECIDED else topic.high_watermark
         ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": stable}
         return {**shown, **ends, "ErrorCode": 0, "Records": None if how == NULL else b""}
-    if topic.holds and row["FetchOffset"] > max(topic.start, topic.committed):
+    if topic.withholds(row["FetchOffset"]):
         return {**shown, "HighWatermark": topic.high_watermark, "ErrorCode": 0, "Records": b""}
     records = topic.serve(row["FetchOffset"], isolation, newest)
     ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}

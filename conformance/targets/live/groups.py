@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
 from conformance.targets.live.frames import Request, Unanswerable, Values
-from conformance.targets.live.kinds import NOTHING
-from conformance.targets.live.memberships import ANOTHER, COMPANIES, Membership, company
+from conformance.targets.live.kinds import APART, NOTHING
+from conformance.targets.live.memberships import COMPANIES, Membership, company
 from conformance.targets.live.naming import named
+from conformance.targets.live.topics import Topic
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
@@ -63,6 +65,8 @@ def _join_group(broker: Broker, request: Request) -> Values:
     led = [itself] if group.now in ("", *COMPANIES) else []
     if group.now in COMPANIES:
         led.append(company(body["GroupId"], group.now))
+    if group.now == APART:
+        broker.topics.setdefault(body["GroupId"] + OTHER_TOPIC, Topic(b"", 0, 0, group=group))
     return {
         **{"ErrorCode": 0, "GenerationId": group.generation, "ProtocolType": body["ProtocolType"]},
         **{"ProtocolName": chosen["Name"], "Leader": member if led else ANOTHER, "MemberId": member, "Members": led},

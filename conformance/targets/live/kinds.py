@@ -18,6 +18,8 @@ NO_BROKERS, NO_LEADER, ERRED, UNKNOWN, ALONE = "no-brokers", "no-leader", "erred
 FOLLOWING, NEWER, IDLE, COMPANY = "following", "newer", "idle", "company"
 # The same, where what the other member says is no subscription: nothing at all, or cut.
 SILENT, GARBLED = "silent", "garbled"
+# The same, where that wants another topic.
+APART = "apart"
 # What another replica has, to which a fetch is sent: the records, or not the offset.
 SERVES, LACKS = "serves", "lacks"
 
@@ -271,6 +273,7 @@ KINDS: Mapping[str, Kind] = {
     "company-silent": Kind(in_group=True, gathered=(SILENT,), may_tell=True),
     "company-garbled": Kind(in_group=True, gathered=(GARBLED,), may_tell=True),
     "company": Kind(in_group=True, gathered=(COMPANY,) * GATHERED),
+    "company-apart": Kind(in_group=True, gathered=(APART,) * GATHERED),
     "pieces": Kind(in_pieces=True),
     "bare": Kind(offers="bare"),
     "tagged": Kind(offers="full", is_tagged=True),

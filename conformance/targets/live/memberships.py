@@ -6,11 +6,13 @@ from typing import Self
 
 from msgspec import Struct, field
 
+from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
 from conformance.cases.model import Value
 from conformance.codec.message_definition import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.live.frames import Closed
 from conformance.targets.live.kinds import (
+    APART,
     COMPANY,
     GARBLED,
     GONE,
@@ -23,10 +25,8 @@ from conformance.targets.live.kinds import (
     Kind,
 )
 
-COMPANIES = (COMPANY, SILENT, GARBLED)
+COMPANIES = (COMPANY, SILENT, GARBLED, APART)
 """How a generation is made up in which the client leads another member."""
-ANOTHER = "another-member"
-"""The id of a member that the client is told of."""
 _NEWEST, _TO_COME = 3, 7
 """The newest version of what members say that there is, in which Apache Kafka's do, and one that is yet to come."""
 _ADDED = b"\x00\x00\x00\x05later"
@@ -90,6 +90,11 @@ class Membership(Struct):
         """Whether the client has nothing to read in it, and is told at once that another one is to come."""
         return self.now in (IDLE, *COMPANIES)
 
+    @property
+    def withholds(self) -> bool:
+        """Whether nothing is served in it, so that a client stays until it knows the topic of another member."""
+        return self.now == APART
+
     def new_member(self, group: str) -> str:
         """An id that no member had."""
         return f"{group}-member-{self.generation}-{len(self.gone)}"
@@ -101,10 +106,11 @@ class Membership(Struct):
 
 
 def company(topic: str, how: str) -> Value:
-    """Another member of the group, which has the same topic before it, or says what nobody can read."""
-    said = {"Topics": (topic,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
+    """Another member of the group, which wants the same topic, or another one, or says what nobody can read."""
+    wanted = topic + OTHER_TOPIC if how == APART else topic
+    said = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
     written = _said("Subscription", said)
-    metadata = {COMPANY: written, SILENT: b"", GARBLED: written[:9]}[how]
+    metadata = {SILENT: b"", GARBLED: written[:9]}.get(how, written)
     return {"MemberId": ANOTHER, "GroupInstanceId": None, "Metadata": metadata}
 
 

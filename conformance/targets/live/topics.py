@@ -151,6 +151,10 @@ class Topic:
         """It begins where its group stands."""
         self.committed = self.start
 
+    def withholds(self, offset: int) -> bool:
+        """Whether a fetch from an offset brings nothing yet."""
+        return self.group.withholds or (self.holds and offset > max(self.start, self.committed))
+
     def serve(self, offset: int, isolation: int, carried: int = _BATCHES) -> bytes:
         """What a fetch from an offset brings, which carries this magic at most; nothing where the topic ends."""
         if self.first_fetch is None:

@@ -230,6 +230,18 @@ def test_a_leader_has_another_member_before_it(led, conversation, said):
     assert other["Metadata"].hex() == said
 
 
+def test_another_member_may_want_another_topic_which_there_is(led):
+    broker = led("company-apart")
+    for _ in range(2):
+        other = joined(broker)["Members"][1]["Metadata"]
+        assert bytes.fromhex("0003 00000001 0007") + b"t-other" + b"\xff" == other[:16]
+        assert partition(fetched(broker))["Records"] == b""
+    (topic,) = asked(broker, "Metadata", 8, {"Topics": ({"Name": "t-other"},)})["Topics"]
+    assert [(part["ErrorCode"], part["LeaderId"]) for part in topic["Partitions"]] == [(0, 1)]
+    assert len(joined(broker)["Members"]) == 1
+    assert partition(fetched(broker))["Records"] == batch(0)
+
+
 @pytest.mark.parametrize(
     ("conversation", "top", "inside", "times"),
     [("unstable", 0, 88, 5), ("offsets-loading", 14, None, 5), ("offsets-refused", 30, None, 1)],

@@ -83,6 +83,9 @@ def in_group(told):
             if idle(connection, topic, me, answer["GenerationId"]):
                 return
             continue
+        beat = {"GroupId": topic, "MemberId": me, "GenerationId": answer["GenerationId"]}
+        if connection.ask("Heartbeat", 3, beat)["ErrorCode"]:
+            continue
         rows = ({"Name": topic, "PartitionIndexes": (0,)},)
         found = connection.ask("OffsetFetch", 5, {"GroupId": topic, "Topics": rows})
         if found["ErrorCode"]:
@@ -233,6 +236,23 @@ Plain, Connection = Connection, Coordinated
 def test_a_member_that_does_not_look_again_who_coordinates_its_group_is_found(run, change, case, verdict):
     (row,) = run(change, f"request/{case}").values()
     assert (row["verdict"], row["requirement"]) == (verdict, "response.coordinator-elsewhere"), row
+
+
+TO_EACH = """
+def synced(connection, topic, me, answer):
+    rows = []
+    for row in answer["Members"]:
+        mine = [{"Topic": wanted, "Partitions": (0,)} for wanted in read("Subscription", row["Metadata"])["Topics"]]
+        rows.append({"MemberId": row["MemberId"], "Assignment": written("Assignment", {"AssignedPartitions": mine})})
+    body = {"GroupId": topic, "MemberId": me, "GenerationId": answer["GenerationId"], "Assignments": rows}
+    return connection.ask("SyncGroup", 3, body)
+"""
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(TO_EACH, "pass"), ("", "fail")], ids=["to each", "to the first"])
+def test_a_leader_that_does_not_look_at_what_each_member_wants_is_found(run, change, verdict):
+    (row,) = run(change, "request/topics-of-others").values()
+    assert (row["verdict"], row["requirement"]) == (verdict, "group.leader-by-subscription"), row
 
 
 TELLS = """
