@@ -36,6 +36,7 @@ CONVERSATIONS = (
     *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "commit-loading", "company-silent", "company-garbled"),
     "company-apart",
+    "company-claims",
     *("pieces", "bare", "tagged", "older", "without-ids", "zero-ids", "session", "session-lost", "session-declined"),
     *("produce", "disk", "answer-lost", "transact", "together", "timed-out", "busy", "not-ready", "ending"),
     *("produce-moved", "produce-gone", "transaction-elsewhere", "transaction-gone"),
@@ -75,11 +76,11 @@ wants (`measured-unasked`).
 As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
 any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in a
 `newer` version or nothing at first (`idle`), or it leads another one (`company`), which may want another topic
-(`company-apart`), or say nothing or what nobody can read (`company-silent`, `company-garbled`). What it has committed
-is `unstable`, `offsets-loading` or `offsets-refused` at first, or what it commits is refused (`commit-loading`). While
-it has nothing to read, its heartbeats are told that its generation is over (`generation-lost`), or that another node
-coordinates (`coordinator-moved`), which is so (`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or
-it begins where something is `committed`.
+(`company-apart`), also where it had the client's before (`company-claims`), or say nothing or what nobody can read
+(`company-silent`, `company-garbled`). What it has committed is `unstable`, `offsets-loading` or `offsets-refused` at
+first, or what it commits is refused (`commit-loading`). While it has nothing to read, its heartbeats are told that its
+generation is over (`generation-lost`), or that another node coordinates (`coordinator-moved`), which is so
+(`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or it begins where something is `committed`.
 
 Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged fields in the answers which
 nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics or with

@@ -64,7 +64,7 @@ def _join_group(broker: Broker, request: Request) -> Values:
     itself = {"MemberId": member, "GroupInstanceId": body.get("GroupInstanceId"), "Metadata": chosen["Metadata"]}
     led = [itself] if group.now in ("", *COMPANIES) else []
     if group.now in COMPANIES:
-        led.append(company(body["GroupId"], group.now))
+        led.append(company(body["GroupId"], group))
     if group.now == APART:
         broker.topics.setdefault(body["GroupId"] + OTHER_TOPIC, Topic(b"", 0, 0, group=group))
     return {

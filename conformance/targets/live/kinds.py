@@ -20,6 +20,8 @@ FOLLOWING, NEWER, IDLE, COMPANY = "following", "newer", "idle", "company"
 SILENT, GARBLED = "silent", "garbled"
 # The same, where that wants another topic.
 APART = "apart"
+# The same, and it had the client's partition in a generation that the client was not in.
+CLAIMS = "claims"
 # What another replica has, to which a fetch is sent: the records, or not the offset.
 SERVES, LACKS = "serves", "lacks"
 
@@ -273,6 +275,7 @@ KINDS: Mapping[str, Kind] = {
     "company-silent": Kind(in_group=True, gathered=(SILENT,), may_tell=True),
     "company-garbled": Kind(in_group=True, gathered=(GARBLED,), may_tell=True),
     "company": Kind(in_group=True, gathered=(COMPANY,) * GATHERED),
+    "company-claims": Kind(in_group=True, gathered=(APART, CLAIMS)),
     "company-apart": Kind(in_group=True, gathered=(APART,) * GATHERED),
     "pieces": Kind(in_pieces=True),
     "bare": Kind(offers="bare"),

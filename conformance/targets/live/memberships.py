@@ -13,6 +13,7 @@ from conformance.definitions.shipped import shipped_types
 from conformance.targets.live.frames import Closed
 from conformance.targets.live.kinds import (
     APART,
+    CLAIMS,
     COMPANY,
     GARBLED,
     GONE,
@@ -25,8 +26,10 @@ from conformance.targets.live.kinds import (
     Kind,
 )
 
-COMPANIES = (COMPANY, SILENT, GARBLED, APART)
+COMPANIES = (COMPANY, SILENT, GARBLED, APART, CLAIMS)
 """How a generation is made up in which the client leads another member."""
+_APART = (APART, CLAIMS)
+"""The same, where that wants another topic."""
 _NEWEST, _TO_COME = 3, 7
 """The newest version of what members say that there is, in which Apache Kafka's do, and one that is yet to come."""
 _ADDED = b"\x00\x00\x00\x05later"
@@ -80,10 +83,10 @@ class Membership(Struct):
 
     def gather(self) -> None:
         """Begin another generation."""
-        self.generation += 1
+        self.now = self.gathered.pop(0) if self.gathered else ""
+        self.generation += 2 if self.now == CLAIMS else 1
         if self.generation > 1:
             self.errors.pop("Heartbeat", None)
-        self.now = self.gathered.pop(0) if self.gathered else ""
 
     @property
     def passes(self) -> bool:
@@ -93,7 +96,7 @@ class Membership(Struct):
     @property
     def withholds(self) -> bool:
         """Whether nothing is served in it, so that a client stays until it knows the topic of another member."""
-        return self.now == APART
+        return self.now in _APART
 
     def new_member(self, group: str) -> str:
         """An id that no member had."""
@@ -105,10 +108,13 @@ class Membership(Struct):
         return _said("Assignment", {"AssignedPartitions": rows, "UserData": None}, is_newer=self.now == NEWER)
 
 
-def company(topic: str, how: str) -> Value:
+def company(topic: str, group: Membership) -> Value:
     """Another member of the group, which wants the same topic, or another one, or says what nobody can read."""
-    wanted = topic + OTHER_TOPIC if how == APART else topic
-    said = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
+    how = group.now
+    wanted = topic + OTHER_TOPIC if how in _APART else topic
+    said: Value = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
+    if how == CLAIMS:
+        said |= {"OwnedPartitions": ({"Topic": topic, "Partitions": (0,)},), "GenerationId": group.generation - 1}
     written = _said("Subscription", said)
     metadata = {SILENT: b"", GARBLED: written[:9]}.get(how, written)
     return {"MemberId": ANOTHER, "GroupInstanceId": None, "Metadata": metadata}

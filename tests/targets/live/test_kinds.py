@@ -242,6 +242,16 @@ def test_another_member_may_want_another_topic_which_there_is(led):
     assert partition(fetched(broker))["Records"] == batch(0)
 
 
+def test_another_member_may_have_had_the_partition_of_the_client_in_a_generation_without_it(led):
+    broker = led("company-claims")
+    first, second, third = (joined(broker) for _ in range(3))
+    assert [answer["GenerationId"] for answer in (first, second, third)] == [1, 3, 4]
+    said = second["Members"][1]["Metadata"]
+    topic = b"\0\1" + b"t" + bytes.fromhex("00000001 00000000")
+    assert bytes.fromhex("0003 00000001 0007") + b"t-other" + b"\xff" * 4 == said[:19]
+    assert said[19:] == b"\0\0\0\1" + topic + bytes.fromhex("00000002 0004") + b"rack"
+
+
 @pytest.mark.parametrize(
     ("conversation", "top", "inside", "times"),
     [("unstable", 0, 88, 5), ("offsets-loading", 14, None, 5), ("offsets-refused", 30, None, 1)],

@@ -255,6 +255,22 @@ def test_a_leader_that_does_not_look_at_what_each_member_wants_is_found(run, cha
     assert (row["verdict"], row["requirement"]) == (verdict, "group.leader-by-subscription"), row
 
 
+DIES = """
+plain = synced
+def synced(connection, topic, me, answer):
+    for row in answer["Members"]:
+        said = read("Subscription", row["Metadata"])
+        assert {owned["Topic"] for owned in said.get("OwnedPartitions", ())} <= {*said["Topics"]}
+    return plain(connection, topic, me, answer)
+"""
+
+
+@pytest.mark.parametrize(("change", "verdict"), [("", "pass"), (DIES, "crash")], ids=["goes on", "dies"])
+def test_a_leader_that_dies_of_what_another_member_had_is_found(run, change, verdict):
+    (row,) = run(change, "request/claims-of-others").values()
+    assert (row["verdict"], row["requirement"]) == (verdict, "group.leader-by-subscription"), row
+
+
 TELLS = """
 def is_done(error):
     if error: raise ValueError("refused")
