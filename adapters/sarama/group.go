@@ -34,6 +34,9 @@ func (one member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 func join(topic told, hand func(record) bool) error {
 	config := sarama.NewConfig()
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	if topic.Isolation == "read_committed" {
+		config.Consumer.IsolationLevel = sarama.ReadCommitted
+	}
 	config.Consumer.Group.Heartbeat.Interval = 100 * time.Millisecond
 	group, err := sarama.NewConsumerGroup([]string{topic.Bootstrap}, topic.Topic, config)
 	if err != nil {
