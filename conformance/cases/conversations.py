@@ -33,7 +33,7 @@ CONVERSATIONS = (
     *(f"messages-{codec}" for codec in MESSAGES_IN),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
     *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
-    *("group", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
+    *("group", "group-newest", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "commit-loading", "company-silent", "company-garbled"),
     "company-apart",
     "company-claims",
@@ -73,14 +73,15 @@ broker wants to be told of the client's metrics (KIP-714): of all (`measured`), 
 them, as it wants others by now (`measured-anew`) or has no use for them (`measured-refused`), or refuses to say what it
 wants (`measured-unasked`).
 
-As a member of a `group` that has committed nothing, it is first told to join again (`rebalance`), as it is not known
-any more (`evicted`), or that its coordinator is not ready (`loading`); another member assigns to it (`following`), in a
-`newer` version or nothing at first (`idle`), or it leads another one (`company`), which may want another topic
-(`company-apart`), also where it had the client's before (`company-claims`), or say nothing or what nobody can read
-(`company-silent`, `company-garbled`). What it has committed is `unstable`, `offsets-loading` or `offsets-refused` at
-first, or what it commits is refused (`commit-loading`). While it has nothing to read, its heartbeats are told that its
-generation is over (`generation-lost`), or that another node coordinates (`coordinator-moved`), which is so
-(`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or it begins where something is `committed`.
+As a member of a `group` that has committed nothing, also where everything is offered (`group-newest`), it is first told
+to join again (`rebalance`), as it is not known any more (`evicted`), or that its coordinator is not ready (`loading`);
+another member assigns to it (`following`), in a `newer` version or nothing at first (`idle`), or it leads another one
+(`company`), which may want another topic (`company-apart`), also where it had the client's before (`company-claims`),
+or say nothing or what nobody can read (`company-silent`, `company-garbled`). What it has committed is `unstable`,
+`offsets-loading` or `offsets-refused` at first, or what it commits is refused (`commit-loading`). While it has nothing
+to read, its heartbeats are told that its generation is over (`generation-lost`), or that another node coordinates
+(`coordinator-moved`), which is so (`coordinator-elsewhere`), or the node is gone (`coordinator-gone`). Or it begins
+where something is `committed`.
 
 Or the answers come in `pieces`; the least is offered (`bare`), or everything, with tagged fields in the answers which
 nobody knows (`tagged`), to a client that is newer than the broker (`older`), `without-ids` of topics or with
@@ -109,18 +110,18 @@ CHECKS = (
     *("by-feature", "in-turn", "behind-refused", "unbegun", "shares-apart"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
-the correlation id by those still unanswered; of a Fetch, and of a ListOffsets for the last offset, the isolation level
-that the client was told; that a Fetch goes on behind the first offset, `onward` past tagged fields, `in-session` in a
-fetch session, whose fetches are numbered, that a client which names its rack `follows` to another replica, that it
-`waits` for records that the first fetches do not bring, `keeps` its place where another node leads, `goes-back` where
-the log was cut, `resumes` where it begins, and `goes-on` past anything else; that a member of a group `commits` the
-offset behind what it has, `commits-again` where that was refused, and `shares` the partitions among all members where
-it leads, `shares-apart` by what each of them wants; of batches that the second one comes where another node leads
-(`writes-on`), or that all records come at all (`writes`), as messages (`in-messages`), that what was refused comes
-`again`, and as it was, that their sequences follow one another, and that in the end all of them are there, in order;
-that a transaction has `ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that several
-come whole and `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it `tells`
-the application what is refused for good, and `measures` what the broker wants to be told."""
+the correlation id by those still unanswered; of a Fetch, and of what a ListOffsets or OffsetFetch asks for, the
+isolation level that the client was told; that a Fetch goes on behind the first offset, `onward` past tagged fields,
+`in-session` in a fetch session, whose fetches are numbered, that a client which names its rack `follows` to another
+replica, that it `waits` for records that the first fetches do not bring, `keeps` its place where another node leads,
+`goes-back` where the log was cut, `resumes` where it begins, and `goes-on` past anything else; that a member of a group
+`commits` the offset behind what it has, `commits-again` where that was refused, and `shares` the partitions among all
+members where it leads, `shares-apart` by what each of them wants; of batches that the second one comes where another
+node leads (`writes-on`), or that all records come at all (`writes`), as messages (`in-messages`), that what was refused
+comes `again`, and as it was, that their sequences follow one another, and that in the end all of them are there, in
+order; that a transaction has `ended`, and `ended-again` where that was refused, in versions that go `by-feature`, that
+several come whole and `in-turn`, also `behind-refused` ones, and that one which is `unbegun` is not ended; and that it
+`tells` the application what is refused for good, and `measures` what the broker wants to be told."""
 
 HOLLOW = 2
 """Fetches that bring nothing before one that brings the records, where a client has to wait for them."""
@@ -379,6 +380,8 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     if name == "ListOffsets" and parts["check"] == "isolated":
         level = {"ReplicaId": -1, "IsolationLevel": ISOLATIONS.index(parts["isolation"])}
         return [{**level, "Topics": ({"Partitions": ({"Timestamp": LATEST},)},)}]
+    if name == "OffsetFetch" and parts["check"] == "isolated":
+        return [{"RequireStable": parts["isolation"] == ISOLATIONS[-1]}]
     if (name, parts["check"]) in _STANDS:
         return _STANDS[name, parts["check"]]
     if name != "Produce" or parts["conversation"] not in PRODUCING:

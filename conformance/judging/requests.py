@@ -146,12 +146,25 @@ def _distinct(request: Value, _: Sends) -> Iterator[Verdict]:
 def _isolated(request: Value, expect: Sends) -> Iterator[Verdict]:
     body = fetch_in(request["hex"]) or _asks_for_the_end(request)
     if body is None:
+        yield from _stable(request, expect)
         return
     level = body.get("IsolationLevel", 0)  # the first versions of ListOffsets have none, and mean this one
     if level == ISOLATIONS.index(expect.isolation):
         yield PASSED
     else:
         yield Verdict(Kind.FAIL, f"isolation level {level} is asked for, not {expect.isolation}", "Body.IsolationLevel")
+
+
+def _stable(request: Value, expect: Sends) -> Iterator[Verdict]:
+    """Judge whether a member that reads committed records asks for committed offsets that are decided, too."""
+    body = body_in(request["hex"], "OffsetFetch")
+    if body is None or "RequireStable" not in body or expect.isolation != ISOLATIONS[-1]:
+        return
+    if body["RequireStable"]:
+        yield PASSED
+    else:
+        detail = f"{named(request['hex'])} asks for offsets that are not decided yet, too, and not {expect.isolation}"
+        yield Verdict(Kind.FAIL, detail, "Body.RequireStable")
 
 
 def _asks_for_the_end(request: Value) -> Mapping[str, Value] | None:

@@ -112,6 +112,27 @@ def test_the_last_offset_is_asked_for_at_the_isolation_level_that_was_told(reque
     assert verdict("isolated", request_, isolation="read_committed", of="ListOffsets").kind is kind
 
 
+def committed_of(version, **fields):
+    body = {"GroupId": "g", "Topics": (), **fields} if version < 8 else {"Groups": (), **fields}
+    return row(frame("OffsetFetch", version, body))
+
+
+@pytest.mark.parametrize(
+    ("request_", "isolation", "kind"),
+    [
+        (committed_of(7, RequireStable=True), "read_committed", Kind.PASS),
+        (committed_of(7, RequireStable=False), "read_committed", Kind.FAIL),
+        (committed_of(9, RequireStable=False), "read_committed", Kind.FAIL),
+        (committed_of(6), "read_committed", Kind.SKIP),
+        (committed_of(9, RequireStable=False), "read_uncommitted", Kind.SKIP),
+    ],
+    ids=["stable", "any", "any of several groups", "too old", "of all records"],
+)
+def test_who_reads_committed_records_asks_for_stable_offsets(request_, isolation, kind):
+    found = verdict("isolated", request_, isolation=isolation, of="OffsetFetch")
+    assert (found.kind, found.path) == (kind, "[0].Body.RequireStable" if kind is Kind.FAIL else "")
+
+
 SUBSCRIPTIONS = {  # of topic t: what Apache Kafka 4.4.0's ConsumerProtocol said of each
     "v0": ("000000000001000174ffffffff", ""),
     "v1": ("000100000001000174ffffffff00000000", ""),

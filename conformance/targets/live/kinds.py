@@ -215,6 +215,7 @@ KINDS: Mapping[str, Kind] = {
     "called-proto": Kind(called="__proto__"),
     "group": Kind(in_group=True),
     "group-called-249": Kind(called=_LONGEST, offers="full", in_group=True),
+    "group-newest": Kind(offers="full", in_group=True),
     "group-topic-unknown": Kind(in_group=True, described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
     "topic-erred": Kind(offers="full", refusals=(_NOT_LEADER,), described=(ERRED,), may_tell=True),
     "misframed": Kind(misframed=(-1,), may_tell=True),

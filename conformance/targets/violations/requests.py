@@ -129,6 +129,7 @@ REQUESTS: dict[str, Lie] = {
     "request.correlation-id": sends(lambda row: {"inFlight": [START.unpack_from(bytes.fromhex(row["hex"]))[-1]]}),
     "request.isolation-level": _isolated_otherwise,
     "list-offsets.isolation-level": _written("ListOffsets", b"\xff\xff\xff\xff\1", b"\xff\xff\xff\xff\0"),
+    "offset-fetch.require-stable": _written("OffsetFetch", b"\1\0", b"\0\0"),
     "response.read-by-size": _stays("pieces"),
     "response.nothing-to-fetch": _stays("null", "throttled", "undecided"),
     "response.error-for-the-moment": _stays(
