@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.conversations import due, frame_at, frame_wire
+from conformance.cases.conversations import due
 from conformance.cases.model import (
     Accepted,
     AnyOf,
@@ -33,6 +33,7 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
+from conformance.cases.request_frames import frame_at, frame_wire
 from conformance.codec.dump import Line, annotate, place_of
 from conformance.codec.notation import NotationError
 from conformance.reports.expected import expectation_json, expected_json

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from conformance import codec
-from conformance.cases.conversations import START, names
 from conformance.cases.edges import KINDS, LONG, Values
 from conformance.cases.model import Answer, Due, Exchanges, Question, Request, Value
+from conformance.cases.request_frames import START, names
 from conformance.codec.message_definition import UNKNOWN, Message, header_version, type_name
 from conformance.codec.notation import HEX, Fields, ListOf, NotationError
 from conformance.definitions.shipped import shipped_types

@@ -12,7 +12,7 @@ from importlib import import_module
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases import answers, conversations, log_questions
+from conformance.cases import answers, conversations, log_questions, sending
 from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import notation as n
 from conformance.codec.compression import CODEC_NAMES
@@ -157,8 +157,8 @@ OPERATIONS: dict[str, Operation] = {
             Part("check", _one_of(conversations.CHECKS)),
             Part("of", n.TEXT.parse, needed=False),
         ),
-        conversations.sent,
-        conversations.send_question,
+        sending.sent,
+        sending.send_question,
     ),
     "append": Operation(
         (

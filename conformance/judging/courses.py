@@ -15,11 +15,9 @@ from conformance.cases.conversations import (
     METRIC,
     OTHER_TOPIC,
     PLACE,
-    START,
-    api_of,
-    frame_wire,
 )
 from conformance.cases.model import PASSED, Kind, Value, Verdict
+from conformance.cases.request_frames import START, api_of, frame_wire
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_definition import type_name

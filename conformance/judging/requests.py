@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from conformance import codec
-from conformance.cases.conversations import LATEST, SENT, START, api_of, frame_wire
+from conformance.cases.conversations import LATEST
 from conformance.cases.encoding import is_free
 from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
+from conformance.cases.request_frames import SENT, START, api_of, frame_wire
 from conformance.codec.message_definition import type_name
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.definitions.shipped import shipped_types

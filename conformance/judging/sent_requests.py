@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance import codec
-from conformance.cases.conversations import START, api_of, frame_wire
 from conformance.cases.model import Value, Verdict
+from conformance.cases.request_frames import START, api_of, frame_wire
 
 
 def at(index: int, flaw: Verdict) -> Verdict:

@@ -6,19 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 from conformance import codec
-from conformance.cases.conversations import (
-    COUNTS,
-    ENDS,
-    OF_CLIENTS,
-    PRODUCER,
-    REFUSED,
-    START,
-    TOGETHER,
-    api_of,
-    frame_wire,
-    written_for,
-)
+from conformance.cases.conversations import ENDS, OF_CLIENTS, REFUSED
 from conformance.cases.model import PASSED, Kind, Value, Verdict
+from conformance.cases.request_frames import START, api_of, frame_wire
+from conformance.cases.sending import COUNTS, PRODUCER, TOGETHER, written_for
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
 from conformance.judging.sent_requests import at, body_in, named

@@ -7,7 +7,6 @@ from typing import TypeAlias, cast
 
 from conformance import codec
 from conformance.cases.charging import WRITING_OPS
-from conformance.cases.conversations import send_question
 from conformance.cases.encoding import encode_question
 from conformance.cases.exchanges import exchange_question
 from conformance.cases.log_questions import read_question, scenario_question, sequence_question, steps_of
@@ -26,6 +25,7 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import WHOLE_LOG, request_of
 from conformance.cases.packing import PackedCase, PackedCases
+from conformance.cases.sending import send_question
 from conformance.judging.judge import judge
 from conformance.targets.protocol import Description
 

@@ -6,8 +6,10 @@ import struct
 import pytest
 
 from conformance import codec
-from conformance.cases.conversations import CHECKS, METRIC, SENT, TOGETHER, api_of, frame_wire, written_for
+from conformance.cases.conversations import CHECKS, METRIC
 from conformance.cases.model import Case, Kind, Sends
+from conformance.cases.request_frames import SENT, api_of, frame_wire
+from conformance.cases.sending import TOGETHER, written_for
 from conformance.codec.message_definition import header_version, type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.judging.judge import judge

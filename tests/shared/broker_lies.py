@@ -9,9 +9,9 @@ from model_broker import ERROR_CODES, FATE_CODES, Ways, checked, cleaned, fate, 
 
 from conformance import codec
 from conformance.cases.appends import carried
-from conformance.cases.conversations import names
 from conformance.cases.exchanges import answer_to
 from conformance.cases.model import Due
+from conformance.cases.request_frames import names
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from conformance.cases.conversations import names
+from conformance.cases.request_frames import names
 from conformance.targets.brokers.address import Security
 from conformance.targets.live.frames import Garbled, Values, request_frame, response_in, spoken
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import names
+from conformance.cases.request_frames import names
 from conformance.targets.live import consuming, groups, producing, telemetry
 from conformance.targets.live.frames import (
     Closed,

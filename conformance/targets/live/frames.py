@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.conversations import names
 from conformance.cases.model import Value
+from conformance.cases.request_frames import names
 from conformance.codec.message_definition import UNKNOWN, Message, Versions, header_version, type_name
 from conformance.definitions.files import usable
 from conformance.definitions.shipped import types_with

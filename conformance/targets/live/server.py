@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import cycle
 
-from conformance.cases.conversations import START
+from conformance.cases.request_frames import START
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Closed, Garbled, Unanswerable
 from conformance.targets.live.offers import BARE, Offer

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from conformance.cases.conversations import AT_ONCE, ENDS, GIVEN_UP, REFUSED, SENT, SEVERAL
-from conformance.cases.conversations import written_for as plain_batches
+from conformance.cases.conversations import AT_ONCE, ENDS, GIVEN_UP, REFUSED, SEVERAL
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
+from conformance.cases.request_frames import SENT
+from conformance.cases.sending import written_for as plain_batches
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
 from conformance.codec.record_batch import RECORD_BATCH

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from conformance.cases.conversations import api_of
 from conformance.cases.model import Value
+from conformance.cases.request_frames import api_of
 from conformance.judging.requests import flaws_of
 
 TOLD_AT_MOST = 8

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.cases.conversations import METRIC, PRODUCER, SEVERAL, START, api_of
+from conformance.cases.conversations import METRIC, SEVERAL
+from conformance.cases.request_frames import START, api_of
+from conformance.cases.sending import PRODUCER
 from conformance.codec.derivations import Values
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.lies import Lie

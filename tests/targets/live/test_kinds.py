@@ -5,7 +5,8 @@ from asking import asked, fetched, partition
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.conversations import CONVERSATIONS, IN_VAIN, written_for
+from conformance.cases.conversations import CONVERSATIONS, IN_VAIN
+from conformance.cases.sending import written_for
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Closed, Unanswerable
 from conformance.targets.live.kinds import KINDS

@@ -8,8 +8,10 @@ from live_runs import judged, tiny
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.conversations import MESSAGES_IN, SENT, written_for
+from conformance.cases.conversations import MESSAGES_IN
 from conformance.cases.model import Kind, Sends
+from conformance.cases.request_frames import SENT
+from conformance.cases.sending import written_for
 from conformance.codec.message_set import encode_set
 from conformance.judging.requests import judge_sent
 from conformance.targets.live.broker import Broker

@@ -1,0 +1,179 @@
+"""What a client is told to write in a conversation, and what the reference sends in each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, repeat
+
+from conformance import codec
+from conformance.cases.conversations import (
+    ANOTHER,
+    AT_ONCE,
+    BEGINS,
+    COMMITS_REFUSED,
+    ENDS,
+    GIVEN_UP,
+    HOLLOW,
+    IN_VAIN,
+    LATEST,
+    MESSAGES_IN,
+    METRIC,
+    OF_CLIENTS,
+    ONWARD,
+    OTHER_TOPIC,
+    PLACE,
+    PRODUCING,
+    REFUSED,
+    TRANSACTIONAL,
+)
+from conformance.cases.model import Answer, Question, Request, Sends, Value
+from conformance.cases.request_frames import SENT, message_of, names, wire_in
+from conformance.codec.message_set import encode_set
+from conformance.semantics.visibility import ISOLATIONS
+
+PRODUCER = (4711, 3)
+"""The producer id and epoch that the broker gives."""
+COUNTS = (2, 1, 3)
+"""Records of the batches that a client is told to write one after the other."""
+TOGETHER = 5
+"""Batches that are written together, of a record each."""
+_LONG = 600
+"""Bytes of the value of such a record: two of them are more than a batch may have."""
+
+
+def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
+    """The batches that a client is told to write in a conversation, each with the sequence that is due."""
+    codec = conversation.removeprefix("messages-")
+    if codec != conversation:
+        records = tuple({**_record(at), "key": b"%d" % at, "value": b"v" * _LONG} for at in range(COUNTS[-1]))
+        (first, *_) = _written(transactional=False, idempotent=False)
+        return ({**first, "compression": MESSAGES_IN[codec], "records": records},)
+    batches = _written(transactional=conversation in TRANSACTIONAL, idempotent=idempotent)
+    if conversation in IN_VAIN:
+        # One record: an error that comes between two would be raised, or not, by who is quicker.
+        return ({**batches[0], "records": batches[0]["records"][:1]},)
+    if conversation == "transact-nothing":
+        return ({**batches[0], "records": ()},)
+    if conversation in GIVEN_UP:
+        refused, behind = batches[REFUSED : REFUSED + 2]
+        return (*batches[:REFUSED], refused, {**behind, "baseSequence": refused["baseSequence"]})
+    if conversation not in AT_ONCE:
+        return batches
+    values = [b"%0*d" % (_LONG, number) for number in range(TOGETHER)]
+    return tuple(
+        {**batches[0], "baseSequence": number, "records": ({**_record(0), "value": value},)}
+        for number, value in enumerate(values)
+    )
+
+
+def _written(*, transactional: bool, idempotent: bool) -> tuple[Value, ...]:
+    producer, epoch = PRODUCER if idempotent else (-1, -1)
+    shared = {
+        **{"baseOffset": 0, "partitionLeaderEpoch": -1, "compression": 0, "timestampType": 0, "isControlBatch": False},
+        **{"isTransactional": transactional, "producerId": producer, "producerEpoch": epoch},
+    }
+    starts = accumulate(COUNTS, initial=0) if idempotent else repeat(-1)
+    return tuple(
+        {**shared, "baseSequence": start, "records": tuple(map(_record, range(count)))}
+        for start, count in zip(starts, COUNTS, strict=False)
+    )
+
+
+def _record(offset: int) -> Value:
+    return {"offset": offset, "timestamp": 1_700_000_000_000 + offset, "key": b"k", "value": b"v", "headers": ()}
+
+
+def send_question(parts: Request) -> Question:
+    """The question of a `send` request, its parts parsed."""
+    return Question(parts, Sends(parts["check"], parts["isolation"], parts.get("of", "")))
+
+
+def sent(_: codec.Wire, parts: Request) -> Answer:
+    """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
+    if parts["check"] == "tells":
+        return {"ok": False, "error": "other", "message": "it was refused"}
+    highest = OF_CLIENTS if parts["conversation"] in TRANSACTIONAL else {}
+    rows = [_sent(name, body, highest) for name, body in _wanted(parts)]
+    return {"ok": True, "value": SENT.render(rows)}
+
+
+def _wanted(parts: Request) -> Iterator[tuple[str, Value]]:
+    """The requests that are sent, by their names, and their bodies."""
+    if parts["check"] == "in-turn":
+        for body, end in zip(_bodies("Produce", parts), ENDS, strict=True):
+            yield from (("AddPartitionsToTxn", {}), ("Produce", body), ("EndTxn", {"Committed": end == "commit"}))
+        return
+    for name in names().values():
+        if parts.get("of", name) == name and (parts["check"], name) != ("unbegun", "EndTxn"):
+            yield from ((name, body) for body in _bodies(name, parts))
+
+
+def _bodies(name: str, parts: Request) -> list[Value]:
+    """The bodies of the requests of a kind: of a producer, the first batch once more."""
+    if name == "Fetch":
+        onward = _fetch_of(1) if parts["check"] in ONWARD else {}
+        if parts["check"] == "in-session":  # of a session that it opened
+            onward |= {"SessionId": 1, "SessionEpoch": 1}
+        if parts["check"] == "follows":
+            onward |= {"RackId": "rack"}
+        if parts["check"] in _OFFSETS:
+            return [_fetch_of(offset) for offset in _OFFSETS[parts["check"]]]
+        before: list[Value] = [{}] * (HOLLOW + 1) if parts["check"] == "waits" else []
+        return [*before, {"IsolationLevel": ISOLATIONS.index(parts["isolation"]), **onward}]
+    if name == "ListOffsets" and parts["check"] == "isolated":
+        level = {"ReplicaId": -1, "IsolationLevel": ISOLATIONS.index(parts["isolation"])}
+        return [{**level, "Topics": ({"Partitions": ({"Timestamp": LATEST},)},)}]
+    if name == "OffsetFetch" and parts["check"] == "isolated":
+        return [{"RequireStable": parts["isolation"] == ISOLATIONS[-1]}]
+    if (name, parts["check"]) in _STANDS:
+        return _STANDS[name, parts["check"]]
+    if name != "Produce" or parts["conversation"] not in PRODUCING:
+        return [{}]
+    return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
+
+
+def _sets(parts: Request) -> list[bytes]:
+    """What Produce brings, one after the other."""
+    batches = [batch for batch in written_for(parts["conversation"]) if batch["records"]]
+    if parts["check"] == "in-messages":
+        return [encode_set(batch["records"], 1, batch["compression"]) for batch in batches]
+    sets = [codec.encode("RECORD_BATCH", batch) for batch in batches]
+    return sets if parts["conversation"] in (*TRANSACTIONAL, *GIVEN_UP) else [sets[0], *sets]
+
+
+_OFFSETS = {"keeps": (PLACE + 1, PLACE, PLACE), "goes-back": (0, PLACE, 0), "resumes": (BEGINS,)}
+"""By a check, the offsets of the fetches that stand it: the last one comes first."""
+
+
+def _fetch_of(offset: int) -> Value:
+    return {"Topics": ({"Partitions": ({"FetchOffset": offset},)},)}
+
+
+_ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")
+"""Partition 0 of a topic, for a member of a group, and user data."""
+
+_STANDS: Mapping[tuple[str, str], list[Value]] = {
+    ("OffsetCommit", "commits"): [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}],
+    ("OffsetCommit", "commits-again"): [{}] * (COMMITS_REFUSED + 1),
+    ("SyncGroup", "shares"): [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}],
+    ("PushTelemetry", "measures"): [{"Metrics": METRIC.encode()}],
+    ("SyncGroup", "shares-apart"): [
+        {
+            **{"GroupId": "t", "GenerationId": 1, "MemberId": "m"},
+            "Assignments": (
+                {"MemberId": "m", "Assignment": _ASSIGNED},
+                {"MemberId": ANOTHER, "Assignment": _ASSIGNED.replace(b"\0\1t", b"\0\7t" + OTHER_TOPIC.encode())},
+            ),
+        }
+    ],
+    ("EndTxn", "ended-again"): [{}, {}],
+}
+"""By a request and a check, the bodies that stand it."""
+
+
+def _sent(name: str, body: Value, highest: Mapping[str, int]) -> Value:
+    key, version = message_of(name).api_key, min(message_of(name).valid.high, highest.get(name, math.inf))
+    header = {"RequestApiKey": key, "RequestApiVersion": version, "CorrelationId": key, "ClientId": "reference"}
+    data = wire_in(name, version).encode({"Header": header, "Body": body})
+    return {"hex": data, "inFlight": (), "offered": (version, version)}
