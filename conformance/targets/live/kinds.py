@@ -46,7 +46,7 @@ _SEVERAL, _LONG, _MANY = 2, 5, 1000
 """Times that an error is told which passes late, or does not pass until the next generation."""
 _SLOW = 20
 """Fetches that bring nothing, until a client has told of its metrics."""
-_UNKNOWN_SUBSCRIPTION, _TOO_LARGE, _UNSUPPORTED_CODEC, _INVALID_RECORD = 117, 118, 76, 87
+_UNKNOWN_SUBSCRIPTION, _TOO_LARGE, _UNSUPPORTED_CODEC = 117, 118, 76
 _NOBODY_KNOWS = 32000
 _TWO_BYTES, _LONGEST = "n" * 127, "n" * 249
 """Names of topics: the shortest one whose length takes two bytes as a varint, and the longest one that there is."""
