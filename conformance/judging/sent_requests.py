@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from conformance import codec
 from conformance.cases.model import Value, Verdict
 from conformance.cases.request_frames import START, api_of, frame_wire
+from conformance.codec.record_batch import BATCH_LAYOUT
 
 
 def at(index: int, flaw: Verdict) -> Verdict:
@@ -31,3 +32,23 @@ def named(data: bytes) -> str:
     """The request and its version, as a message of the suite names it."""
     _, key, version, _ = START.unpack_from(data)
     return f"{api_of(data) or f'API {key}'} {version}"
+
+
+def batches_in(requests: Sequence[Value]) -> Iterator[tuple[int, bytes]]:
+    """The batches that were written, without the leader epoch, which is the broker's."""
+    for index, request in enumerate(requests):
+        wire = frame_wire(request["hex"]) if api_of(request["hex"]) == "Produce" else None
+        read = codec.decode(wire, request["hex"]) if wire is not None else None
+        if read is not None and read.ok:
+            for row in read.value["Body"]["TopicData"]:
+                for part in row["PartitionData"]:
+                    yield index, BATCH_LAYOUT.put("partitionLeaderEpoch", part["Records"] or b"", -1)
+
+
+RECORDS = "Body.TopicData[0].PartitionData[0].Records"
+"""Where the batches of a Produce stand, as a verdict names it."""
+
+
+def triple(producer: Sequence[int]) -> str:
+    """A producer id, its epoch and a sequence, in words."""
+    return "producer id {}, epoch {}, sequence {}".format(*producer)

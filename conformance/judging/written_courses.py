@@ -1,34 +1,17 @@
-"""Judges what becomes of the batches and transactions that a client writes in a conversation."""
+"""Judges what becomes of the batches that a client writes in a conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Callable, Mapping, Sequence
 
-from conformance import codec
-from conformance.cases.conversations import ENDS, OF_CLIENTS, REFUSED
 from conformance.cases.model import PASSED, Kind, Value, Verdict
-from conformance.cases.request_frames import START, api_of, frame_wire
-from conformance.cases.sending import COUNTS, PRODUCER, TOGETHER, written_for
-from conformance.codec.log import extents
-from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
-from conformance.judging.sent_requests import at, body_in, named
+from conformance.cases.sending import COUNTS, PRODUCER, TOGETHER
+from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.judging.sent_requests import RECORDS, at, batches_in, named, triple
+from conformance.judging.written_messages import in_messages
+from conformance.judging.written_transactions import TRANSACTIONS
 
-# Each looks at the batches that Produce brought, in order, with the index of their request.
-
-
-def _batches(requests: Sequence[Value]) -> Iterator[tuple[int, bytes]]:
-    """The batches that were written, without the leader epoch, which is the broker's."""
-    for index, request in enumerate(requests):
-        wire = frame_wire(request["hex"]) if api_of(request["hex"]) == "Produce" else None
-        read = codec.decode(wire, request["hex"]) if wire is not None else None
-        if read is not None and read.ok:
-            for row in read.value["Body"]["TopicData"]:
-                for part in row["PartitionData"]:
-                    yield index, BATCH_LAYOUT.put("partitionLeaderEpoch", part["Records"] or b"", -1)
-
-
-_RECORDS = "Body.TopicData[0].PartitionData[0].Records"
+# Most look at the batches that Produce brought, in order, with the index of their request.
 
 
 def _again(batches: Sequence[tuple[int, bytes]]) -> Verdict:
@@ -37,7 +20,7 @@ def _again(batches: Sequence[tuple[int, bytes]]) -> Verdict:
         return PASSED
     if not batches:
         return Verdict(Kind.SKIP, "unobserved: nothing was written")
-    return at(batches[0][0], Verdict(Kind.FAIL, "what was refused by error 56 is not written again", _RECORDS))
+    return at(batches[0][0], Verdict(Kind.FAIL, "what was refused by error 56 is not written again", RECORDS))
 
 
 def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
@@ -51,14 +34,14 @@ def _writes_on(batches: Sequence[tuple[int, bytes]]) -> Verdict:
         return PASSED
     times = f"it was sent {len(batches)} times" if others else "it was sent once"
     detail = f"the first batch is not taken for written at the node that leads now, and none comes behind it: {times}"
-    return at(batches[-1][0], Verdict(Kind.FAIL, detail, _RECORDS))
+    return at(batches[-1][0], Verdict(Kind.FAIL, detail, RECORDS))
 
 
 def _writes(requests: Sequence[Value]) -> Verdict:
     """Judge whether all records come that the application gave."""
     if not requests:
         return Verdict(Kind.SKIP, "unobserved: nothing was sent")
-    found = sum(BATCH_LAYOUT.peek("recordCount", batch) for batch in {batch for _, batch in _batches(requests)})
+    found = sum(BATCH_LAYOUT.peek("recordCount", batch) for batch in {batch for _, batch in batches_in(requests)})
     detail = f"{found} of {sum(COUNTS)} records are written"
     last = len(requests) - 1
     return PASSED if found >= sum(COUNTS) else at(last, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
@@ -75,7 +58,7 @@ def _repeated(batches: Sequence[tuple[int, bytes]]) -> Verdict:
     detail = (
         f"what is written again is not what was refused: it differs from byte {next(other, len(first))} of the batch"
     )
-    return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+    return at(index, Verdict(Kind.FAIL, detail, RECORDS))
 
 
 def _in_sequence(batches: Sequence[tuple[int, bytes]]) -> Verdict:
@@ -87,9 +70,7 @@ def _in_sequence(batches: Sequence[tuple[int, bytes]]) -> Verdict:
         due = due if batch != last else due - BATCH_LAYOUT.peek("recordCount", last)
         found = tuple(BATCH_LAYOUT.peek(name, batch) for name in ("producerId", "producerEpoch", "baseSequence"))
         if found != (*PRODUCER, due):
-            return at(
-                index, Verdict(Kind.FAIL, f"{_triple(found)}, where {_triple((*PRODUCER, due))} is due", _RECORDS)
-            )
+            return at(index, Verdict(Kind.FAIL, f"{triple(found)}, where {triple((*PRODUCER, due))} is due", RECORDS))
         due, last = due + BATCH_LAYOUT.peek("recordCount", batch), batch
     return PASSED
 
@@ -110,131 +91,16 @@ def _in_order(batches: Sequence[tuple[int, bytes]]) -> Verdict:
         elif first > len(kept):
             early = index, producer
         elif batch not in kept:
-            detail = f"{_triple((*producer, first))} is given to two batches, of which a broker drops the second"
-            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
+            detail = f"{triple((*producer, first))} is given to two batches, of which a broker drops the second"
+            return at(index, Verdict(Kind.FAIL, detail, RECORDS))
     if sum(map(len, taken.values())) >= TOGETHER:
         return PASSED
     if early is None:
         return Verdict(Kind.SKIP, "unobserved: nothing was written behind what was refused")
     index, producer = early
-    detail = f"{_triple((*producer, len(taken[producer])))} never comes, and what is behind it does"
+    detail = f"{triple((*producer, len(taken[producer])))} never comes, and what is behind it does"
     # No document demands that a producer tries again; one that does not has to stop, and is told so here.
-    return at(index, Verdict(Kind.FAIL, detail, _RECORDS, level="should"))
-
-
-_STEPS = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")
-
-
-def _ended(requests: Sequence[Value]) -> Verdict:
-    """Judge whether a transaction that the broker was too busy for at first was written and committed all the same."""
-    if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
-    sent = {api_of(request["hex"]) for request in requests}
-    missing = [name for name in _STEPS if name not in sent]
-    if not missing:
-        return PASSED
-    detail = f"no {missing[0]} came, though what it was told passes"
-    return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
-
-
-def _ended_again(requests: Sequence[Value]) -> Verdict:
-    """Judge whether the end of a transaction is asked for again, which was put off, or of which nothing is known."""
-    ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
-    if not ends:
-        return Verdict(Kind.SKIP, "unobserved: no EndTxn was sent")
-    detail = "EndTxn is not sent again, where its end was put off, or the answer was lost"
-    return PASSED if len(ends) > 1 else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
-
-
-def _by_feature(requests: Sequence[Value]) -> Verdict:
-    """Judge the versions in a transaction: higher ones are of other transactions, of which the broker tells."""
-    sent = [(index, request["hex"], api_of(request["hex"])) for index, request in enumerate(requests)]
-    judged = [(index, data, OF_CLIENTS[name]) for index, data, name in sent if name in OF_CLIENTS]
-    for index, data, highest in judged:
-        if START.unpack_from(data)[2] > highest:
-            detail = f"{named(data)} in a transaction, where no transaction.version is told: {highest} at most"
-            return at(index, Verdict(Kind.FAIL, detail, "Header.RequestApiVersion"))
-    return PASSED if judged else Verdict(Kind.SKIP, "unobserved: nothing was sent in a transaction")
-
-
-def _in_turn(requests: Sequence[Value]) -> Verdict:
-    """Judge each transaction: its partition is added, its batches have their place, and it ends as it should."""
-    if not any(_batches(requests)):
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
-    return _unadded(requests) or _displaced(requests) or _ended_otherwise(requests) or PASSED
-
-
-def _behind_refused(requests: Sequence[Value]) -> Verdict:
-    """Judge what is written behind a batch which was refused for good: nobody has its sequences."""
-    if len([*_batches(requests)]) <= REFUSED + 1:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written behind the batch that was refused")
-    return _displaced(requests, refused=REFUSED) or PASSED
-
-
-def _unadded(requests: Sequence[Value]) -> Verdict | None:
-    """Judge whether the partition is part of each transaction; from version 12 on Produce adds it."""
-    is_added = False
-    for index, request in enumerate(requests):
-        name = api_of(request["hex"])
-        is_added |= name == "AddPartitionsToTxn" or (name == "Produce" and _is_of_the_newer_kind(request["hex"]))
-        if name == "Produce" and not is_added:
-            detail = f"{named(request['hex'])} comes in a transaction that its partition was not added to"
-            return at(index, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
-        is_added &= name != "EndTxn"
-    return None
-
-
-def _is_of_the_newer_kind(data: bytes) -> bool:
-    """Whether a request is of the transactions that a broker tells of by the feature transaction.version."""
-    return bool(START.unpack_from(data)[2] > OF_CLIENTS[api_of(data)])
-
-
-def _displaced(requests: Sequence[Value], *, refused: int | None = None) -> Verdict | None:
-    """Judge where batches stand: they go on in one epoch, and begin anew in the next; a refused one stands nowhere."""
-    ends = [i for i, row in enumerate(requests) if api_of(row["hex"]) == "EndTxn" and _is_of_the_newer_kind(row["hex"])]
-    taken: dict[tuple[int, int], list[bytes]] = {}
-    since: dict[tuple[int, int], int] = {}
-    for number, (index, batch) in enumerate(_batches(requests)):
-        if number == refused:
-            continue
-        producer = BATCH_LAYOUT.peek("producerId", batch), BATCH_LAYOUT.peek("producerEpoch", batch)
-        kept, first = taken.setdefault(producer, []), BATCH_LAYOUT.peek("baseSequence", batch)
-        begun = since.setdefault(producer, index)
-        if any(begun < end < index for end in ends):
-            detail = f"{_triple((*producer, first))}, where the answer to EndTxn told another epoch"
-            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
-        if first == len(kept):
-            kept += [batch] * BATCH_LAYOUT.peek("recordCount", batch)
-        elif first > len(kept):
-            detail = f"{_triple((*producer, first))}, where the sequence {len(kept)} is due"
-            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
-        elif batch not in kept:
-            detail = f"{_triple((*producer, first))} is given to two batches, of which a broker drops the second"
-            return at(index, Verdict(Kind.FAIL, detail, _RECORDS))
-    return None
-
-
-def _ended_otherwise(requests: Sequence[Value]) -> Verdict | None:
-    """Judge whether each transaction is committed or aborted as the application has it; one may be asked for again."""
-    found = [
-        (index, body["Committed"])
-        for index, request in enumerate(requests)
-        if (body := body_in(request["hex"], "EndTxn")) is not None
-    ]
-    told = ["commit" if committed else "abort" for _, committed in found]
-    if told == [*ENDS]:
-        return None
-    detail = f"the transactions end by {', '.join(told) or 'nothing'}, where {', '.join(ENDS)} is due"
-    return at(found[-1][0] if found else 0, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
-
-
-def _unbegun(requests: Sequence[Value]) -> Verdict:
-    """Judge whether a transaction is ended to which no partition was added."""
-    if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was sent")
-    ends = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "EndTxn"]
-    detail = "EndTxn is sent for a transaction without a record, which no broker knows of"
-    return PASSED if not ends else at(ends[0], Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    return at(index, Verdict(Kind.FAIL, detail, RECORDS, level="should"))
 
 
 def _tells(requests: Sequence[Value]) -> Verdict:
@@ -246,83 +112,15 @@ def _tells(requests: Sequence[Value]) -> Verdict:
     return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
 
 
-def _in_messages(requests: Sequence[Value]) -> Verdict:
-    """Judge what is written to a broker that knows no batches: sound sets of messages, with all that was given."""
-    due = {
-        (record["key"], record["value"]): record["timestamp"] for record in written_for("messages-none")[0]["records"]
-    }
-    found: set[tuple[bytes, bytes]] = set()
-    index = 0
-    for index, request in enumerate(requests):
-        body = body_in(request["hex"], "Produce") or {"TopicData": ()}
-        for data in [part["Records"] or b"" for row in body["TopicData"] for part in row["PartitionData"]]:
-            flaw, messages = _flaw_of_messages(data)
-            if flaw is not None:
-                return at(index, flaw)
-            for message in messages:
-                name = message["key"], message["value"]
-                if name not in due or (message["magic"] and message["timestamp"] < due[name]):
-                    return at(index, Verdict(Kind.FAIL, "a message is written that nobody gave", _RECORDS))
-                found.add(name)
-    if not requests:
-        return Verdict(Kind.SKIP, "unobserved: nothing was written")
-    detail = f"{len(found)} of {len(due)} records are written"
-    return PASSED if len(found) == len(due) else at(index, Verdict(Kind.FAIL, detail, _RECORDS))
-
-
-_APART = 20
-"""Bits of the offsets of messages in one entry at most."""
-
-
-def _flaw_of_messages(data: bytes) -> tuple[Verdict | None, Sequence[Value]]:
-    """What is wrong with a set of messages as a producer writes it, if anything, and the messages.
-
-    The offsets of its entries are free: a broker gives them others, as is done here.
-    """
-    if any(stored_magic(data, start) > 1 for start, _ in extents(data)):
-        return Verdict(Kind.FAIL, "a batch is written, where messages alone are known", _RECORDS), ()
-    given = ((place << _APART).to_bytes(8, "big") for place in count(1))
-    kept = (offset + data[start + 8 : end] for offset, (start, end) in zip(given, extents(data), strict=False))
-    read = codec.decode("LOG", b"".join(kept), trail=True)
-    for rank, broken in (("", read.violations), ("should", read.remarks)):
-        if broken:
-            return Verdict(Kind.FAIL, f"no set of messages: {broken[0]}", _RECORDS, broken[0].requirement, rank), ()
-    entries = read.value["batches"]
-    if read.value["partial"]:
-        return Verdict(Kind.FAIL, "the last message is cut off", _RECORDS), ()
-    inner = {span.path: span.value for span in read.spans or ()}
-    for place, entry in enumerate(entries):
-        counted = [
-            inner.get(f"batches[{place}].value[{number}].offset", number) for number in range(len(entry["messages"]))
-        ]
-        if entry["magic"] and counted != [*range(len(counted))]:
-            rule = "legacy.compressed-inner-offsets-from-zero"
-            return Verdict(Kind.FAIL, f"the offsets in a wrapper are {counted}, not 0 and on", _RECORDS, rule), ()
-    messages = [message for entry in entries for message in entry["messages"]]
-    if any(message.get("timestampType") for message in messages):
-        rule = "legacy.producer-timestamp-type-zero"
-        return Verdict(Kind.FAIL, "a producer says that the broker gave the time", _RECORDS, rule), ()
-    return None, messages
-
-
-def _triple(producer: Sequence[int]) -> str:
-    return "producer id {}, epoch {}, sequence {}".format(*producer)
-
-
 def _of_batches(judge: Callable[[Sequence[tuple[int, bytes]]], Verdict]) -> Callable[[Sequence[Value]], Verdict]:
-    return lambda requests: judge(list(_batches(requests)))
+    return lambda requests: judge(list(batches_in(requests)))
 
 
 WRITTEN: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
-    "ended": _ended,
-    "ended-again": _ended_again,
-    "by-feature": _by_feature,
-    "in-turn": _in_turn,
-    "behind-refused": _behind_refused,
-    "unbegun": _unbegun,
+    **TRANSACTIONS,
     "tells": _tells,
     "writes": _writes,
-    "in-messages": _in_messages,
+    "in-messages": in_messages,
     "again": _of_batches(_again),
     "writes-on": _of_batches(_writes_on),
     "repeated": _of_batches(_repeated),
