@@ -201,6 +201,14 @@ def test_a_driver_is_told_records_codec_and_kind_of_producer():
     assert told_of([value(batch(0, producer=7, transactional=True))])["transactional"]
 
 
+def test_a_driver_is_told_how_each_transaction_ends_and_what_is_given_up():
+    plain, transactional = [value(TWO)] * 3, [value(batch(0, producer=7, transactional=True))] * 3
+    assert [told_of(batches)["ends"] for batches in (plain, transactional)] == [["", "", ""], ["", "", "commit"]]
+    assert told_of(transactional, ("commit", "abort", "commit"))["ends"] == ["commit", "abort", "commit"]
+    assert told_of(plain)["givenUp"] == [False, False, False]
+    assert told_of(plain, given_up={1})["givenUp"] == [False, True, False]
+
+
 def test_records_that_a_client_spreads_over_batches_are_not_judged():
     topic = Topic(b"", 0, 0)
     topic.produced = [TWO, batch(0)]
@@ -218,13 +226,21 @@ sys.path.insert(0, {str(Path(__file__).parents[2] / "shared")!r})
 from tiny_client import *
 """
     """
-def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True):
+def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, gap=False, adds=(0, 1, 2), ends=True):
     connection, asked, number, offset = Connection(line["bootstrap"], line["topic"]), line["produce"], 0, 0
     who = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
+    named, has_begun = line["topic"] if asked["transactional"] else None, False
     if asked["idempotent"]:
-        given = connection.ask("InitProducerId", 0, {"TransactionalId": None, "TransactionTimeoutMs": 1000})
+        given = connection.ask("InitProducerId", 0, {"TransactionalId": named, "TransactionTimeoutMs": 1000})
         who = {"producerId": given["ProducerId"], "producerEpoch": given["ProducerEpoch"], "baseSequence": 0}
-    for rows in asked["batches"]:
+    for at, rows in enumerate(asked["batches"]):
+        if named and rows and not has_begun:
+            has_begun, topics = True, ({"Name": named, "Partitions": (0,)},)
+            ids = {"TransactionalId": named, "ProducerId": given["ProducerId"], "ProducerEpoch": given["ProducerEpoch"]}
+            added = {**{f"V3AndBelow{name}": each for name, each in ids.items()}, "V3AndBelowTopics": topics}
+            if at in adds: connection.ask("AddPartitionsToTxn", 0, added)
+        if not rows and not ends: connection.ask("EndTxn", 0, {"TransactionalId": named, "Committed": True})
+        if not rows: continue
         records = [{**row, "offset": str(at)} for at, row in enumerate(rows)]
         shown = {"baseOffset": "0", "partitionLeaderEpoch": -1, "compression": asked["compression"], "records": records,
                  "timestampType": "CreateTime", "isTransactional": asked["transactional"], "isControlBatch": False,
@@ -235,17 +251,22 @@ def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True):
             data, number = change(data, number), number + 1
             part = {"Index": 0, "Records": data}
             rows_sent = ({"Name": line["topic"], "PartitionData": (part,)},)
-            body = {"TransactionalId": None, "Acks": -1, "TimeoutMs": 1000, "TopicData": rows_sent}
+            body = {"TransactionalId": named, "Acks": -1, "TimeoutMs": 1000, "TopicData": rows_sent}
             try:
                 error = connection.ask("Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
             except ConnectionError:
                 connection, error = Connection(line["bootstrap"], line["topic"]), 7
             if error == 6: connection = leading(line, connection)
             if error and error not in again:
+                if asked["givenUp"][at]: break
                 if tells: return say(topic=line["topic"], error="other", message=f"error {error}")
                 break
             if error: time.sleep(0.1)
-        if asked["idempotent"]: who["baseSequence"] += len(records)
+        is_lost = error and asked["givenUp"][at] and not gap
+        if asked["idempotent"] and not is_lost: who["baseSequence"] += len(records)
+        if has_begun and asked["ends"][at]:
+            has_begun, committed = False, asked["ends"][at] == "commit" or not ends
+            connection.ask("EndTxn", 0, {**ids, "Committed": committed})
     say(topic=line["topic"], end=True)
 """
 )
@@ -304,6 +325,40 @@ def test_an_honest_producer_conforms(wrote):
         assert found[f"request/{name}"]["verdict"] == "pass", found[f"request/{name}"]
     assert "lz4: not claimed" in found["lz4/over-1-kilobyte:encode"]["detail"]
     assert "transactions is not claimed" in found["request/produce-in-transaction"]["detail"]
+
+
+IN_TRANSACTIONS = "none, gzip, timestamps, idempotence, transactions, aborts"
+
+
+@pytest.mark.parametrize(
+    ("lie", "failed"),
+    [
+        ("", set()),
+        ("gap=True", {"request/transaction-given-up", "request/produce-given-up"}),
+        ("adds=(0,)", {"request/transactions-in-turn", "request/transactions-of-newer-kind"}),
+        (
+            "ends=False",
+            {
+                "request/transactions-in-turn",
+                "request/transactions-of-newer-kind",
+                "request/transaction-without-records",
+            },
+        ),
+    ],
+    ids=["honest", "leaves a gap", "adds its partition once", "commits all, and nothing"],
+)
+def test_what_a_producer_makes_of_several_transactions_is_judged(wrote, lie, failed):
+    cases = ("transactions-*", "transaction-given-up", "transaction-without-records", "produce-given-up")
+    serve = f"for line in told():\n    write(line, {lie}) if 'produce' in line else consume(line)\n"
+    select = [f"request/{name}" for name in cases]
+    found = wrote(None, *select, status=0, produces=IN_TRANSACTIONS, serve=serve)
+    assert {name for name, row in found.items() if row["verdict"] != "pass"} == failed, found
+    assert len(found) == len(cases) + 1
+
+
+def test_a_driver_that_knows_no_aborts_is_not_asked_for_any(wrote):
+    found = wrote(HONEST, "request/transactions-*", "request/produce-given-up", status=3)
+    assert {row["detail"] for row in found.values()} == {"unsupported: aborts is not claimed"}
 
 
 STAYS = "leading = lambda line, connection: connection\n"
