@@ -1,5 +1,7 @@
 """The kinds of conversations: what the scripted broker answers otherwise in each, and that it is over soon."""
 
+import asyncio
+
 import pytest
 from asking import asked, fetched, partition
 from log_bytes import batch
@@ -7,12 +9,14 @@ from tiny_client import frame, response
 
 from conformance.cases.conversations import CONVERSATIONS, IN_VAIN
 from conformance.cases.sending import written_for
+from conformance.targets.live.beside import Beside
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.frames import Closed, Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers
 from conformance.targets.live.sessions import Sessions
 from conformance.targets.live.topics import END_KEY, Topic
+from conformance.targets.live.witness import Witness
 
 HIGH_WATERMARK = 1
 
@@ -265,6 +269,22 @@ def test_a_committed_offset_is_told_once_all_errors_are(led, conversation, top, 
         assert (answer["ErrorCode"], rows) == (top, [] if inside is None else [inside])
     (last,) = answers[-1]["Topics"]
     assert (last["Partitions"][0]["ErrorCode"], last["Partitions"][0]["CommittedOffset"]) == (0, -1)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "features"), [("transactions", {}), ("transactions-told", {"transaction.version": 2})]
+)
+def test_a_client_is_told_of_the_newer_transactions_in_one_conversation(conversation, features):
+    async def told():
+        beside = Beside(print)
+        await beside.start()
+        try:
+            broker = await beside.open(KINDS[conversation], to_producers(FULL), Witness(), print)
+            return asked(broker, "ApiVersions", 4, {})
+        finally:
+            await beside.close()
+
+    assert {row["Name"]: row["MaxVersionLevel"] for row in asyncio.run(told())["FinalizedFeatures"]} == features
 
 
 def test_the_first_answer_to_each_request_of_a_transaction_is_lost(led):

@@ -226,7 +226,8 @@ sys.path.insert(0, {str(Path(__file__).parents[2] / "shared")!r})
 from tiny_client import *
 """
     """
-def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, gap=False, adds=(0, 1, 2), ends=True):
+def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, gap=False, anew=False, adds=(0, 1, 2),
+          ends=True, version=3):
     connection, asked, number, offset = Connection(line["bootstrap"], line["topic"]), line["produce"], 0, 0
     who = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
     named, has_begun = line["topic"] if asked["transactional"] else None, False
@@ -253,7 +254,7 @@ def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, 
             rows_sent = ({"Name": line["topic"], "PartitionData": (part,)},)
             body = {"TransactionalId": named, "Acks": -1, "TimeoutMs": 1000, "TopicData": rows_sent}
             try:
-                error = connection.ask("Produce", 3, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
+                error = connection.ask("Produce", version, body)["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
             except ConnectionError:
                 connection, error = Connection(line["bootstrap"], line["topic"]), 7
             if error == 6: connection = leading(line, connection)
@@ -264,6 +265,9 @@ def write(line, change=lambda data, number: data, again=(6, 7, 56), tells=True, 
             if error: time.sleep(0.1)
         is_lost = error and asked["givenUp"][at] and not gap
         if asked["idempotent"] and not is_lost: who["baseSequence"] += len(records)
+        if error and anew:
+            given = connection.ask("InitProducerId", 0, {"TransactionalId": named, "TransactionTimeoutMs": 1000})
+            who = {"producerId": given["ProducerId"], "producerEpoch": given["ProducerEpoch"], "baseSequence": 0}
         if has_begun and asked["ends"][at]:
             has_begun, committed = False, asked["ends"][at] == "commit" or not ends
             connection.ask("EndTxn", 0, {**ids, "Committed": committed})
@@ -334,6 +338,7 @@ IN_TRANSACTIONS = "none, gzip, timestamps, idempotence, transactions, aborts"
     ("lie", "failed"),
     [
         ("", set()),
+        ("anew=True", set()),
         ("gap=True", {"request/transaction-given-up", "request/produce-given-up"}),
         ("adds=(0,)", {"request/transactions-in-turn", "request/transactions-of-newer-kind"}),
         (
@@ -345,7 +350,7 @@ IN_TRANSACTIONS = "none, gzip, timestamps, idempotence, transactions, aborts"
             },
         ),
     ],
-    ids=["honest", "leaves a gap", "adds its partition once", "commits all, and nothing"],
+    ids=["honest", "as another producer", "leaves a gap", "adds its partition once", "commits all, and nothing"],
 )
 def test_what_a_producer_makes_of_several_transactions_is_judged(wrote, lie, failed):
     cases = ("transactions-*", "transaction-given-up", "transaction-without-records", "produce-given-up")
@@ -354,6 +359,20 @@ def test_what_a_producer_makes_of_several_transactions_is_judged(wrote, lie, fai
     found = wrote(None, *select, status=0, produces=IN_TRANSACTIONS, serve=serve)
     assert {name for name, row in found.items() if row["verdict"] != "pass"} == failed, found
     assert len(found) == len(cases) + 1
+
+
+@pytest.mark.parametrize("version", [3, 9, 12])
+def test_a_producer_is_offered_everything_where_the_conversation_says_so(wrote, version):
+    serve = f"for line in told():\n    write(line, version={version}) if 'produce' in line else consume(line)\n"
+    found = wrote(None, "request/produce-newest*", status=0, serve=serve)
+    assert {row["verdict"] for row in found.values()} == {"pass"}, found
+
+
+def test_one_batch_of_several_is_refused_for_good(broker):
+    broker.topics["tiny"] = Topic(b"", 0, 0, due={}).led(KINDS["transaction-given-up"])
+    sent = [batch(0, producerId=7, producerEpoch=0, baseSequence=number) for number in (0, 1, 2, 1)]
+    assert [produced(broker, 8, data)["ErrorCode"] for data in sent] == [0, 87, 45, 0]
+    assert KINDS["produce-given-up"].refusals == KINDS["transaction-given-up"].refusals
 
 
 def test_a_driver_that_knows_no_aborts_is_not_asked_for_any(wrote):
