@@ -190,7 +190,7 @@ def _result(result: Result) -> shape.Result:
         verdict=verdict.kind,
         detail=UNSET if is_pass and not verdict.detail else verdict.detail,
         upstream="differs" if differs else None,
-        known=UNSET if is_pass and not result.known else result.known,
+        known=result.known if result.known or result.failed else UNSET,
         flaky=verdict.flaky,
         also=list(result.also) or UNSET,
         codes=result.codes or UNSET,

@@ -78,7 +78,9 @@ class Result(_Part, kw_only=True):
     upstream: Annotated[
         Literal["differs"] | None, Meta(description="Apache Kafka itself does not meet the requirement.")
     ]
-    known: Annotated[bool | UnsetType, Meta(description="A failure that was expected; left out of a pass.")] = UNSET
+    known: Annotated[
+        bool | UnsetType, Meta(description="A failure that was expected; left out where nothing failed.")
+    ] = UNSET
     flaky: bool
     codes: Annotated[str | UnsetType, Meta(description="The error codes by which a broker refused.")] = UNSET
     reproduce: Annotated[str | UnsetType, Meta(description="The command that shows it again.")] = UNSET

@@ -26,10 +26,8 @@ func consume(topic told, hand func(record) bool) error {
 		for handed := range fetches.RecordsAll() {
 			if hand(shown(handed)) {
 				return nil
-			} else if topic.Group {
-				if err := client.CommitRecords(context.Background(), handed); err != nil {
-					return err
-				}
+			} else if err := client.CommitRecords(context.Background(), handed); err != nil && topic.Group {
+				return err // outside of a group nothing is committed
 			}
 		}
 		if err := fetches.Err(); err != nil && !errors.As(err, new(*kgo.ErrGroupSession)) { // it joins again by itself

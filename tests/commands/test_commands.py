@@ -450,9 +450,9 @@ def test_version_and_help_import_nothing_heavy(tmp_path, asked):
 
 
 SMALL = {
-    "show": (["show", "varint/six-bytes"], 87, ()),
-    "list": (["list"], 71, ("rich",)),
-    "explain": (["explain", "--type", "VARINT", "7e"], 66, ("platformdirs",)),
+    "show": (["show", "varint/six-bytes"], 88, ()),
+    "list": (["list"], 73, ("rich",)),
+    "explain": (["explain", "--type", "VARINT", "7e"], 67, ("platformdirs",)),
 }
 """Commands that answer at once, how many modules of the suite they import at most, and what else each does not need."""
 UNNEEDED = (
