@@ -152,6 +152,9 @@ GIVEN_UP = ("transaction-given-up", "produce-given-up")
 REFUSED = 1
 """The place of that among the batches."""
 
+EMPTY = ("transact-nothing",)
+"""Those in which a transaction has no record."""
+
 PRODUCING = (
     *("produce", "disk", "produce-moved", "produce-gone", "answer-lost", "together", "timed-out", "refused"),
     *("produce-newest", "produce-recreated", "produce-given-up", "repetition"),

@@ -12,6 +12,7 @@ from conformance.cases.conversations import (
     AT_ONCE,
     BEGINS,
     COMMITS_REFUSED,
+    EMPTY,
     ENDS,
     GIVEN_UP,
     HOLLOW,
@@ -44,16 +45,16 @@ _LONG = 600
 
 def written_for(conversation: str, *, idempotent: bool = True) -> tuple[Value, ...]:
     """The batches that a client is told to write in a conversation, each with the sequence that is due."""
-    codec = conversation.removeprefix("messages-")
-    if codec != conversation:
+    compression = conversation.removeprefix("messages-")
+    if compression != conversation:
         records = tuple({**_record(at), "key": b"%d" % at, "value": b"v" * _LONG} for at in range(COUNTS[-1]))
         (first, *_) = _written(transactional=False, idempotent=False)
-        return ({**first, "compression": MESSAGES_IN[codec], "records": records},)
+        return ({**first, "compression": MESSAGES_IN[compression], "records": records},)
     batches = _written(transactional=conversation in TRANSACTIONAL, idempotent=idempotent)
     if conversation in IN_VAIN:
         # One record: an error that comes between two would be raised, or not, by who is quicker.
         return ({**batches[0], "records": batches[0]["records"][:1]},)
-    if conversation == "transact-nothing":
+    if conversation in EMPTY:
         return ({**batches[0], "records": ()},)
     if conversation in GIVEN_UP:
         refused, behind = batches[REFUSED : REFUSED + 2]

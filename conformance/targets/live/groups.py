@@ -86,7 +86,8 @@ def _sync_group(broker: Broker, request: Request) -> Values:
     asked: Values = {key: body[key] for key in ("ProtocolType", "ProtocolName") if key in body}
     mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
     if not (mine or group.now):
-        if getattr(broker.topics.get(body["GroupId"]), "called", ""):
+        topic = broker.topics.get(body["GroupId"])
+        if topic is not None and topic.called:
             return {"ErrorCode": 0, **asked, "Assignment": b""}
         raise Unanswerable("SyncGroup of a leader that assigns nothing to itself")
     is_led = group.now not in ("", *COMPANIES) or not mine

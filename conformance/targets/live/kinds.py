@@ -162,6 +162,8 @@ class Kind(Struct, frozen=True):
 
 
 PLAIN = Kind()
+_NEWEST_TRANSACTIONS: Offer = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}
+"""With the versions for brokers, and those of the transactions that a feature tells of."""
 
 
 def _validated(*errors: int, may_tell: bool = False, cuts: bool = False) -> Kind:
@@ -319,14 +321,14 @@ KINDS: Mapping[str, Kind] = {
     "ending": Kind(errors={"EndTxn": (_CONCURRENT_TRANSACTIONS,)}),
     "produce-newest": Kind(offers="full", refusals=(_NOT_LEADER,)),
     "produce-recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
-    "transact-newest": Kind(offers="full", but={"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}),
+    "transact-newest": Kind(offers="full", but=_NEWEST_TRANSACTIONS),
     "transaction-cut": Kind(
         errors={"InitProducerId": (GONE,), "AddPartitionsToTxn": (GONE,), "EndTxn": (GONE,)}, may_tell=True
     ),
     "transactions": PLAIN,
     "transactions-told": Kind(
         offers="full",
-        but={"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)},
+        but=_NEWEST_TRANSACTIONS,
         features={"transaction.version": 2},
     ),
     "transaction-given-up": Kind(refusals=(0, _INVALID_RECORD)),

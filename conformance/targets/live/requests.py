@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.cases.conversations import (
+    EMPTY,
     GIVEN_UP,
     IN_THE_END,
     MESSAGES_IN,
@@ -45,7 +46,7 @@ _RECORDS = 3
 """In a log of which a part is read when another node comes to lead, and more than one record is left."""
 WRITES = {
     **{name: ("transactions" if name in TRANSACTIONAL else "idempotence",) for name in PRODUCING},
-    **dict.fromkeys((*SEVERAL, *GIVEN_UP), ("aborts",)),
+    **dict.fromkeys((*SEVERAL, *GIVEN_UP, *EMPTY), ("aborts",)),
     **{f"messages-{codec}": ("messages", codec) for codec in MESSAGES_IN},
 }
 """The conversations in which a client writes, and what its producer must be able to do for each."""

@@ -376,7 +376,8 @@ def test_one_batch_of_several_is_refused_for_good(broker):
 
 
 def test_a_driver_that_knows_no_aborts_is_not_asked_for_any(wrote):
-    found = wrote(HONEST, "request/transactions-*", "request/produce-given-up", status=3)
+    asked = ("request/transactions-*", "request/produce-given-up", "request/transaction-without-records")
+    found = wrote(HONEST, *asked, status=3)
     assert {row["detail"] for row in found.values()} == {"unsupported: aborts is not claimed"}
 
 
