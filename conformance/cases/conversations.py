@@ -7,7 +7,16 @@ MESSAGES_IN = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
 
 CONVERSATIONS = (
     *("consume", "reset", "reset-late", "trimmed", "unavailable", "unknown-error", "null", "throttled", "undecided"),
-    *("no-brokers", "no-leader", "topic-erred", "misframed", "replica", "replica-behind", "replica-unlisted"),
+    *(
+        "no-brokers",
+        "no-leader",
+        "leader-unlisted",
+        "topic-erred",
+        "misframed",
+        "replica",
+        "replica-behind",
+        "replica-unlisted",
+    ),
     *("topic-unknown", "group-topic-unknown", "one-address", "moved-untold", "leader-gone", "truncated"),
     *("coordinator-elsewhere", "coordinator-gone", "called-127", "called-249", "called-shift", "called-constructor"),
     *("called-proto", "group-called-249", "produce-called-249", "produce-called-proto", "transaction-called-249"),
@@ -15,7 +24,16 @@ CONVERSATIONS = (
     *("measured-anew", "measured-refused", "measured-unasked"),
     *(f"messages-{codec}" for codec in MESSAGES_IN),
     *("moved", "moved-unnoticed", "recreated", "generation-lost", "coordinator-moved"),
-    *("validated", "validated-late", "validation-refused", "raised", "hung-up", "restarted", "group-restarted"),
+    *(
+        "validated",
+        "validated-late",
+        "validation-refused",
+        "validated-marked",
+        "raised",
+        "hung-up",
+        "restarted",
+        "group-restarted",
+    ),
     *("group", "group-newest", "committed", "rebalance", "evicted", "loading", "following", "newer", "idle", "company"),
     *("unstable", "offsets-loading", "offsets-refused", "commit-loading", "company-silent", "company-garbled"),
     "company-apart",
@@ -40,12 +58,14 @@ CONVERSATIONS = (
 It consumes a topic: the first fetch is refused as the leader has moved (`consume`) or as there is no such offset
 (`reset`), the first ones because something is `unavailable` for the moment, by an error code that nobody knows
 (`unknown-error`); they bring `null` records, no topic (`throttled`), or nothing as all of it is `undecided`; the
-first answers to Metadata have no broker, or no leader, or later an error (`topic-erred`), or the first one to Fetch
+first answers to Metadata have no broker, or no leader, or one that is not listed (`leader-unlisted`), or later an error
+(`topic-erred`), or the first one to Fetch
 has a size that is none (`misframed`), or the connection ends in place of it (`hung-up`), or all of them, and none is
 taken for a moment (`restarted`, and `group-restarted` for a member of a group). With the first fetch another node
 leads: in the next epoch (`moved`), in the same (`moved-unnoticed`), or of another topic with the same name
 (`recreated`); or from the second record on, where a broker says with OffsetForLeaderEpoch that the place is
-`validated`, after errors that pass (`validated-late`) or another one (`validation-refused`). Or the same node leads
+`validated`, after errors that pass (`validated-late`) or another one (`validation-refused`), or behind a marker of a
+newer epoch (`validated-marked`). Or the same node leads
 on in a newer epoch (`raised`). Or fetches are sent to another `replica`, which may be behind (`replica-behind`) or
 not listed yet (`replica-unlisted`). A new leader's epoch may be untold (`moved-untold`), the log cut before the place
 (`truncated`) or `trimmed`, the old leader gone (`leader-gone`), ListOffsets refused at first (`reset-late`), the
@@ -89,14 +109,26 @@ transaction). Or it writes one without any record (`transact-nothing`), or one f
 CHECKS = (
     *("framed", "well-formed", "offered", "distinct", "isolated", "onward", "goes-on", "waits", "in-session"),
     *("follows", "commits", "shares", "again", "repeated", "in-sequence", "in-order", "ended", "ended-again"),
-    *("tells", "keeps", "resumes", "goes-back", "writes-on", "writes", "measures", "in-messages", "commits-again"),
+    *(
+        "tells",
+        "keeps",
+        "keeps-behind",
+        "resumes",
+        "goes-back",
+        "writes-on",
+        "writes",
+        "measures",
+        "in-messages",
+        "commits-again",
+    ),
     *("by-feature", "in-turn", "behind-refused", "unbegun", "shares-apart"),
 )
 """What requests are judged on: their size; every byte by the definition; the version by those that the broker offers;
 the correlation id by those still unanswered; of a Fetch, and of what a ListOffsets or OffsetFetch asks for, the
 isolation level that the client was told; that a Fetch goes on behind the first offset, `onward` past tagged fields,
 `in-session` in a fetch session, whose fetches are numbered, that a client which names its rack `follows` to another
-replica, that it `waits` for records that the first fetches do not bring, `keeps` its place where another node leads,
+replica, that it `waits` for records that the first fetches do not bring, `keeps` its place where another node leads, or
+`keeps-behind` a marker,
 `goes-back` where the log was cut, `resumes` where it begins, and `goes-on` past anything else; that a member of a group
 `commits` the offset behind what it has, `commits-again` where that was refused, and `shares` the partitions among all
 members where it leads, `shares-apart` by what each of them wants; of batches that the second one comes where another
@@ -114,6 +146,11 @@ LATEST = -1
 
 PLACE = 1
 """The offset that a client has come to when another node comes to lead, which says whether the place is valid."""
+
+MARKED = 2
+"""The same, behind a marker that was written in a newer epoch than the record before it."""
+MARKED_EPOCHS = (3, 4)
+"""These epochs."""
 
 BEGINS = 10
 """The offset at which a log begins of which the client had come to PLACE when its first records went."""
@@ -174,13 +211,13 @@ AT_ONCE = ("together", "timed-out")
 """Those in which no batch waits for the one before."""
 
 WHOLE = (
-    *("waits", "keeps", "goes-back", "writes-on", "writes", "measures", "in-messages"),
+    *("waits", "keeps", "keeps-behind", "goes-back", "writes-on", "writes", "measures", "in-messages"),
     *("commits", "commits-again", "shares", "shares-apart", "in-order"),
     *("ended", "ended-again", "by-feature", "in-turn", "behind-refused", "unbegun"),
 )
 """The checks for which an answer holds all requests of a conversation."""
 
-ONWARD = ("onward", "goes-on", "waits", "keeps", "resumes", "goes-back", "in-session", "follows")
+ONWARD = ("onward", "goes-on", "waits", "keeps", "keeps-behind", "resumes", "goes-back", "in-session", "follows")
 """The checks that the last fetches tell of."""
 
 IN_THE_END = ("writes-on", "writes", "ended", "ended-again", "commits-again")
@@ -203,7 +240,10 @@ _LAPSES = {
     "in-order": ("each batch comes, and no other has its sequence", "a batch is lost"),
     "ended-again": ("the end of the transaction is asked for again", "a transaction does not come to its end"),
     "tells": ("the application is told of the error", "a refusal is not told"),
-    "keeps": ("a fetch goes on where it was when the leader moved", "the client does not keep its place"),
+    **dict.fromkeys(
+        ("keeps", "keeps-behind"),
+        ("a fetch goes on where it was when the leader moved", "the client does not keep its place"),
+    ),
     "ended": ("the transaction is written and committed", "a transaction does not come to its end"),
 }
 """What is due by a check that looks at more than one request, and what is said of a client that does not stand it."""

@@ -18,6 +18,7 @@ from conformance.cases.conversations import (
     HOLLOW,
     IN_VAIN,
     LATEST,
+    MARKED,
     MESSAGES_IN,
     METRIC,
     OF_CLIENTS,
@@ -143,7 +144,12 @@ def _sets(parts: Request) -> list[bytes]:
     return sets if parts["conversation"] in (*TRANSACTIONAL, *GIVEN_UP) else [sets[0], *sets]
 
 
-_OFFSETS = {"keeps": (PLACE + 1, PLACE, PLACE), "goes-back": (0, PLACE, 0), "resumes": (BEGINS,)}
+_OFFSETS = {
+    "keeps": (PLACE + 1, PLACE, PLACE),
+    "keeps-behind": (MARKED + 1, MARKED, MARKED),
+    "goes-back": (0, PLACE, 0),
+    "resumes": (BEGINS,),
+}
 """By a check, the offsets of the fetches that stand it: the last one comes first."""
 
 

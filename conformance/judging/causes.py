@@ -221,7 +221,7 @@ def _accepted(case: Case, answer: dict[str, Value], verdict: Verdict) -> Cause:
         return _consumed(case, answer)
     if verdict.path.startswith("@"):
         return Cause("other bytes written", _field_at(case, int(verdict.path[1:])))
-    if isinstance(case.expect, Reads | AnyOf | Writes | WritesAs | Converts) and verdict.path:
+    if isinstance(case.expect, Reads | AnyOf | Writes | WritesAs | Converts) and verdict.path not in ("", "hex"):
         return _differs(case, answer, verdict)
     written = answer.get("hex")
     if isinstance(case.expect, Writes | WritesAs | Converts) and isinstance(written, str):

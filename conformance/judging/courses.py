@@ -12,6 +12,7 @@ from conformance.cases.conversations import (
     COMMITS_REFUSED,
     GATHERED,
     HOLLOW,
+    MARKED,
     METRIC,
     OTHER_TOPIC,
     PLACE,
@@ -78,6 +79,26 @@ def _keeps(requests: Sequence[Value]) -> Verdict:
     return at(index, Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
 
 
+def _keeps_behind(requests: Sequence[Value]) -> Verdict:
+    """Judge the last topic: behind the marker another node leads, which has all that the client has read.
+
+    A client that does not ask where an epoch ends has no reason but its own to go back.
+    """
+    if not _asking(requests):
+        return _UNASKED
+    places = [*_places(requests)]
+    behind = [*dropwhile(lambda place: place[1:] != (places[-1][1], MARKED), places)]
+    for index, _, offset in behind:
+        if offset < MARKED:
+            detail = (
+                f"a fetch goes back from offset {MARKED} to {offset}, though the new leader has what stands before it"
+            )
+            return at(index, Verdict(Kind.FAIL, detail, "Body.Topics[0].Partitions[0].FetchOffset"))
+    if any(offset > MARKED for *_, offset in behind):
+        return PASSED
+    return _stays(requests, f"offset {MARKED}, from which on another node leads")
+
+
 def _resumes(requests: Sequence[Value]) -> Verdict:
     """Judge whether the client went on where the log begins, once the record that it had come to was gone."""
     if any(offset >= BEGINS for _, _, offset in _places(requests)):
@@ -90,9 +111,9 @@ def _goes_back(requests: Sequence[Value]) -> Verdict:
 
     Where the log was cut, or to the offset that the application wants where one is out of range.
     """
-    asked = [index for index, request in enumerate(requests) if api_of(request["hex"]) == "OffsetForLeaderEpoch"]
+    asked = _asking(requests)
     if not asked:
-        return Verdict(Kind.SKIP, "unobserved: it does not ask a new leader where an epoch ends")
+        return _UNASKED
     refused = dropwhile(lambda place: place[-1] != PLACE, _places(requests))
     behind = [(index, offset) for index, _, offset in refused if offset != PLACE]
     if not behind:
@@ -104,6 +125,14 @@ def _goes_back(requests: Sequence[Value]) -> Verdict:
     )
     path = "Body.Topics[0].Partitions[0].FetchOffset"
     return PASSED if offset != PLACE + 1 else at(index, Verdict(Kind.FAIL, detail, path))
+
+
+def _asking(requests: Sequence[Value]) -> list[int]:
+    """The indexes of the requests by which a client asks a new leader where an epoch ends."""
+    return [index for index, request in enumerate(requests) if api_of(request["hex"]) == "OffsetForLeaderEpoch"]
+
+
+_UNASKED = Verdict(Kind.SKIP, "unobserved: it does not ask a new leader where an epoch ends")
 
 
 def _places(requests: Sequence[Value]) -> Iterator[tuple[int, object, int]]:
@@ -288,6 +317,7 @@ COURSES: Mapping[str, Callable[[Sequence[Value]], Verdict]] = {
     "goes-on": _goes_on,
     "waits": _waits,
     "keeps": _keeps,
+    "keeps-behind": _keeps_behind,
     "resumes": _resumes,
     "goes-back": _goes_back,
     "in-session": _in_session,

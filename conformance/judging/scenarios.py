@@ -11,6 +11,7 @@ import struct
 from conformance import codec
 from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
 from conformance.codec.log import last_offset
+from conformance.judging.answers import bytes_of
 from conformance.judging.scenario_compaction import TIMES, cleaned, survived
 from conformance.judging.scenario_ends import BEGINS, deleted, found
 from conformance.judging.scenario_log import Label, Log, Stored, failed, text
@@ -209,7 +210,7 @@ def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
         return Verdict(Kind.EITHER, told.refused or "served")  # what was written since may have gone as well
     if told.refused:
         return failed(f"it is refused: {told.refused}", SERVES)
-    data = bytes.fromhex(told.hex)
+    data = bytes_of({"hex": told.hex})
     read = codec.decode("LOG", data)
     if not read.ok:
         broken = read.violations[0]

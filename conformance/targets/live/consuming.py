@@ -22,6 +22,7 @@ from conformance.targets.live.kinds import (
     THROTTLED,
     UNDECIDED,
     UNKNOWN,
+    UNLISTED,
 )
 from conformance.targets.live.leaders import NOT_LEADER, with_leader
 from conformance.targets.live.naming import name_of, named
@@ -92,6 +93,8 @@ def _described(name: str, topic: Topic | None) -> Values:
     partition = {"ErrorCode": 0, "PartitionIndex": 0, **place, "ReplicaNodes": nodes, "IsrNodes": nodes}
     if how == NO_LEADER:
         partition |= {"ErrorCode": _LEADER_NOT_AVAILABLE, "LeaderId": -1}
+    if how == UNLISTED:
+        partition |= {"LeaderId": OTHER, "ReplicaNodes": [*nodes, OTHER]}
     if how == ERRED:
         rows = [partition, {**partition, "PartitionIndex": 1}]
         return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "TopicId": topic.id, "Partitions": rows}
@@ -225,13 +228,13 @@ def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unkn
 
 
 def _offset_for_leader_epoch(broker: Broker, request: Request) -> Values:
-    """Where the epoch of a client's last record ends: at the end of the topic, unless its new leader cut that off."""
+    """Where the epoch of what a client read last ends, unless the new leader cut that off."""
 
     def one(topic: Topic | None, row: Values) -> Values:
         error = _refused_epoch(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
         ends = {"LeaderEpoch": -1, "EndOffset": -1}
         if topic is not None and not error:
-            ends = {"LeaderEpoch": row["LeaderEpoch"], "EndOffset": topic.high_watermark}
+            ends = dict(zip(("LeaderEpoch", "EndOffset"), topic.end_of(row["LeaderEpoch"]), strict=True))
             if topic.cuts:
                 ends = {"LeaderEpoch": row["LeaderEpoch"] - 1, "EndOffset": topic.start}
         return {"Partition": row["Partition"], "ErrorCode": error, **ends}

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import COMMITS_REFUSED, GATHERED, HOLLOW, MESSAGES_IN, METRIC, PLACE
+from conformance.cases.conversations import COMMITS_REFUSED, GATHERED, HOLLOW, MARKED, MESSAGES_IN, METRIC, PLACE
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.
 NULL, THROTTLED, EMPTY, UNDECIDED, LOST = "null", "throttled", "empty", "undecided", "lost"
 NO_BROKERS, NO_LEADER, ERRED, UNKNOWN, ALONE = "no-brokers", "no-leader", "erred", "unknown", "alone"
+UNLISTED = "unlisted"
 # How a generation of a group is made up: another member leads it, in a newer version too, and leaves nothing to the
 # client, or the client leads another member.
 FOLLOWING, NEWER, IDLE, COMPANY = "following", "newer", "idle", "company"
@@ -91,8 +92,8 @@ class Kind(Struct, frozen=True):
     """How fetches bring nothing: by NULL records, without a topic as it has too much to do (THROTTLED), by EMPTY ones,
     as all that is there is UNDECIDED, and LOST, as their session is."""
     described: tuple[str, ...] = ()
-    """How Metadata describes the topic: without any broker, without its leader, as UNKNOWN, with its leader ALONE until
-    a fetch came and once more, or, once all refusals are told, with an error beside a partition more than there is."""
+    """How Metadata describes the topic: without any broker, its leader or one that is listed, as UNKNOWN, its leader
+    ALONE until a fetch came and once more, or, once all refusals are told, with an error beside one partition more."""
     has_ids: bool = True
     """Whether topics have ids; where they have none, Metadata tells zeros."""
     aliases: tuple[int, ...] = ()
@@ -166,12 +167,12 @@ _NEWEST_TRANSACTIONS: Offer = {"AddPartitionsToTxn": (0, 5), "EndTxn": (0, 5)}
 """With the versions for brokers, and those of the transactions that a feature tells of."""
 
 
-def _validated(*errors: int, may_tell: bool = False, cuts: bool = False) -> Kind:
+def _validated(*errors: int, at: int = PLACE, may_tell: bool = False, cuts: bool = False) -> Kind:
     """Another node comes to lead, and says with OffsetForLeaderEpoch, after these errors, if the place is valid."""
     return Kind(
         offers="full",
         but={"OffsetForLeaderEpoch": (2, 4)},
-        moves=Move(at=PLACE),
+        moves=Move(at=at),
         errors={"OffsetForLeaderEpoch": errors},
         may_tell=may_tell,
         cuts=cuts,
@@ -208,6 +209,7 @@ KINDS: Mapping[str, Kind] = {
     "undecided": Kind(hollow=(UNDECIDED,) * HOLLOW),
     "no-brokers": Kind(described=(NO_BROKERS,), may_tell=True),
     "no-leader": Kind(described=(NO_LEADER,), may_tell=True),
+    "leader-unlisted": Kind(described=(UNLISTED,) * _SEVERAL, may_tell=True),
     "topic-unknown": Kind(described=(UNKNOWN,) * _SEVERAL, may_wait="Heartbeat", may_tell=True),
     "one-address": Kind(aliases=(OTHER, OTHER + 1)),
     "called-127": Kind(called=_TWO_BYTES, offers="full"),
@@ -230,6 +232,7 @@ KINDS: Mapping[str, Kind] = {
     "leader-gone": Kind(moves=Move(), lost=1, away=math.inf, may_tell=True),
     "recreated": Kind(offers="full", moves=Move(0, is_another=True), may_tell=True),
     "validated": _validated(),
+    "validated-marked": _validated(at=MARKED),
     "validated-late": _validated(*(_UNKNOWN_EPOCH,) * _SEVERAL),
     "validation-refused": _validated(_TOPIC_FORBIDDEN, may_tell=True),
     "truncated": _validated(may_tell=True, cuts=True),

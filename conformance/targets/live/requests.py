@@ -11,6 +11,7 @@ from conformance.cases.conversations import (
     EMPTY,
     GIVEN_UP,
     IN_THE_END,
+    MARKED,
     MESSAGES_IN,
     ONWARD,
     PRODUCING,
@@ -27,7 +28,7 @@ from conformance.codec.log import LOG
 from conformance.judging.requests import judge_sent
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.seats import Seat, Seats
-from conformance.targets.live.topics import plain_entry
+from conformance.targets.live.topics import marked, plain_entry
 from conformance.targets.live.witness import TOLD_AT_MOST, Witness
 from conformance.targets.probes import plain_log
 
@@ -161,6 +162,8 @@ class Conversations:
     def _log_for(self, conversation: str) -> bytes:
         """What the client is to consume."""
         kind = KINDS[conversation]
+        if kind.moves and kind.moves.at == MARKED:
+            return marked()
         if kind.stops:
             return b"".join(plain_entry(b"k", offset) for offset in range(_RECORDS))
         return _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)

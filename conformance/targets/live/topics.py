@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Self, TypeAlias
 from uuid import uuid4
 
-from conformance.cases.conversations import BEGINS, PLACE
+from conformance.cases.conversations import BEGINS, MARKED_EPOCHS, PLACE
 from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.batch_building import encode_built
 from conformance.codec.log import extents
@@ -31,6 +31,8 @@ LAST_OFFSET = (1 << 63) - 2
 """The last offset at which that record can stand."""
 _PATIENCE = 4
 _BATCHES = 2
+_COMMIT, _MARK = bytes.fromhex("00000001"), bytes.fromhex("000000000000")
+"""The key and the value of a marker: version 0, type 1; version 0, the epoch of the coordinator."""
 TIME_MS = 1000
 """The timestamp of the broker's own records: 0 is a case of its own, as some clients take it for none."""
 
@@ -199,6 +201,18 @@ class Topic:
             if not any(row["ProducerId"] == producer and row["FirstOffset"] <= at < offset for producer, at in markers)
         ]
 
+    def end_of(self, epoch: int) -> tuple[int, int]:
+        """The last epoch that its leader knows up to one, and the offset at which the next begins, or the log ends."""
+        if epoch >= self.epoch:
+            return epoch, self.high_watermark
+        begun = [
+            (told, stored_offset(self.log, at))
+            for at, _ in extents(self.log)
+            if (told := BATCH_LAYOUT.peek("partitionLeaderEpoch", self.log, at)) >= 0
+        ]
+        known = max((told for told, _ in begun if told <= epoch), default=epoch)
+        return known, min((offset for told, offset in begun if told > epoch), default=self.high_watermark)
+
     def _is_cut_at(self, at: int) -> bool:
         """Whether the entry that begins at a byte is longer than what is there."""
         return at + OVERHEAD + stored_size(self.log, at) > len(self.log)
@@ -285,11 +299,31 @@ def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
     return plain(({"offset": offset, "timestamp": TIME_MS, "key": key, "value": value, "headers": ()},), magic)
 
 
+def marked() -> bytes:
+    """A record in a transaction, the marker that commits it in a newer epoch, and a plain record behind that."""
+    old, new = MARKED_EPOCHS
+    in_transaction = {"isTransactional": True, "producerId": 1, "producerEpoch": 0, "partitionLeaderEpoch": old}
+    marker = {**in_transaction, "isControlBatch": True, "partitionLeaderEpoch": new}
+    kinds: Sequence[tuple[bytes, Value]] = (
+        (b"k", {**in_transaction, "baseSequence": 0}),
+        (_COMMIT, marker),
+        (b"k", {"partitionLeaderEpoch": new}),
+    )
+    rows = [
+        ({"offset": at, "timestamp": TIME_MS, "key": key, "value": _MARK, "headers": ()}, kind)
+        for at, (key, kind) in enumerate(kinds)
+    ]
+    return b"".join(_batch((record,), **kind) for record, kind in rows)
+
+
 def plain(records: Sequence[Value], magic: int = _BATCHES) -> bytes:
     """Records without compression, in a batch of a producer without an id, or as messages of another magic."""
-    if magic != _BATCHES:
-        return encode_set(records, magic, 0)
-    kind = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
+    return _batch(records) if magic == _BATCHES else encode_set(records, magic, 0)
+
+
+def _batch(records: Sequence[Value], **kind: Value) -> bytes:
+    """A batch without compression, of a producer without an id if it is of no other kind."""
+    usual = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
     nobody = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
     base = {"baseOffset": records[0]["offset"], "partitionLeaderEpoch": 0}
-    return encode_built({**base, **kind, **nobody, "records": tuple(records)})
+    return encode_built({**base, **usual, **nobody, **kind, "records": tuple(records)})

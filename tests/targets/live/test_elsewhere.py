@@ -97,12 +97,26 @@ CUT = """if found["ErrorCode"] == 6:
         rows = ({"Topic": told["topic"], "Partitions": ({"Partition": 0, "LeaderEpoch": 0},)},)
         ends = led.ask("OffsetForLeaderEpoch", 3, {"ReplicaId": -1, "Topics": rows})["Topics"][0]["Partitions"][0]
         return {**fetch(led, told, WHERE), "ErrorCode": 6}"""
+LISTED = KNOWS_IT.replace(
+    "CHECK", "if row['Partitions'][0]['LeaderId'] in [node['NodeId'] for node in found['Brokers']]: return"
+)
+EXPECTS = KNOWS_IT.replace(
+    "CHECK", "next(node for node in found['Brokers'] if node['NodeId'] == row['Partitions'][0]['LeaderId']); return"
+)
 PLACE = ONE_FETCH.replace("RACK", "''").replace("AND_THEN", CUT)
+
+
+MARKER = PLACE.replace("WHERE", "min(offset, ends['EndOffset'])").replace('"LeaderEpoch": 0', '"LeaderEpoch": EPOCH')
 
 
 @pytest.mark.parametrize(
     ("change", "case", "verdict"),
     [
+        (LISTED, "leader-unlisted", "pass"),
+        (EXPECTS, "leader-unlisted", "crash"),
+        (MARKER.replace("EPOCH", "4"), "place-behind-marker", "pass"),
+        (MARKER.replace("EPOCH", "3"), "place-behind-marker", "fail"),
+        ("", "place-behind-marker", "skip"),
         ("", "leader-gone", "pass"),
         (LOYAL, "leader-gone", "crash"),
         ("", "leader-moved-without-epoch", "pass"),

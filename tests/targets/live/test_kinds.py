@@ -15,7 +15,7 @@ from conformance.targets.live.frames import Closed, Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers
 from conformance.targets.live.sessions import Sessions
-from conformance.targets.live.topics import END_KEY, Topic
+from conformance.targets.live.topics import END_KEY, Topic, marked
 from conformance.targets.live.witness import Witness
 
 HIGH_WATERMARK = 1
@@ -401,6 +401,19 @@ def test_the_node_that_leads_behind_the_first_record_says_in_the_end_that_the_pl
     assert all(of_epoch(second, 6, error, -1) for error in errors)
     assert of_epoch(second, 6, 0, HIGH_WATERMARK)
     assert partition(fetched(second, 1))["ErrorCode"] == 0
+
+
+@pytest.mark.parametrize(("epoch", "told"), [(3, (3, 1)), (4, (4, 3)), (5, (4, 3)), (6, (6, 3)), (2, (2, 0))])
+def test_an_epoch_ends_where_the_next_one_of_the_log_begins(epoch, told):
+    topic = Topic(marked(), 0, 3, epoch=6)
+    assert topic.end_of(epoch) == told
+
+
+def test_behind_a_marker_of_a_newer_epoch_another_node_leads(led):
+    first = led("validated-marked")
+    assert [partition(fetched(first, offset))["ErrorCode"] for offset in range(3)] == [0, 0, 6]
+    second = Broker("127.0.0.1", 9093, first.offered, first.topics, node=2)
+    assert partition(fetched(second, 2))["ErrorCode"] == 0
 
 
 def test_a_node_refuses_who_asks_in_another_epoch_than_that_in_which_it_leads(led):
