@@ -244,6 +244,11 @@ def test_wrong_bytes_are_known_by_the_field_that_they_stand_in(cause):
     assert tagged == "other bytes written: TAGGED_FIELDS.size"
 
 
+def test_a_converted_log_that_cannot_be_read_is_known_by_the_rule_that_it_breaks(cause):
+    damaged = answering(lambda answer: {**answer, "hex": f"{answer['hex'][:-2]}00"})
+    assert cause("convert/v2-to-v1", damaged) == "written bytes break the format: legacy.crc-checked"
+
+
 def test_every_failure_of_a_liar_has_a_cause(catalog):
     broken = [Accepted({"ok": True, "hex": "00"}), Refused("other"), Broke("memory", "x"), Accepted({"ok": True})]
     for case in catalog.cases.values():
