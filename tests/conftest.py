@@ -78,7 +78,7 @@ A file is run by one worker (pyproject.toml: --dist loadfile): what its tests sh
 
 ONCE = (
     *("test_unmodified_clients.py", "test_beside.py", "test_memberships.py", "test_live_clients.py"),
-    *("test_producing.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
+    *("test_producing.py", "test_elsewhere.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
     *("test_described.py", "test_adapters.py", "test_liars.py", "test_violations.py", "test_lying_brokers.py"),
     *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py", "test_docs.py", "test_adapter_guide.py"),
     *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_rooms.py", "test_old_clients.py"),
