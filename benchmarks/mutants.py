@@ -254,10 +254,10 @@ _CANNOT_BE_ASKED = frozenset(
 a version or a conversion that there is not, or asks for nothing to be written."""
 
 
-def mutants_of(package: Path) -> list[Mutant]:
+def mutants_of(package: Path, folders: Sequence[str] = FOLDERS) -> list[Mutant]:
     """Every mutant of the files in those folders of a package, in order."""
     found: list[Mutant] = []
-    for path in (path for folder in FOLDERS for path in sorted((package / folder).glob("*.py"))):
+    for path in (path for folder in folders for path in sorted((package / folder).glob("*.py"))):
         file = path.relative_to(package).as_posix()
         if file not in EXEMPT_FILES:
             found += _Sites(file, path.read_bytes()).found
@@ -882,7 +882,7 @@ def main(given: Sequence[str] | None = None) -> int:
     mutants = _chosen(options)
     if options.list:
         for mutant in mutants:
-            print(_shown(mutant))
+            print(shown(mutant))
         return 0
     if not mutants:
         print("no such mutant (see --list)", file=sys.stderr)
@@ -909,17 +909,23 @@ def _report(tally: Tally, options: argparse.Namespace) -> None:
     if options.kills or options.only:
         for fate in tally.fates:
             if fate.killed:
-                print(f"{_shown(fate.mutant)}\n    {fate.vectors or '-'}\n    {fate.generated or '-'}")
+                print(f"{shown(fate.mutant)}\n    {fate.vectors or '-'}\n    {fate.generated or '-'}")
+    tell_survivors(tally, options, KNOWN_SURVIVORS)
+
+
+def tell_survivors(tally: Tally, options: argparse.Namespace, known: Path) -> None:
+    """Print who lives, and after a whole sweep which entries of the list of survivors nobody bears out."""
     for fate, reason in tally.survivors:
         if not reason or options.list_survivors or options.only:
             told = f"\n    told apart by {fate.told}" if fate.told else ""
-            print(f"\n{_shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES") + told)
+            print(f"\n{shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES") + told)
     if options.sample is None and options.file == "*" and not options.only:
         for entry in tally.stale():
-            print(f"\n{KNOWN_SURVIVORS.name}: no survivor in {entry.file} {entry.text!r} {', '.join(entry.damages)}")
+            print(f"\n{known.name}: no survivor in {entry.file} {entry.text!r} {', '.join(entry.damages)}")
 
 
-def _shown(mutant: Mutant) -> str:
+def shown(mutant: Mutant) -> str:
+    """A mutant as it is listed: where it is, what is damaged, the line."""
     return f"{mutant.id}  {mutant.damage}\n    {mutant.text}"
 
 
