@@ -217,7 +217,14 @@ def test_only_the_requests_that_are_asked_about_are_judged():
     assert (missing.kind, missing.detail) == (Kind.SKIP, "unobserved: no Heartbeat request was sent")
 
 
-@pytest.mark.parametrize("value", [None, [{"hex": "00"}], [{}], "x"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, [{"hex": "00"}], [{}], "x"),
+        *([{"hex": None, "inFlight": []}], [{"hex": "00", "inFlight": None}]),
+        [{"hex": "00", "inFlight": [], "offered": [1]}],
+    ],
+)
 def test_an_answer_of_another_shape_is_a_fault_of_the_adapter(value):
     case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, Sends("framed", "read_committed"))
     assert judge(case, outcome({"ok": True, "value": value})).kind is Kind.PROTOCOL
