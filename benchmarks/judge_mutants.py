@@ -4,41 +4,61 @@
     python benchmarks/judge_mutants.py --sample 60 --seed 0 # a sample of it
     python benchmarks/judge_mutants.py --only ID            # one, and what kills it
 
-Every place of `conformance/judging/` is damaged as `mutants.py` does it. The damaged judge is put to answers of which
-the intact one gave its verdict: to every vector case that of the reference, a refusal, a corruption, an answer without
-a value and a crash; and of each seeded defect of `conformance selftest` the first answers that are not the reference's,
-whether they are wrong or not. A mutant is killed by the first answer on which its verdict is another one: in kind, in
-level, or in the requirement that it charges. It is *told apart* where only the path, the words or what was not shown is
-another.
+Every place of `conformance/judging/` is damaged as `mutants.py` does it, and requirement ids, names of types,
+complaints about an answer and questions for the kind of a value besides. The damaged judge is put to answers of which
+the intact one gave its verdict:
 
-What is left alone: `causes.py` and `readings.py`, which group and word what was judged, and f-strings. The list in
-`judge_mutants.yaml` says of each survivor of the whole sweep why no answer shows it; a `gap` is what one could show.
+- to every vector case that of the reference, what any target may do (refuse, crash, answer without a value …), and some
+  answers that differ from the reference's in one place: an element is left out, is there twice or stands elsewhere, a
+  number is one more or less, a value is null, also inside a request or a log that is written;
+- of each seeded defect of `conformance selftest` the first answers that are not the reference's, wrong or not.
+
+A mutant is put to those in which the intact judge runs the function that it lies in. It is killed by the first answer
+on which its verdict is another one: in kind, in level, in the requirement that it charges, or in what it counts as not
+shown. It is *told apart* where only the path or the words are others.
+
+What is left alone:
+
+- the words of a verdict, and its path: the arguments of `Verdict`, `failed` and `at` that give them, f-strings, local
+  names that nothing but those use, and the functions that make nothing else (`_WORDS`). In judge.py a path is damaged,
+  because the requirement of an open place is found by it;
+- `causes.py`, `readings.py` and `codes.py`, which group and word what was judged, and what serves them alone.
+
+The list in `judge_mutants.yaml` says of each survivor of the whole sweep why no answer shows it; a `gap` is what one
+could show.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import gc
 import importlib.util
+import re
 import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
+from types import CodeType
+from typing import Any
 
 from mutants import (
     NOBODY,
     PACKAGE,
     Fate,
     Mutant,
+    Sites,
     Tally,
+    called,
     in_killing_order,
     known_survivors,
     mutants_of,
@@ -47,21 +67,26 @@ from mutants import (
     tell_survivors,
 )
 
+from conformance import codec
 from conformance.cases.catalog import Catalog, read_catalog
-from conformance.cases.model import Accepted, Answer, Broke, Case, Outcome, Refused, Verdict
-from conformance.judging.judge import judge
+from conformance.cases.model import Accepted, Answer, Broke, Case, Outcome, Refused, Unsupported, Verdict
+from conformance.cases.request_frames import frame_wire
+from conformance.judging.judge import judge, weightier
 from conformance.targets.defects import DEFECTS
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations import heard
 
 FOLDER = "judging"
-EXEMPT = ("judging/causes.py", "judging/readings.py")
+EXEMPT = ("judging/causes.py", "judging/readings.py", "judging/codes.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 JOBS = 2
 _OF_EACH = 8
 """Answers of a seeded defect that are judged, at most."""
 _TRIED = 3_000
 """Cases that it is put to, beside those of its own requirements."""
+_NEAR = {"send": 60, "scenario": 100, "exchange": 10, "append": 8, "read": 6}
+_NEAR_OTHERS = 2
+"""By the operation, answers to a case that differ from the reference's in one place."""
 _SECONDS = 60
 """Of processor time that a mutant has."""
 
@@ -70,39 +95,183 @@ Pair = tuple[str, Case, Outcome]
 Judge = Callable[[Case, Outcome], Verdict]
 
 
+# --- what is damaged ----------------------------------------------------------------------------------
+
+_TEXT: Mapping[str, tuple[int, ...]] = {"Verdict": (1, 2), "failed": (0, 1), "at": (0,), "batches_in": (1,)}
+"""By what is called, the arguments that are words or a path."""
+_WORDS = frozenset(
+    (
+        *("_apart", "_named", "named", "text", "triple", "_short", "_first_difference", "_SAID", "_LONGEST"),
+        *("way_of", "_about_null", "_about_number", "_WIDTHS", "_OTHER", "_NAMED", "fits", "flaws_of", "errors_in"),
+    )
+)
+"""Functions and constants that make words, or that serve what groups and words verdicts."""
+
+
+class _Judging(Sites, ast.NodeVisitor):
+    """Walks a file of the judge."""
+
+    unseen, complains = _WORDS, False
+
+    def __init__(self, file: str, source: bytes) -> None:
+        by_path = file == "judging/judge.py"
+        self.aside = frozenset(("detail", "flaky") if by_path else ("detail", "flaky", "path"))
+        of_scenarios = file.startswith("judging/scenario")  # there a failure has no path
+        self._text = {**_TEXT, **({"Verdict": (1,)} if by_path else {"failed": (0,)} if of_scenarios else {})}
+        self._worded: set[str] = set()
+        super().__init__(file, source)
+
+    def others(self, value: object) -> list[object]:
+        """What a constant is changed to, ids and names too."""
+        return super().others(value) or ([f"{value}x"] if isinstance(value, str) else [])
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        around, self._worded = self._worded, self._words_in(node)
+        super().visit_FunctionDef(node)
+        self._worded = around
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.visit(node.func)
+        for part in self._decisive(node):
+            self.visit(part)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if not _sets(node, self._worded):
+            super().visit_Assign(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if not _sets(node, self._worded):
+            super().visit_AugAssign(node)
+
+    def _words_in(self, function: ast.FunctionDef) -> set[str]:
+        """The local names that are set there, and that nothing uses but words and paths."""
+        found: set[str] = set()
+        stored = {name.id for name in ast.walk(function) if isinstance(name, ast.Name) and _is_set(name)}
+        while True:
+            used = {name.id for name in self._beyond(function, found) if not _is_set(name)}
+            if stored - used == found:
+                return found
+            found = stored - used
+
+    def _beyond(self, node: ast.AST, words: set[str]) -> Iterator[ast.Name]:
+        """The names in what is neither words nor a path, nor sets these names."""
+        if isinstance(node, ast.Name):
+            yield node
+        elif not (isinstance(node, ast.JoinedStr) or _sets(node, words)):
+            parts = (node.func, *self._decisive(node)) if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+            for part in parts:
+                yield from self._beyond(part, words)
+
+    def _decisive(self, node: ast.Call) -> list[ast.expr]:
+        """The arguments that are neither words nor a path."""
+        text = self._text.get(called(node), ())
+        placed = [argument for index, argument in enumerate(node.args) if index not in text]
+        return placed + [keyword.value for keyword in node.keywords if keyword.arg not in self.aside]
+
+
+def _is_set(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _sets(node: ast.AST, names: Container[str]) -> bool:
+    """Whether a statement sets one of these names, and nothing else."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    return bool(targets) and all(isinstance(target, ast.Name) and target.id in names for target in targets)
+
+
 def judge_mutants() -> list[Mutant]:
     """Every mutant of what judges, in order."""
-    return [one for one in mutants_of(PACKAGE, (FOLDER,)) if one.file not in EXEMPT]
+    return [one for one in mutants_of(PACKAGE, (FOLDER,), _Judging) if one.file not in EXEMPT]
 
 
 # --- what is judged -----------------------------------------------------------------------------------
 
 
-def pairs_of(catalog: Catalog) -> list[Pair]:
+def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
     """Answers to cases, those to the smallest case of each requirement first."""
     cases = in_killing_order(catalog.cases.values())
     right = {case.id: honest(case.request) for case in cases}
     bent: dict[str, list[Pair]] = {}
     for name in DEFECTS:
-        for pair in islice(_bent(name, cases, right), _OF_EACH):
+        for pair in islice(_bent(name, cases[:tried], right), _OF_EACH):
             bent.setdefault(pair[1].id, []).append(pair)
-    return [pair for case in cases for pair in (*_plain(case, right[case.id]), *bent.get(case.id, ()))]
+    return [
+        pair
+        for case in cases
+        for pair in chain(_plain(case, right[case.id]), _near(case, right[case.id]), bent.get(case.id, ()))
+    ]
 
 
 def _plain(case: Case, right: Answer) -> Iterator[Pair]:
     """What the reference answers, and what any target may."""
-    yield "the reference", case, heard(right)
-    yield "a refusal", case, Refused("other")
-    yield "a corruption", case, Refused("corrupt")
-    yield "an answer without a value", case, Accepted({})
-    yield "a crash", case, Broke("crash", "it died")
+    for who, outcome in {
+        "the reference": heard(right),
+        "a refusal": Refused("other"),
+        "a corruption": Refused("corrupt"),
+        "an answer without a value": Accepted({}),
+        "a crash": Broke("crash", "it died"),
+        "a crash of itself": Broke("crash", "it died", unprovoked=True),
+        "no line of the protocol": Broke("protocol", "it printed"),
+        "much memory": Broke("memory", "it took much", answered=heard(right)),  # type: ignore[arg-type]
+        "a slow refusal": Broke("slow", "it took long", answered=Refused("other")),
+        "nothing that it can": Unsupported("no"),
+    }.items():
+        yield who, case, outcome
+
+
+def _near(case: Case, right: Answer) -> Iterator[Pair]:
+    """Answers that differ from that of the reference in one place, the same every time."""
+    dice = Random(case.id)  # noqa: S311 - no secret
+    for number in range(_NEAR.get(case.op, _NEAR_OTHERS) if right.get("ok") else 0):
+        shown = {name: part for name, part in right.items() if name != "ok"}
+        yield f"nearly the reference ({number})", case, heard({**_changed(shown, dice), "ok": True})
+
+
+def _changed(given: Any, dice: Random) -> Any:
+    """A value that differs from one of an answer in one place, drawn by lot."""
+    at = dice.randrange(max(1, len(given))) if isinstance(given, list | dict | str) else 0
+    match given:
+        case dict() if given:
+            name = list(given)[at]
+            changed = {name: _changed(given[name], dice)} if dice.random() < _DEEPER else {}
+            return {**{one: part for one, part in given.items() if one != name}, **changed}
+        case list() if given and dice.random() < _DEEPER:
+            return [*given[:at], _changed(given[at], dice), *given[at + 1 :]]
+        case list() if given:
+            left = given[:at] + given[at + 1 :]
+            return dice.choice((left, [*left, given[at]], [*given, given[at]]))
+        case bool() | None:
+            return not given
+        case int():
+            return given + dice.choice((-1, 1))
+        case str() if dice.random() < _DEEPER and _DECIMAL.fullmatch(given):
+            return str(int(given) + dice.choice((-1, 1)))
+        case str() if dice.random() < _DEEPER and _DIGITS.fullmatch(given):
+            return _rewritten(bytes.fromhex(given), dice).hex()
+    return None if dice.random() < _DEEPER else f"{given}x"
+
+
+_DEEPER = 0.8
+_DECIMAL, _DIGITS = re.compile("-?[0-9]{1,19}"), re.compile("([0-9a-f]{2})+")
+
+
+def _rewritten(data: bytes, dice: Random) -> bytes:
+    """The bytes of a request or a log of which one value is another one, or bytes of which one is another."""
+    for wire in filter(None, (frame_wire(data), codec.wire("LOG"))):
+        read = codec.decode(wire, data)
+        if read.ok and read.consumed == len(data):
+            with suppress(Exception):  # not everything that differs in one place can be written
+                notation = wire.notation
+                return bytes(wire.encode(notation.parse(_changed(notation.render(read.value), dice))))
+    at = dice.randrange(len(data))
+    return data[:at] + bytes([(data[at] + 1) % 256]) + data[at + 1 :]
 
 
 def _bent(name: str, cases: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:
     """The answers of a seeded defect that differ, those to cases of the requirements that it names first."""
     defect = DEFECTS[name]
     own = [case for case in cases if case.requirement in defect.first]
-    for case in chain(own, cases[:_TRIED]):
+    for case in chain(own, cases):
         answer = right[case.id]
         with suppress(Exception):  # a few defects are not made for each case
             answer = defect.bend(case.request, answer)
@@ -128,9 +297,9 @@ def damaged(mutant: Mutant, folder: Path) -> Judge:
     spec = importlib.util.spec_from_file_location(package, copy / "__init__.py", submodule_search_locations=[str(copy)])
     assert spec is not None
     sys.modules[package] = importlib.util.module_from_spec(spec)
-    judging: Judge = importlib.import_module(f"{package}.judge").judge
-    assert judging is not judge, "the damaged copy is not what is imported"
-    return judging
+    module = importlib.import_module(f"{package}.judge")
+    assert module.judge is not judge, "the damaged copy is not what is imported"
+    return lambda case, outcome: module.judge(case, module.weightier(case, outcome))
 
 
 class Court:
@@ -138,7 +307,19 @@ class Court:
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
-        self._usual = [judge(case, outcome) for _, case, outcome in pairs]
+        self._usual: list[Verdict] = []
+        self._reached: dict[tuple[str, int], list[int]] = {}
+        """By file and first line of a function of the judge, the answers in which it runs."""
+        run: set[CodeType] = set()
+        sys.settrace(lambda frame, *_: run.add(frame.f_code))
+        try:
+            for index, (_, case, outcome) in enumerate(pairs):
+                run.clear()
+                self._usual.append(judge(case, weightier(case, outcome)))
+                for code in run:
+                    self._reached.setdefault((code.co_filename, code.co_firstlineno), []).append(index)
+        finally:
+            sys.settrace(None)
 
     def fates(self, mutants: Sequence[Mutant], jobs: int = JOBS) -> Iterator[Fate]:
         """The fates of mutants, in their order."""
@@ -154,13 +335,22 @@ class Court:
                 judging = damaged(mutant, Path(folder))
             except Exception as error:  # noqa: BLE001 - whatever a mutant does
                 return Fate(mutant, f"not imported: {error!r:.80}")
-            killer, told = self._compared(judging)
+            killer, told = self._compared(judging, self._reaching(mutant))
         return Fate(mutant, killer, told="" if killer else told)
 
-    def _compared(self, judging: Judge) -> tuple[str, str]:
+    def _reaching(self, mutant: Mutant) -> Iterable[int]:
+        """The answers in which the function runs that a mutant lies in; all where it lies in none."""
+        lines = _function_at(mutant)
+        if lines is None:
+            return range(len(self._pairs))
+        places = [(str(PACKAGE / mutant.file), line) for line in lines]
+        return sorted({index for place in places for index in self._reached.get(place, ())})
+
+    def _compared(self, judging: Judge, places: Iterable[int]) -> tuple[str, str]:
         """The first answer that kills a judge, and the first that tells it apart."""
         told = ""
-        for (who, case, outcome), known in zip(self._pairs, self._usual, strict=True):
+        for index in places:
+            (who, case, outcome), known = self._pairs[index], self._usual[index]
             try:
                 verdict = judging(case, outcome)
                 weight = _weight(verdict)
@@ -173,8 +363,19 @@ class Court:
         return "", told
 
 
-def _weight(verdict: Verdict) -> tuple[str, ...]:
-    return verdict.kind, verdict.level, verdict.requirement
+def _weight(verdict: Verdict) -> tuple[object, ...]:
+    return verdict.kind, verdict.level, verdict.requirement, verdict.unobserved
+
+
+def _function_at(mutant: Mutant) -> range | None:
+    """The lines of the outermost function that a mutant lies in; None for one in no function."""
+    tree = ast.parse((PACKAGE / mutant.file).read_bytes()) if mutant.file else ast.Module([], [])
+    bodies = [tree.body, *(part.body for part in tree.body if isinstance(part, ast.ClassDef))]
+    for part in chain.from_iterable(bodies):
+        if isinstance(part, ast.FunctionDef) and part.lineno <= mutant.line <= (part.end_lineno or 0):
+            first = min((part.lineno, *(one.lineno for one in part.decorator_list)))
+            return range(first, (part.end_lineno or 0) + 1)
+    return None
 
 
 _SITTING: list[Court] = []

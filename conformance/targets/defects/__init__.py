@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from conformance.targets.defects.batches import BATCHES, CODECS
 from conformance.targets.defects.brokers import CONVERSIONS, SEQUENCES
+from conformance.targets.defects.clients import CLIENTS
 from conformance.targets.defects.entries import MAGICS, TAILS
 from conformance.targets.defects.fetches import FETCHES
 from conformance.targets.defects.meetings import MEETINGS
@@ -57,7 +58,7 @@ def _violations() -> Iterator[SeededDefect]:
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES),
+    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS),
 )
 
 DEFECTS: dict[str, SeededDefect] = {defect.id: defect for defect in _violations()} | {
