@@ -8,8 +8,8 @@ Every place of `conformance/judging/` is damaged as `mutants.py` does it, and re
 complaints about an answer and questions for the kind of a value besides. The damaged judge is put to answers of which
 the intact one gave its verdict:
 
-- to every vector case that of the reference, what any target may do (refuse, crash, answer without a value …), and some
-  answers that differ from the reference's in one place: an element is left out, is there twice or stands elsewhere, a
+- to every vector case those that are right, what any target may do (refuse, crash, answer without a value …), and
+  answers that differ from a right one in one place: an element is left out, is there twice or stands elsewhere, a
   number is one more or less, a value is null, also inside a request or a log that is written;
 - of each seeded defect of `conformance selftest` the first answers that are not the reference's, wrong or not.
 
@@ -22,6 +22,7 @@ What is left alone:
 - the words of a verdict, and its path: the arguments of `Verdict`, `failed` and `at` that give them, f-strings, local
   names that nothing but those use, and the functions that make nothing else (`_WORDS`). In judge.py a path is damaged,
   because the requirement of an open place is found by it;
+- `strict` of zip: that both have one length is seen to before, and says so to who reads it;
 - `causes.py`, `readings.py` and `codes.py`, which group and word what was judged, and what serves them alone.
 
 The list in `judge_mutants.yaml` says of each survivor of the whole sweep why no answer shows it; a `gap` is what one
@@ -69,9 +70,27 @@ from mutants import (
 
 from conformance import codec
 from conformance.cases.catalog import Catalog, read_catalog
-from conformance.cases.model import Accepted, Answer, Broke, Case, Outcome, Refused, Unsupported, Verdict
+from conformance.cases.exchanges import ENDS
+from conformance.cases.model import (
+    ERRORS,
+    REFUSED,
+    Accepted,
+    Answer,
+    AnyOf,
+    Broke,
+    Case,
+    Outcome,
+    Reads,
+    Refused,
+    Unsupported,
+    Verdict,
+    Writes,
+)
 from conformance.cases.request_frames import frame_wire
+from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.judging.exchanges import MOST_GROWN
 from conformance.judging.judge import judge, weightier
+from conformance.semantics.sequences import ANSWERS
 from conformance.targets.defects import DEFECTS
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations import heard
@@ -84,9 +103,9 @@ _OF_EACH = 8
 """Answers of a seeded defect that are judged, at most."""
 _TRIED = 3_000
 """Cases that it is put to, beside those of its own requirements."""
-_NEAR = {"send": 60, "scenario": 100, "exchange": 10, "append": 8, "read": 6}
+_NEAR = {"send": 60, "scenario": 300, "exchange": 10, "append": 8, "read": 6, "sequence": 10}
 _NEAR_OTHERS = 2
-"""By the operation, answers to a case that differ from the reference's in one place."""
+"""By the operation, answers to a case that differ from one that is right in one place."""
 _SECONDS = 60
 """Of processor time that a mutant has."""
 
@@ -115,7 +134,7 @@ class _Judging(Sites, ast.NodeVisitor):
 
     def __init__(self, file: str, source: bytes) -> None:
         by_path = file == "judging/judge.py"
-        self.aside = frozenset(("detail", "flaky") if by_path else ("detail", "flaky", "path"))
+        self.aside = frozenset(("detail", "flaky", "strict", *["path"] * (not by_path)))
         of_scenarios = file.startswith("judging/scenario")  # there a failure has no path
         self._text = {**_TEXT, **({"Verdict": (1,)} if by_path else {"failed": (0,)} if of_scenarios else {})}
         self._worded: set[str] = set()
@@ -145,13 +164,10 @@ class _Judging(Sites, ast.NodeVisitor):
 
     def _words_in(self, function: ast.FunctionDef) -> set[str]:
         """The local names that are set there, and that nothing uses but words and paths."""
-        found: set[str] = set()
-        stored = {name.id for name in ast.walk(function) if isinstance(name, ast.Name) and _is_set(name)}
-        while True:
-            used = {name.id for name in self._beyond(function, found) if not _is_set(name)}
-            if stored - used == found:
-                return found
-            found = stored - used
+        found = {name.id for name in ast.walk(function) if isinstance(name, ast.Name) and _is_set(name)}
+        while used := found & {name.id for name in self._beyond(function, found) if not _is_set(name)}:
+            found -= used
+        return found
 
     def _beyond(self, node: ast.AST, words: set[str]) -> Iterator[ast.Name]:
         """The names in what is neither words nor a path, nor sets these names."""
@@ -174,9 +190,10 @@ def _is_set(name: ast.Name) -> bool:
 
 
 def _sets(node: ast.AST, names: Container[str]) -> bool:
-    """Whether a statement sets one of these names, and nothing else."""
+    """Whether a statement sets some of these names, and nothing else."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-    return bool(targets) and all(isinstance(target, ast.Name) and target.id in names for target in targets)
+    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return bool(parts) and all(isinstance(part, ast.Name) and part.id in names for part in parts)
 
 
 def judge_mutants() -> list[Mutant]:
@@ -217,25 +234,55 @@ def _plain(case: Case, right: Answer) -> Iterator[Pair]:
         "nothing that it can": Unsupported("no"),
     }.items():
         yield who, case, outcome
+    if case.expect == AnyOf() and case.op == "decode":
+        for consumed in (-1, 0, case.size, case.size + 1):
+            yield f"{consumed} bytes consumed", case, Accepted({"consumed": consumed})
 
 
 def _near(case: Case, right: Answer) -> Iterator[Pair]:
-    """Answers that differ from that of the reference in one place, the same every time."""
+    """Answers that differ in one place from one that is right, the same every time."""
     dice = Random(case.id)  # noqa: S311 - no secret
-    for number in range(_NEAR.get(case.op, _NEAR_OTHERS) if right.get("ok") else 0):
-        shown = {name: part for name, part in right.items() if name != "ok"}
-        yield f"nearly the reference ({number})", case, heard({**_changed(shown, dice), "ok": True})
+    for one in _allowed(case, right):
+        yield "one that is right", case, Accepted(one)
+        for number in range(_NEAR.get(case.op, _NEAR_OTHERS)):
+            shown = _changed(_with_more(case, one, dice) if number % 2 else one, dice)
+            yield f"nearly one that is right ({number})", case, Accepted(shown)
+
+
+def _allowed(case: Case, right: Answer) -> Iterator[Answer]:
+    """The answers that are right: that of the reference, and where a place is open each reading."""
+    if right.get("ok"):
+        yield {name: part for name, part in right.items() if name != "ok"}
+    for reading in case.expect.readings if isinstance(case.expect, AnyOf) else ():
+        if isinstance(reading, Reads):
+            yield {"value": case.wire.notation.render(reading.value), "consumed": reading.consumed or 0}
+        elif isinstance(reading, Writes):
+            yield {"hex": reading.data.hex()}
+
+
+def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
+    """An answer with what only some targets show."""
+    match case.op:
+        case "append":
+            return {**answer, "value": {**answer["value"], "stored": answer["hex"], "segment": "a file"}}
+        case "exchange":
+            return {**answer, "grown": MOST_GROWN}
+        case "read":
+            more = dice.choice(({"error": dice.choice(ERRORS)}, {"beside": "a file"}))
+            return {**answer, "value": {**answer["value"], **more}}
+    return answer
 
 
 def _changed(given: Any, dice: Random) -> Any:
     """A value that differs from one of an answer in one place, drawn by lot."""
     at = dice.randrange(max(1, len(given))) if isinstance(given, list | dict | str) else 0
+    goes_on = dice.random() < _DEEPER
     match given:
         case dict() if given:
             name = list(given)[at]
-            changed = {name: _changed(given[name], dice)} if dice.random() < _DEEPER else {}
+            changed = {name: _changed(given[name], dice)} if goes_on else {}
             return {**{one: part for one, part in given.items() if one != name}, **changed}
-        case list() if given and dice.random() < _DEEPER:
+        case list() if given and goes_on:
             return [*given[:at], _changed(given[at], dice), *given[at + 1 :]]
         case list() if given:
             left = given[:at] + given[at + 1 :]
@@ -244,27 +291,35 @@ def _changed(given: Any, dice: Random) -> Any:
             return not given
         case int():
             return given + dice.choice((-1, 1))
-        case str() if dice.random() < _DEEPER and _DECIMAL.fullmatch(given):
-            return str(int(given) + dice.choice((-1, 1)))
-        case str() if dice.random() < _DEEPER and _DIGITS.fullmatch(given):
-            return _rewritten(bytes.fromhex(given), dice).hex()
-    return None if dice.random() < _DEEPER else f"{given}x"
+        case str() if goes_on:
+            return _changed_text(given, dice)
+    return dice.choice((None, f"{given}x"))
 
 
 _DEEPER = 0.8
 _DECIMAL, _DIGITS = re.compile("-?[0-9]{1,19}"), re.compile("([0-9a-f]{2})+")
+_WORDS_OF_ANSWERS = (ERRORS, (*ANSWERS, REFUSED), ENDS, TIMESTAMP_TYPES)
+
+
+def _changed_text(given: str, dice: Random) -> str:
+    """Another number, other bytes, or another word of those that stand in answers."""
+    if _DECIMAL.fullmatch(given):
+        return str(int(given) + dice.choice((-1, 1)))
+    if _DIGITS.fullmatch(given):
+        return _rewritten(bytes.fromhex(given), dice).hex()
+    return dice.choice(next((words for words in _WORDS_OF_ANSWERS if given in words), (f"{given}x",)))
 
 
 def _rewritten(data: bytes, dice: Random) -> bytes:
-    """The bytes of a request or a log of which one value is another one, or bytes of which one is another."""
+    """The bytes of a request or a log of which a value is another one; bytes of which one is another, or the last."""
     for wire in filter(None, (frame_wire(data), codec.wire("LOG"))):
         read = codec.decode(wire, data)
-        if read.ok and read.consumed == len(data):
+        if read.ok and read.consumed == len(data) and dice.random() < _DEEPER:
             with suppress(Exception):  # not everything that differs in one place can be written
                 notation = wire.notation
                 return bytes(wire.encode(notation.parse(_changed(notation.render(read.value), dice))))
     at = dice.randrange(len(data))
-    return data[:at] + bytes([(data[at] + 1) % 256]) + data[at + 1 :]
+    return dice.choice((data[:at], data[:at] + bytes([(data[at] + 1) % 256]) + data[at + 1 :]))
 
 
 def _bent(name: str, cases: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:

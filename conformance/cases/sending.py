@@ -154,9 +154,16 @@ def _fetch_of(offset: int) -> Value:
 _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")
 """Partition 0 of a topic, for a member of a group, and user data."""
 
+_SUBSCRIBED = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
+"""What a member of a group subscribes to: a topic, without user data, of which it has no partition yet."""
+
 _STANDS: Mapping[tuple[str, str], list[Value]] = {
     ("OffsetCommit", "commits"): [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}],
     ("OffsetCommit", "commits-again"): [{}] * (COMMITS_REFUSED + 1),
+    ("JoinGroup", "well-formed"): [
+        {"ProtocolType": "consumer", "Protocols": ({"Name": "range", "Metadata": _SUBSCRIBED},)},
+    ],
+    ("SyncGroup", "well-formed"): [{"ProtocolType": "consumer", "Assignments": ({"Assignment": _ASSIGNED},)}],
     ("SyncGroup", "shares"): [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}],
     ("PushTelemetry", "measures"): [{"Metrics": METRIC.encode()}],
     ("SyncGroup", "shares-apart"): [

@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Callable, Sequence
 
 from conformance import codec
-from conformance.cases.conversations import ANOTHER, BEGINS, OF_CLIENTS, PLACE
+from conformance.cases.conversations import ANOTHER, BEGINS, LATEST, OF_CLIENTS, PLACE
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derivations import Values
 from conformance.codec.legacy_message import LAYOUTS, sealed_message
@@ -57,6 +57,25 @@ def _counted_from_one(_: int, data: bytes) -> bytes:
     plain = encode_set([{**inner[-1], "key": None, "value": payload}], 1, 0)
     at = LAYOUTS[1].offset("attributes")
     return sealed_message(plain[:at] + bytes([CODEC_NAMES.index("gzip")]) + plain[at + 1 :])
+
+
+def _of_version_1(_: int, __: Values) -> Values:
+    asked = {"PartitionIndex": 0, "Timestamp": LATEST}
+    return {"IsolationLevel": 0, "Topics": ({"Name": "t", "Partitions": (asked,)},)}
+
+
+def _cut(array: str, name: str) -> Callable[[int, Values], Values]:
+    """The last byte of a field is left out, of each element of an array."""
+    return lambda _, body: {array: tuple({**one, name: one[name][:-1]} for one in body[array])}
+
+
+def _padded(rows: Rows) -> Rows:
+    """The count of the last tags has a byte more than it needs."""
+    return [{**row, "hex": _longer(bytes.fromhex(row["hex"])).hex()} for row in rows]
+
+
+def _longer(data: bytes) -> bytes:
+    return (len(data) - 3).to_bytes(4, "big") + data[4:-1] + b"\x80\0"
 
 
 _THREADS = "https://github.com"
@@ -153,6 +172,31 @@ CLIENTS = (
         "a leader shares out its own topics alone, also to members that do not want them",
         sent(_assigned(_own_topics), "shares-apart"),
         "group.leader-by-subscription",
+    ),
+    _client(
+        "cuts-its-subscription",
+        "definitions.write-by-version",
+        "a member leaves out the last byte of what it says of itself to the others",
+        sent(bodies("JoinGroup", _cut("Protocols", "Metadata")), "well-formed"),
+    ),
+    _client(
+        "cuts-assignments",
+        "definitions.write-by-version",
+        "a leader leaves out the last byte of each assignment",
+        sent(bodies("SyncGroup", _cut("Assignments", "Assignment")), "well-formed"),
+    ),
+    _client(
+        "pads-the-count-of-tags",
+        "uvarint.non-minimal",
+        "a client writes the count of tags in two bytes, the second of which is 0",
+        sent(each("Heartbeat", _padded), "well-formed"),
+        "definitions.write-by-version",
+    ),
+    _client(
+        "asks-for-the-end-in-an-old-version",
+        "list-offsets.isolation-level",
+        "a client asks for the last offset in a version that has no isolation level, where newer ones are offered",
+        sent(bodies("ListOffsets", _of_version_1, 1), "isolated"),
     ),
     _client(
         "pushes-in-another-codec",
