@@ -267,6 +267,10 @@ def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
             return {**answer, "value": {**answer["value"], "stored": answer["hex"], "segment": "a file"}}
         case "exchange":
             return {**answer, "grown": MOST_GROWN}
+        case "scenario":
+            at = dice.randrange(len(answer["value"]))
+            steps = [{**step, "refused": "no"} if index == at else step for index, step in enumerate(answer["value"])]
+            return {"value": steps}
         case "read":
             more = dice.choice(({"error": dice.choice(ERRORS)}, {"beside": "a file"}))
             return {**answer, "value": {**answer["value"], **more}}
@@ -290,7 +294,7 @@ def _changed(given: Any, dice: Random) -> Any:
         case bool() | None:
             return not given
         case int():
-            return given + dice.choice((-1, 1))
+            return dice.choice((given - 1, given + 1, 0))
         case str() if goes_on:
             return _changed_text(given, dice)
     return dice.choice((None, f"{given}x"))
@@ -304,7 +308,7 @@ _WORDS_OF_ANSWERS = (ERRORS, (*ANSWERS, REFUSED), ENDS, TIMESTAMP_TYPES)
 def _changed_text(given: str, dice: Random) -> str:
     """Another number, other bytes, or another word of those that stand in answers."""
     if _DECIMAL.fullmatch(given):
-        return str(int(given) + dice.choice((-1, 1)))
+        return str(dice.choice((int(given) - 1, int(given) + 1, 0, -1)))
     if _DIGITS.fullmatch(given):
         return _rewritten(bytes.fromhex(given), dice).hex()
     return dice.choice(next((words for words in _WORDS_OF_ANSWERS if given in words), (f"{given}x",)))

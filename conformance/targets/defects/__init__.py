@@ -18,6 +18,7 @@ from conformance.targets.defects.meetings_in_logs import MEETINGS_IN_LOGS
 from conformance.targets.defects.message_sets import MESSAGE_SETS
 from conformance.targets.defects.messages import MESSAGES
 from conformance.targets.defects.model import SeededDefect
+from conformance.targets.defects.partitions import PARTITIONS
 from conformance.targets.defects.primitives import PRIMITIVES
 from conformance.targets.defects.tagged_fields import TAGGED_FIELDS
 from conformance.targets.defects.transactions import TRANSACTIONS
@@ -58,7 +59,7 @@ def _violations() -> Iterator[SeededDefect]:
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS),
+    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PARTITIONS),
 )
 
 DEFECTS: dict[str, SeededDefect] = {defect.id: defect for defect in _violations()} | {

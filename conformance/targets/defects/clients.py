@@ -259,6 +259,12 @@ CLIENTS = (
         sent(batches(with_number("baseSequence", lambda _, __: 0)), "in-turn"),
     ),
     _client(
+        "goes-on-in-the-epoch-before",
+        "producer.transaction-whole",
+        "a producer writes its next transaction in the epoch in front of the one that the answer to EndTxn told",
+        sent(batches(with_number("producerEpoch", lambda at, epoch: epoch - min(at, 1))), "in-turn"),
+    ),
+    _client(
         "does-not-end-again",
         "response.error-for-the-moment",
         "a producer does not ask for the end of a transaction again that the broker puts off",
