@@ -35,7 +35,6 @@ import argparse
 import ast
 import gc
 import importlib.util
-import re
 import resource
 import shutil
 import signal
@@ -43,15 +42,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
-from itertools import chain, islice
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
-from random import Random
 from types import CodeType
-from typing import Any
 
+from judge_answers import Pair, pairs_of
 from mutants import (
     NOBODY,
     PACKAGE,
@@ -60,7 +57,6 @@ from mutants import (
     Sites,
     Tally,
     called,
-    in_killing_order,
     known_survivors,
     mutants_of,
     sampled,
@@ -68,59 +64,33 @@ from mutants import (
     tell_survivors,
 )
 
-from conformance import codec
-from conformance.cases.catalog import Catalog, read_catalog
-from conformance.cases.exchanges import ENDS
+from conformance.cases.catalog import read_catalog
 from conformance.cases.model import (
-    ERRORS,
-    REFUSED,
-    Accepted,
-    Answer,
-    AnyOf,
-    Broke,
     Case,
     Outcome,
-    Reads,
-    Refused,
-    Unsupported,
     Verdict,
-    Writes,
 )
-from conformance.cases.request_frames import frame_wire
-from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.judging.exchanges import MOST_GROWN
 from conformance.judging.judge import judge, weightier
-from conformance.semantics.sequences import ANSWERS
-from conformance.targets.defects import DEFECTS
-from conformance.targets.reference import answer as honest
-from conformance.targets.violations import heard
 
 FOLDER = "judging"
 EXEMPT = ("judging/causes.py", "judging/readings.py", "judging/codes.py")
 KNOWN_SURVIVORS = Path(__file__).with_suffix(".yaml")
 JOBS = 2
-_OF_EACH = 8
-"""Answers of a seeded defect that are judged, at most."""
-_TRIED = 3_000
-"""Cases that it is put to, beside those of its own requirements."""
-_NEAR = {"send": 60, "scenario": 300, "exchange": 10, "append": 8, "read": 6, "sequence": 10}
-_NEAR_OTHERS = 2
-"""By the operation, answers to a case that differ from one that is right in one place."""
 _SECONDS = 60
 """Of processor time that a mutant has."""
 
-Pair = tuple[str, Case, Outcome]
-"""Whose answer it is, and to which case."""
 Judge = Callable[[Case, Outcome], Verdict]
 
 
 # --- what is damaged ----------------------------------------------------------------------------------
 
-_TEXT: Mapping[str, tuple[int, ...]] = {"Verdict": (1, 2), "failed": (0, 1), "at": (0,), "batches_in": (1,)}
+_TEXT: Mapping[str, tuple[int, ...]] = {
+    **{"Verdict": (1, 2), "failed": (0, 1), "at": (0,), "batches_in": (1,), "_stays": (1,), "_as_sent": (3,)},
+}
 """By what is called, the arguments that are words or a path."""
 _WORDS = frozenset(
     (
-        *("_apart", "_named", "named", "text", "triple", "_short", "_first_difference", "_SAID", "_LONGEST"),
+        *("_apart", "_named", "named", "text", "triple", "_short", "_first_difference", "_SAID", "RECORDS"),
         *("way_of", "_about_null", "_about_number", "_WIDTHS", "_OTHER", "_NAMED", "fits", "flaws_of", "errors_in"),
     )
 )
@@ -199,143 +169,6 @@ def _sets(node: ast.AST, names: Container[str]) -> bool:
 def judge_mutants() -> list[Mutant]:
     """Every mutant of what judges, in order."""
     return [one for one in mutants_of(PACKAGE, (FOLDER,), _Judging) if one.file not in EXEMPT]
-
-
-# --- what is judged -----------------------------------------------------------------------------------
-
-
-def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
-    """Answers to cases, those to the smallest case of each requirement first."""
-    cases = in_killing_order(catalog.cases.values())
-    right = {case.id: honest(case.request) for case in cases}
-    bent: dict[str, list[Pair]] = {}
-    for name in DEFECTS:
-        for pair in islice(_bent(name, cases[:tried], right), _OF_EACH):
-            bent.setdefault(pair[1].id, []).append(pair)
-    return [
-        pair
-        for case in cases
-        for pair in chain(_plain(case, right[case.id]), _near(case, right[case.id]), bent.get(case.id, ()))
-    ]
-
-
-def _plain(case: Case, right: Answer) -> Iterator[Pair]:
-    """What the reference answers, and what any target may."""
-    for who, outcome in {
-        "the reference": heard(right),
-        "a refusal": Refused("other"),
-        "a corruption": Refused("corrupt"),
-        "an answer without a value": Accepted({}),
-        "a crash": Broke("crash", "it died"),
-        "a crash of itself": Broke("crash", "it died", unprovoked=True),
-        "no line of the protocol": Broke("protocol", "it printed"),
-        "much memory": Broke("memory", "it took much", answered=heard(right)),  # type: ignore[arg-type]
-        "a slow refusal": Broke("slow", "it took long", answered=Refused("other")),
-        "nothing that it can": Unsupported("no"),
-    }.items():
-        yield who, case, outcome
-    if case.expect == AnyOf() and case.op == "decode":
-        for consumed in (-1, 0, case.size, case.size + 1):
-            yield f"{consumed} bytes consumed", case, Accepted({"consumed": consumed})
-
-
-def _near(case: Case, right: Answer) -> Iterator[Pair]:
-    """Answers that differ in one place from one that is right, the same every time."""
-    dice = Random(case.id)  # noqa: S311 - no secret
-    for one in _allowed(case, right):
-        yield "one that is right", case, Accepted(one)
-        for number in range(_NEAR.get(case.op, _NEAR_OTHERS)):
-            shown = _changed(_with_more(case, one, dice) if number % 2 else one, dice)
-            yield f"nearly one that is right ({number})", case, Accepted(shown)
-
-
-def _allowed(case: Case, right: Answer) -> Iterator[Answer]:
-    """The answers that are right: that of the reference, and where a place is open each reading."""
-    if right.get("ok"):
-        yield {name: part for name, part in right.items() if name != "ok"}
-    for reading in case.expect.readings if isinstance(case.expect, AnyOf) else ():
-        if isinstance(reading, Reads):
-            yield {"value": case.wire.notation.render(reading.value), "consumed": reading.consumed or 0}
-        elif isinstance(reading, Writes):
-            yield {"hex": reading.data.hex()}
-
-
-def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
-    """An answer with what only some targets show."""
-    match case.op:
-        case "append":
-            return {**answer, "value": {**answer["value"], "stored": answer["hex"], "segment": "a file"}}
-        case "exchange":
-            return {**answer, "grown": MOST_GROWN}
-        case "scenario":
-            at = dice.randrange(len(answer["value"]))
-            steps = [{**step, "refused": "no"} if index == at else step for index, step in enumerate(answer["value"])]
-            return {"value": steps}
-        case "read":
-            more = dice.choice(({"error": dice.choice(ERRORS)}, {"beside": "a file"}))
-            return {**answer, "value": {**answer["value"], **more}}
-    return answer
-
-
-def _changed(given: Any, dice: Random) -> Any:
-    """A value that differs from one of an answer in one place, drawn by lot."""
-    at = dice.randrange(max(1, len(given))) if isinstance(given, list | dict | str) else 0
-    goes_on = dice.random() < _DEEPER
-    match given:
-        case dict() if given:
-            name = list(given)[at]
-            changed = {name: _changed(given[name], dice)} if goes_on else {}
-            return {**{one: part for one, part in given.items() if one != name}, **changed}
-        case list() if given and goes_on:
-            return [*given[:at], _changed(given[at], dice), *given[at + 1 :]]
-        case list() if given:
-            left = given[:at] + given[at + 1 :]
-            return dice.choice((left, [*left, given[at]], [*given, given[at]]))
-        case bool() | None:
-            return not given
-        case int():
-            return dice.choice((given - 1, given + 1, 0))
-        case str() if goes_on:
-            return _changed_text(given, dice)
-    return dice.choice((None, f"{given}x"))
-
-
-_DEEPER = 0.8
-_DECIMAL, _DIGITS = re.compile("-?[0-9]{1,19}"), re.compile("([0-9a-f]{2})+")
-_WORDS_OF_ANSWERS = (ERRORS, (*ANSWERS, REFUSED), ENDS, TIMESTAMP_TYPES)
-
-
-def _changed_text(given: str, dice: Random) -> str:
-    """Another number, other bytes, or another word of those that stand in answers."""
-    if _DECIMAL.fullmatch(given):
-        return str(dice.choice((int(given) - 1, int(given) + 1, 0, -1)))
-    if _DIGITS.fullmatch(given):
-        return _rewritten(bytes.fromhex(given), dice).hex()
-    return dice.choice(next((words for words in _WORDS_OF_ANSWERS if given in words), (f"{given}x",)))
-
-
-def _rewritten(data: bytes, dice: Random) -> bytes:
-    """The bytes of a request or a log of which a value is another one; bytes of which one is another, or the last."""
-    for wire in filter(None, (frame_wire(data), codec.wire("LOG"))):
-        read = codec.decode(wire, data)
-        if read.ok and read.consumed == len(data) and dice.random() < _DEEPER:
-            with suppress(Exception):  # not everything that differs in one place can be written
-                notation = wire.notation
-                return bytes(wire.encode(notation.parse(_changed(notation.render(read.value), dice))))
-    at = dice.randrange(len(data))
-    return dice.choice((data[:at], data[:at] + bytes([(data[at] + 1) % 256]) + data[at + 1 :]))
-
-
-def _bent(name: str, cases: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:
-    """The answers of a seeded defect that differ, those to cases of the requirements that it names first."""
-    defect = DEFECTS[name]
-    own = [case for case in cases if case.requirement in defect.first]
-    for case in chain(own, cases):
-        answer = right[case.id]
-        with suppress(Exception):  # a few defects are not made for each case
-            answer = defect.bend(case.request, answer)
-        if answer is not right[case.id] and answer != right[case.id]:
-            yield name, case, heard(answer)
 
 
 # --- a damaged judge ----------------------------------------------------------------------------------

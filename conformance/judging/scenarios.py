@@ -66,8 +66,8 @@ _WHOLE = 3
 
 def judge_scenario(expect: Plays, given: object) -> Verdict:
     """Hold what a broker told of each step against what is due by then. Raises NotationError."""
-    log, is_open = Log(), False
-    log.keeps_tombstones = not any(isinstance(step, Compact) and step.tombstones for step in expect.steps)
+    log = Log(keeps_tombstones=not any(isinstance(step, Compact) and step.tombstones for step in expect.steps))
+    is_open = False
     for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, told)
         if verdict.kind is Kind.FAIL:
@@ -116,7 +116,7 @@ def _begun(log: Log, step: Begin, told: Began) -> Verdict:
     if told.refused:
         return failed(f"it is refused: {told.refused}", IDENTITY)
     identity, named = int(told.producer_id), step.transactional_id
-    producer = log.producers[step.producer] = Producer(identity, told.producer_epoch, named, step.sequence)
+    log.producers[step.producer] = Producer(identity, told.producer_epoch, named, step.sequence)
     if identity < 0 or told.producer_epoch < 0:
         return failed(f"the broker gives producer id {identity} and epoch {told.producer_epoch}", IDENTITY)
     known = log.identities.get(named) if named is not None else None
@@ -130,7 +130,6 @@ def _begun(log: Log, step: Begin, told: Began) -> Verdict:
     if known[0] == identity and told.producer_epoch <= known[1]:
         return failed(f"epoch {told.producer_epoch} after epoch {known[1]} of the same transactional.id", FENCES)
     log.decide(Producer(*known, named), "aborted")
-    producer.in_transaction = False
     return PASSED
 
 

@@ -20,6 +20,7 @@ from conformance.targets.defects.messages import MESSAGES
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.defects.partitions import PARTITIONS
 from conformance.targets.defects.primitives import PRIMITIVES
+from conformance.targets.defects.producers import PRODUCERS
 from conformance.targets.defects.tagged_fields import TAGGED_FIELDS
 from conformance.targets.defects.transactions import TRANSACTIONS
 from conformance.targets.defects.varints import VARINTS
@@ -59,7 +60,7 @@ def _violations() -> Iterator[SeededDefect]:
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PARTITIONS),
+    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
 )
 
 DEFECTS: dict[str, SeededDefect] = {defect.id: defect for defect in _violations()} | {

@@ -1,4 +1,4 @@
-"""Defects of brokers: what a partition holds and serves, as the steps of a scenario show it."""
+"""Defects of brokers: what a partition holds and serves, as appends and the steps of a scenario show it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from conformance import codec
+from conformance.cases.appends import BATCHES, OTHERS
+from conformance.cases.model import Answer, Request
 from conformance.codec.derivations import Values
+from conformance.codec.message_set import encode_set
+from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
 from conformance.semantics.conversion import convert
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.scenario_broker import ScenarioBroker
@@ -66,15 +71,46 @@ def _once_more(step: Step, told: Told) -> Told:
     return replace(told, offset=str(int(told.offset) + 1)) if isinstance(step, Repeat) else told  # type: ignore[union-attr]
 
 
-def _in_batches(step: Step, told: Told) -> Told:
-    """An older fetch brings batches."""
-    if not isinstance(step, Fetch) or not isinstance(told, Fetched) or step.version is None or not told.hex:
-        return told
-    return replace(told, hex=convert(bytes.fromhex(told.hex), 2, 0).hex())
+def _serves(before: int, change: Callable[[bytes], bytes]) -> Lie:
+    """Serve other bytes to fetches of versions before one."""
+
+    def served(step: Step, told: Told) -> Told:
+        is_old = isinstance(step, Fetch) and step.version is not None and step.version < before
+        if not is_old or not isinstance(told, Fetched) or not told.hex:
+            return told
+        return replace(told, hex=change(bytes.fromhex(told.hex)).hex())
+
+    return plays(lambda: _Retells(change=served))
+
+
+def _with_timestamps(data: bytes) -> bytes:
+    """Messages of magic 1 in the place of those of magic 0."""
+    return encode_set([{"timestamp": 0, **one} for one in codec.decode("MESSAGE_SET", data).value], 1, 0)
 
 
 def _partition(name: str, source: str, says: str, bend: Lie) -> SeededDefect:
     return SeededDefect(f"partition/{name}", "scenarios", says, source, bend, (source,))
+
+
+def _append(name: str, source: str, says: str, bend: Lie) -> SeededDefect:
+    return SeededDefect(f"partition/{name}", "appends", says, source, bend, (source,))
+
+
+def _beside(told: Values) -> Lie:
+    """Tell this of the other partitions of a request."""
+    return lambda request, answer: (
+        {**answer, "value": {**answer["value"], "beside": [told] * OTHERS}} if "beside" in request else answer
+    )
+
+
+def _untimed(request: Request, answer: Answer) -> Answer:
+    """Serve a batch that says that its time is that of the append, -1."""
+    if request["op"] != "append" or not answer["ok"] or request.get("timestampType") != "LogAppendTime":
+        return answer
+    data = bytes.fromhex(answer["hex"])
+    if stored_magic(data) < BATCHES:
+        return answer
+    return {**answer, "hex": sealed(BATCH_LAYOUT.put("maxTimestamp", data, -1)).hex()}
 
 
 PARTITIONS = (
@@ -99,8 +135,8 @@ PARTITIONS = (
     _partition(
         "marker-of-no-version",
         "broker.marks-transactions",
-        "a broker writes markers of version -1",
-        plays(lambda: ScenarioBroker(_Marks(value=b"\xff\xff\0\0\0\0"))),
+        "a broker writes markers whose version is below 0",
+        plays(lambda: ScenarioBroker(_Marks(value=b"\x80\0\0\0\0\0"))),
     ),
     _partition(
         "no-epoch",
@@ -136,7 +172,31 @@ PARTITIONS = (
         "batches-for-old-consumers",
         "convert.down-for-old-consumers",
         "a broker serves batches to fetches of versions that carry messages",
-        plays(lambda: _Retells(change=_in_batches)),
+        _serves(4, lambda data: convert(data, BATCHES, 0)),
+    ),
+    _partition(
+        "timestamps-for-the-oldest-consumers",
+        "convert.down-for-old-consumers",
+        "a broker serves messages of magic 1 to fetches of versions that carry magic 0",
+        _serves(2, _with_timestamps),
+    ),
+    _append(
+        "offset-for-what-is-refused",
+        "broker.tells-each-partition",
+        "a broker gives an offset to data that it refuses in another partition",
+        _beside({"baseOffset": "0", "hex": ""}),
+    ),
+    _append(
+        "serves-what-is-refused",
+        "broker.tells-each-partition",
+        "a broker tells that data is refused in another partition, and serves it",
+        _beside({"baseOffset": "-1", "hex": "00"}),
+    ),
+    _append(
+        "append-time-below-zero",
+        "timestamp.log-append-overwritten",
+        "a broker writes -1 for the time of the append",
+        _untimed,
     ),
 )
 """Defects of a broker's partition."""
