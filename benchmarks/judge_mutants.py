@@ -50,7 +50,6 @@ from types import CodeType
 
 from judge_answers import Pair, pairs_of
 from mutants import (
-    NOBODY,
     PACKAGE,
     Fate,
     Mutant,
@@ -179,7 +178,7 @@ def damaged(mutant: Mutant, folder: Path) -> Judge:
     package = f"conformance.{FOLDER}"
     copy = folder / FOLDER
     shutil.copytree(PACKAGE / FOLDER, copy)
-    if mutant is not NOBODY:
+    if mutant.file:  # of the undamaged one it is empty
         path = copy / Path(mutant.file).name
         path.write_bytes(mutant.applied(path.read_bytes()))
         for stale in (copy / "__pycache__").glob(f"{path.stem}.*.pyc"):
@@ -203,6 +202,7 @@ class Court:
         self._reached: dict[tuple[str, int], list[int]] = {}
         """By file and first line of a function of the judge, the answers in which it runs."""
         run: set[CodeType] = set()
+        before = sys.gettrace()
         sys.settrace(lambda frame, *_: run.add(frame.f_code))
         try:
             for index, (_, case, outcome) in enumerate(pairs):
@@ -211,11 +211,10 @@ class Court:
                 for code in run:
                     self._reached.setdefault((code.co_filename, code.co_firstlineno), []).append(index)
         finally:
-            sys.settrace(None)
+            sys.settrace(before)
 
     def fates(self, mutants: Sequence[Mutant], jobs: int = JOBS) -> Iterator[Fate]:
         """The fates of mutants, in their order."""
-        gc.freeze()  # the processes share what there is by now
         # What the initializer is given is inherited, and pickled for no one.
         with get_context("fork").Pool(jobs, _sit, (self,), maxtasksperchild=1) as pool:
             yield from pool.imap(_fate, mutants)
@@ -336,7 +335,9 @@ def main(given: Sequence[str] | None = None) -> int:
     begin = time.perf_counter()
     pairs = pairs_of(read_catalog())
     tally = Tally([], known_survivors(KNOWN_SURVIVORS))
-    for fate in Court(pairs).fates(mutants, options.jobs):
+    court = Court(pairs)
+    gc.freeze()  # the processes share what there is by now
+    for fate in court.fates(mutants, options.jobs):
         tally.fates.append(fate)
         print(f"\r{len(tally.fates)} of {len(mutants)}", end="", file=sys.stderr, flush=True)
     print(f"\n{len(tally.fates)} mutants, {len(pairs):,} answers, {time.perf_counter() - begin:.0f} s\n")
