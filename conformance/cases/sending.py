@@ -168,7 +168,10 @@ _SUBSCRIBED = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
 """What a member of a group subscribes to: a topic, without user data, of which it has no partition yet."""
 
 _STANDS: Mapping[tuple[str, str], list[Value]] = {
-    ("OffsetCommit", "commits"): [{"Topics": ({"Partitions": ({"CommittedOffset": offset},)},)} for offset in (0, 1)],
+    ("OffsetCommit", "commits"): [
+        {"Topics": ({"Partitions": ({"CommittedOffset": offset, "CommittedLeaderEpoch": epoch},)},)}
+        for offset, epoch in ((0, -1), (2, 0), (1, -1))
+    ],
     ("OffsetCommit", "commits-again"): [{}] * (COMMITS_REFUSED + 1),
     ("JoinGroup", "well-formed"): [
         {"ProtocolType": "consumer", "Protocols": ({"Name": "range", "Metadata": _SUBSCRIBED},)},

@@ -41,9 +41,10 @@ _APPEND_TIME = 8
 
 def _counted_from_one(_: int, data: bytes) -> bytes:
     """A set of messages as a wrapper of gzip in which the inner offsets begin at 1."""
-    inner = [{**one, "offset": 1 + at} for at, one in enumerate(codec.decode("MESSAGE_SET", data).value)]
+    messages = codec.decode("MESSAGE_SET", data).value
+    inner = [{**one, "offset": 1 + at} for at, one in enumerate(messages)]
     payload = gzip.compress(encode_set(inner, 1, 0), mtime=0)
-    plain = encode_set([{**inner[-1], "key": None, "value": payload}], 1, 0)
+    plain = encode_set([{**messages[-1], "key": None, "value": payload}], 1, 0)
     at = LAYOUTS[1].offset("attributes")
     return sealed_message(plain[:at] + bytes([CODEC_NAMES.index("gzip")]) + plain[at + 1 :])
 
