@@ -46,7 +46,7 @@ Pair = tuple[str, Case, Outcome]
 _OF_EACH = 8
 """Answers of a seeded defect that are judged, at most."""
 _TRIED = 3_000
-"""Cases that it is put to, beside those of its own requirements."""
+"""Cases that it is put to, beside those of its own requirements, and to which there is no answer."""
 _NEAR = {"send": 100, "scenario": 300, "exchange": 10, "append": 8, "read": 6, "sequence": 10}
 _NEAR_OTHERS = 2
 """By the operation, answers to a case that differ from one that is right in one place."""
@@ -60,6 +60,8 @@ def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
     for name in DEFECTS:
         for pair in islice(_bent(name, cases, right, tried), _OF_EACH):
             bent.setdefault(pair[1].id, []).append(pair)
+    for case in cases[:tried]:
+        bent.setdefault(case.id, []).extend(_broken(case, right[case.id]))
     return [
         pair
         for case in cases
@@ -74,6 +76,16 @@ def _plain(case: Case, right: Answer) -> Iterator[Pair]:
         "a refusal": Refused("other"),
         "a corruption": Refused("corrupt"),
         "an answer without a value": Accepted({}),
+    }.items():
+        yield who, case, outcome
+    if case.expect == AnyOf() and case.op == "decode":
+        for consumed in (-1, 0, case.size, case.size + 1):
+            yield f"{consumed} bytes consumed", case, Accepted({"consumed": consumed})
+
+
+def _broken(case: Case, right: Answer) -> Iterator[Pair]:
+    """No answer in the protocol's sense."""
+    for who, outcome in {
         "a crash": Broke("crash", "it died"),
         "a crash of itself": Broke("crash", "it died", unprovoked=True),
         "no line of the protocol": Broke("protocol", "it printed"),
@@ -82,9 +94,6 @@ def _plain(case: Case, right: Answer) -> Iterator[Pair]:
         "nothing that it can": Unsupported("no"),
     }.items():
         yield who, case, outcome
-    if case.expect == AnyOf() and case.op == "decode":
-        for consumed in (-1, 0, case.size, case.size + 1):
-            yield f"{consumed} bytes consumed", case, Accepted({"consumed": consumed})
 
 
 def _near(case: Case, right: Answer) -> Iterator[Pair]:
@@ -152,7 +161,8 @@ def _with_more(case: Case, answer: Answer, dice: Random) -> Answer:
             steps = [{**step, "refused": "no"} if index == at else step for index, step in enumerate(answer["value"])]
             return {"value": steps}
         case "read":
-            more = dice.choice(({"error": dice.choice(ERRORS)}, {"beside": "a file"}))
+            unseen = {"records": [{} for _ in answer["value"]["records"]]}
+            more = dice.choice(({"error": dice.choice(ERRORS)}, {"beside": "a file"}, unseen))
             return {**answer, "value": {**answer["value"], **more}}
     return answer
 

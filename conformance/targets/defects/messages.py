@@ -72,7 +72,7 @@ MESSAGES = (
         says="a writer writes the count of the last tags in two bytes, the second of which is 0",
         source="uvarint.non-minimal",
         bend=writes("MESSAGE", lambda data: data[:-1] + b"\x80\0", lambda _, answer: answer["hex"].endswith("00")),
-        first=("tagged.section-layout",),
+        first=("definitions.tagged-default-omitted",),
     ),
     SeededDefect(
         "message/errors-of-its-day",
