@@ -13,9 +13,10 @@ the intact one gave its verdict:
   number is one more or less, a value is null, also inside a request or a log that is written;
 - of each seeded defect of `conformance selftest` the first answers that are not the reference's, wrong or not.
 
-A mutant is put to those in which the intact judge runs the function that it lies in. It is killed by the first answer
-on which its verdict is another one: in kind, in level, in the requirement that it charges, or in what it counts as not
-shown. It is *told apart* where only the path or the words are others.
+A mutant is put to those in which the intact judge runs the function that it lies in, or, where it lies in a table, a
+function that the table may reach. It is killed by the first answer on which its verdict is another one: in kind, in
+level, in the requirement that it charges, or in what it counts as not shown. It is *told apart* where only the path or
+the words are others.
 
 What is left alone:
 
@@ -43,6 +44,7 @@ import tempfile
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -230,11 +232,10 @@ class Court:
         return Fate(mutant, killer, told="" if killer else told)
 
     def _reaching(self, mutant: Mutant) -> Iterable[int]:
-        """The answers in which the function runs that a mutant lies in; all where it lies in none."""
-        lines = _function_at(mutant)
-        if lines is None:
+        """The answers in which a function runs that a mutant may change; all for the undamaged one."""
+        if not mutant.file:
             return range(len(self._pairs))
-        places = [(str(PACKAGE / mutant.file), line) for line in lines]
+        places = [(str(PACKAGE / file), line) for file, lines in _functions_of(mutant) for line in lines]
         return sorted({index for place in places for index in self._reached.get(place, ())})
 
     def _compared(self, judging: Judge, places: Iterable[int]) -> tuple[str, str]:
@@ -258,15 +259,54 @@ def _weight(verdict: Verdict) -> tuple[object, ...]:
     return verdict.kind, verdict.level, verdict.requirement, verdict.unobserved
 
 
-def _function_at(mutant: Mutant) -> range | None:
-    """The lines of the outermost function that a mutant lies in; None for one in no function."""
-    tree = ast.parse((PACKAGE / mutant.file).read_bytes()) if mutant.file else ast.Module([], [])
+def _functions_of(mutant: Mutant) -> Iterator[tuple[str, range]]:
+    """The lines of the function that a mutant lies in; of one in a table, those of all functions that it may reach."""
+    for function in _functions_in(_trees()[mutant.file]):
+        lines = _lines(function)
+        if mutant.line in lines:
+            yield mutant.file, lines
+            return
+    (part,) = [part for part in _trees()[mutant.file].body if mutant.line in _lines(part)]
+    names = _bound(part)
+    while more := {
+        name
+        for tree in _trees().values()
+        for part in tree.body
+        if not isinstance(part, ast.FunctionDef) and _names_in(part) & names
+        for name in _bound(part) - names
+    }:
+        names |= more
+    for file, tree in _trees().items():
+        yield from ((file, _lines(one)) for one in _functions_in(tree) if _names_in(one) & names)
+
+
+@cache
+def _trees() -> dict[str, ast.Module]:
+    """What judges, by file."""
+    return {f"{FOLDER}/{path.name}": ast.parse(path.read_bytes()) for path in (PACKAGE / FOLDER).glob("*.py")}
+
+
+def _functions_in(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The outermost functions, those of classes too."""
     bodies = [tree.body, *(part.body for part in tree.body if isinstance(part, ast.ClassDef))]
-    for part in chain.from_iterable(bodies):
-        if isinstance(part, ast.FunctionDef) and part.lineno <= mutant.line <= (part.end_lineno or 0):
-            first = min((part.lineno, *(one.lineno for one in part.decorator_list)))
-            return range(first, (part.end_lineno or 0) + 1)
-    return None
+    return [part for part in chain.from_iterable(bodies) if isinstance(part, ast.FunctionDef)]
+
+
+def _lines(part: ast.stmt) -> range:
+    decorators = part.decorator_list if isinstance(part, ast.FunctionDef) else []
+    return range(min((part.lineno, *(one.lineno for one in decorators))), (part.end_lineno or 0) + 1)
+
+
+def _bound(part: ast.stmt) -> set[str]:
+    """The names that a statement of a module sets."""
+    if isinstance(part, ast.ClassDef | ast.FunctionDef):
+        return {part.name}
+    return {name.id for name in ast.walk(part) if isinstance(name, ast.Name) and _is_set(name)}
+
+
+def _names_in(part: ast.AST) -> set[str]:
+    names = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return names | {node.attr for node in ast.walk(part) if isinstance(node, ast.Attribute)}
 
 
 _SITTING: list[Court] = []
