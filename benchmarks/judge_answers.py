@@ -43,7 +43,7 @@ from conformance.targets.violations import heard
 Pair = tuple[str, Case, Outcome]
 """Whose answer it is, and to which case."""
 
-_OF_EACH = 8
+_OF_EACH = 12
 """Answers of a seeded defect that are judged, at most."""
 _TRIED = 3_000
 """Cases that it is put to, beside those of its own requirements, and to which there is no answer."""
@@ -220,7 +220,8 @@ def _bent(name: str, cases: Sequence[Case], right: dict[str, Answer], tried: int
     """The answers of a seeded defect that differ, those to cases of the requirements that it names first."""
     defect = DEFECTS[name]
     own = [case for case in cases if case.requirement in defect.first]
-    for case in chain(own, cases[:tried]):
+    few = [case for case in cases if case.op in ("send", "scenario")]
+    for case in chain(own, few, cases[:tried]):
         answer = right[case.id]
         with suppress(Exception):  # a few defects are not made for each case
             answer = defect.bend(case.request, answer)

@@ -20,6 +20,7 @@ from conformance.semantics.scenarios import Began, Fetch, Fetched, Repeat, Step,
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.lies import Lie
+from conformance.targets.reference import answer as honest
 from conformance.targets.violations.scenarios import plays
 
 _DAY = 86_400_000
@@ -101,6 +102,12 @@ def _beside(told: Values) -> Lie:
     return lambda request, answer: (
         {**answer, "value": {**answer["value"], "beside": [told] * OTHERS}} if "beside" in request else answer
     )
+
+
+def _as_to_all(request: Request, answer: Answer) -> Answer:
+    """Serve what a fetch of the newest version gets."""
+    is_asked = request["op"] == "append" and answer["ok"] and "fetchVersion" in request
+    return honest({name: part for name, part in request.items() if name != "fetchVersion"}) if is_asked else answer
 
 
 def _untimed(request: Request, answer: Answer) -> Answer:
@@ -191,6 +198,12 @@ PARTITIONS = (
         "broker.tells-each-partition",
         "a broker tells that data is refused in another partition, and serves it",
         _beside({"baseOffset": "-1", "hex": "00"}),
+    ),
+    _append(
+        "batches-for-old-fetches",
+        "convert.down-for-old-consumers",
+        "a broker serves an old fetch what it stores",
+        _as_to_all,
     ),
     _append(
         "append-time-below-zero",
