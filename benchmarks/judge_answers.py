@@ -46,7 +46,7 @@ Pair = tuple[str, Case, Outcome]
 _OF_EACH = 12
 """Answers of a seeded defect that are judged, at most."""
 _TRIED = 3_000
-"""Cases that it is put to, beside those of its own requirements, and to which there is no answer."""
+"""Cases that it is put to, beside those of its own requirements, and conversations and scenarios."""
 _NEAR = {"send": 100, "scenario": 300, "exchange": 10, "append": 8, "read": 6, "sequence": 10}
 _NEAR_OTHERS = 2
 """By the operation, answers to a case that differ from one that is right in one place."""
@@ -56,9 +56,10 @@ def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
     """Answers to cases, those to the smallest case of each requirement first."""
     cases = in_killing_order(catalog.cases.values())
     right = {case.id: honest(case.request) for case in cases}
+    shared = [*(case for case in cases if case.op in ("send", "scenario")), *cases[:tried]]
     bent: dict[str, list[Pair]] = {}
     for name in DEFECTS:
-        for pair in islice(_bent(name, cases, right, tried), _OF_EACH):
+        for pair in islice(_bent(name, cases, shared, right), _OF_EACH):
             bent.setdefault(pair[1].id, []).append(pair)
     for case in cases[:tried]:
         bent.setdefault(case.id, []).extend(_broken(case, right[case.id]))
@@ -216,12 +217,11 @@ def _rewritten(data: bytes, dice: Random) -> bytes:
     return dice.choice((data[:at], data[:at] + bytes([(data[at] + 1) % 256]) + data[at + 1 :]))
 
 
-def _bent(name: str, cases: Sequence[Case], right: dict[str, Answer], tried: int) -> Iterator[Pair]:
-    """The answers of a seeded defect that differ, those to cases of the requirements that it names first."""
+def _bent(name: str, cases: Sequence[Case], shared: Sequence[Case], right: dict[str, Answer]) -> Iterator[Pair]:
+    """The answers of a seeded defect that differ: to cases of the requirements that it names, then to those of all."""
     defect = DEFECTS[name]
     own = [case for case in cases if case.requirement in defect.first]
-    few = [case for case in cases if case.op in ("send", "scenario")]
-    for case in chain(own, few, cases[:tried]):
+    for case in chain(own, shared):
         answer = right[case.id]
         with suppress(Exception):  # a few defects are not made for each case
             answer = defect.bend(case.request, answer)
