@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.appends import BATCHES, OTHERS
-from conformance.cases.model import Answer, Request
+from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derivations import Values
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
@@ -59,7 +58,7 @@ class _Retells(ScenarioBroker):
         return [self.change(step, told) for step, told in zip(steps, ScenarioBroker.play(self, steps), strict=True)]
 
 
-def _tells(form: type[Told], change: Callable[[Any], Values]) -> Lie:
+def _tells(form: type[Told], change: Callable[[Value], Values]) -> Lie:
     """Tell other parts of what a broker says in this form, and did not refuse."""
 
     def changed(_: Step, told: Told) -> Told:
