@@ -48,8 +48,8 @@ _OF_EACH = 12
 _TRIED = 3_000
 """Cases that it is put to, beside those of its own requirements, and conversations and scenarios."""
 _NEAR = {"send": 100, "scenario": 300, "exchange": 10, "append": 8, "read": 6, "sequence": 10}
-_NEAR_OTHERS = 2
-"""By the operation, answers to a case that differ from one that is right in one place."""
+_NEAR_OPEN, _NEAR_OTHERS = 12, 2
+"""By the operation, answers to a case that differ from one that is right in one place; where a place is open; else."""
 
 
 def pairs_of(catalog: Catalog, tried: int = _TRIED) -> list[Pair]:
@@ -104,7 +104,8 @@ def _near(case: Case, right: Answer) -> Iterator[Pair]:
         yield from _of_some(case, right["value"])
     for one in _allowed(case, right):
         yield "one that is right", case, Accepted(one)
-        for number in range(_NEAR.get(case.op, _NEAR_OTHERS)):
+        others = _NEAR_OPEN if isinstance(case.expect, AnyOf) else _NEAR_OTHERS
+        for number in range(_NEAR.get(case.op, others)):
             shown = _changed(_with_more(case, one, dice) if number % 2 else one, dice)
             yield f"nearly one that is right ({number})", case, Accepted(shown)
 
