@@ -254,18 +254,25 @@ _CANNOT_BE_ASKED = frozenset(
 a version or a conversion that there is not, or asks for nothing to be written."""
 
 
-def mutants_of(package: Path) -> list[Mutant]:
+def mutants_of(
+    package: Path, folders: Sequence[str] = FOLDERS, sites: Callable[[str, bytes], Sites] | None = None
+) -> list[Mutant]:
     """Every mutant of the files in those folders of a package, in order."""
+    sites = sites or Sites
     found: list[Mutant] = []
-    for path in (path for folder in FOLDERS for path in sorted((package / folder).glob("*.py"))):
+    for path in (path for folder in folders for path in sorted((package / folder).glob("*.py"))):
         file = path.relative_to(package).as_posix()
         if file not in EXEMPT_FILES:
-            found += _Sites(file, path.read_bytes()).found
+            found += sites(file, path.read_bytes()).found
     return found
 
 
-class _Sites(ast.NodeVisitor):
+class Sites(ast.NodeVisitor):
     """Walks a file and collects what can be damaged."""
+
+    aside, unseen = _ASIDE, _UNSEEN
+    complains = True
+    """Whether complaints about a request, and what asks for the kind of a value, are left alone."""
 
     def __init__(self, file: str, source: bytes) -> None:
         self.found: list[Mutant] = []
@@ -320,7 +327,7 @@ class _Sites(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if ast.unparse(node.target).partition("[")[0] in _UNSEEN:
+        if ast.unparse(node.target).partition("[")[0] in self.unseen:
             return
         if not _is_sequence(node.value):
             self._operator(node)
@@ -342,7 +349,7 @@ class _Sites(ast.NodeVisitor):
             assert isinstance(it, ast.BoolOp)
             it.op = now()
 
-        parts = [part for part in node.values if not _asks_for_kind(part)]
+        parts = [part for part in node.values if not (self.complains and _asks_for_kind(part))]
         if parts == node.values:
             self._swap(node, change, f"{_SIGNS[type(node.op)]} -> {_SIGNS[now]}")
         for part in parts:
@@ -359,18 +366,22 @@ class _Sites(ast.NodeVisitor):
         self._constant(node, node.value)
 
     def _constant(self, node: ast.expr, value: object) -> None:
-        for now in _others(value):
+        for now in self.others(value):
             self._add(node, f"{ast.unparse(node)} -> {now!r}", repr(now))
 
+    def others(self, value: object) -> list[object]:
+        """What a constant is changed to."""
+        return _others(value)
+
     def visit_Raise(self, node: ast.Raise) -> None:
-        if not _is_complaint(node):
+        if not (self.complains and _is_complaint(node)):
             self._add(node, "raise -> pass", "pass")
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
             return
-        if _called(node.value) in _RAISERS and not _is_open(node.value):
-            self._add(node, f"{_called(node.value)} -> pass", "pass")
+        if called(node.value) in _RAISERS and not _is_open(node.value):
+            self._add(node, f"{called(node.value)} -> pass", "pass")
         self.visit(node.value)
 
     # --- what is left alone -------------------------------------------------------------------------
@@ -395,7 +406,7 @@ class _Sites(ast.NodeVisitor):
             return
         named = [*node.args.args[len(node.args.args) - len(node.args.defaults) :], *node.args.kwonlyargs]
         defaults = zip(named, [*node.args.defaults, *node.args.kw_defaults], strict=True)
-        kept = [default for name, default in defaults if default is not None and name.arg not in _ASIDE]
+        kept = [default for name, default in defaults if default is not None and name.arg not in self.aside]
         self._inside(node.name, [*kept, *node.body])
 
     def visit_Dict(self, node: ast.Dict) -> None:
@@ -412,23 +423,23 @@ class _Sites(ast.NodeVisitor):
     def _inside(self, name: str, parts: Sequence[ast.AST]) -> None:
         self._names.append(name)
         path = ".".join(self._names)
-        if path not in _UNSEEN and f"{self._file}:{path}" not in _UNSEEN:
+        if path not in self.unseen and f"{self._file}:{path}" not in self.unseen:
             for part in _untraced(parts):
                 self.visit(part)
         self._names.pop()
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = {ast.unparse(target).strip("()").partition("[")[0].partition(",")[0] for target in node.targets}
-        if not any(name in _ASIDE | _UNSEEN or f"{self._file}:{name}" in _UNSEEN for name in names):
+        if not any(name in self.aside | self.unseen or f"{self._file}:{name}" in self.unseen for name in names):
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         name = ast.unparse(node.target)
-        if node.value is not None and name not in _ASIDE and ".".join((*self._names, name)) not in _UNSEEN:
+        if node.value is not None and name not in self.aside and ".".join((*self._names, name)) not in self.unseen:
             self.visit(node.value)
 
     def visit_If(self, node: ast.If) -> None:
-        if _is_remark(node) or _only_complains(node):
+        if _is_remark(node) or (self.complains and _only_complains(node)):
             return
         if _asks_for_trail(node.test) is None:
             self.visit(node.test)
@@ -443,8 +454,8 @@ class _Sites(ast.NodeVisitor):
             self.visit(part)
 
     def visit_Call(self, node: ast.Call) -> None:
-        name = _called(node)
-        if name in _FINDINGS or ast.unparse(node.func) in _UNSEEN:
+        name = called(node)
+        if name in _FINDINGS or ast.unparse(node.func) in self.unseen:
             return
         self.visit(node.func)
         for index, argument in enumerate(node.args):
@@ -453,7 +464,7 @@ class _Sites(ast.NodeVisitor):
                 self.visit(argument)
         for keyword in node.keywords:
             null_in_notation = name == "ListOf" and keyword.arg == "nullable"
-            if keyword.arg not in _ASIDE and not null_in_notation:
+            if keyword.arg not in self.aside and not null_in_notation:
                 self.visit(keyword.value)
 
 
@@ -483,7 +494,8 @@ def _number(node: ast.expr) -> int | None:
 _ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.USub)
 
 
-def _called(node: ast.AST) -> str:
+def called(node: ast.AST) -> str:
+    """The name of what is called, without what it is a part of; empty for no call."""
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -499,7 +511,7 @@ def _is_sequence(node: ast.AST) -> bool:
     """Text, bytes and the like, as far as can be seen: another operator on those is no damage but a type error."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str | bytes)
-    return isinstance(node, _SEQUENCES) or _called(node) in (
+    return isinstance(node, _SEQUENCES) or called(node) in (
         *("encode", "write", "join", "tuple", "bytes", "to_bytes", "pack"),
     )
 
@@ -546,7 +558,7 @@ _REMARKING = re.compile(r"\bremark$|\bremarks\.append$|\brests?_on\b")
 def _asks_for_kind(test: ast.expr) -> bool:
     """Whether a condition is about the Python type of a value."""
     inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
-    return _called(inner) == "isinstance" or (isinstance(inner, ast.Compare) and _called(inner.left) == "type")
+    return called(inner) == "isinstance" or (isinstance(inner, ast.Compare) and called(inner.left) == "type")
 
 
 def _is_complaint(node: ast.stmt) -> bool:
@@ -554,7 +566,7 @@ def _is_complaint(node: ast.stmt) -> bool:
     if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
         return False
     first = node.exc.args[0] if node.exc.args else None
-    return _called(node.exc) in _COMPLAINTS or (isinstance(first, ast.Constant) and first.value in _CANNOT_BE_ASKED)
+    return called(node.exc) in _COMPLAINTS or (isinstance(first, ast.Constant) and first.value in _CANNOT_BE_ASKED)
 
 
 def _only_complains(node: ast.If) -> bool:
@@ -882,7 +894,7 @@ def main(given: Sequence[str] | None = None) -> int:
     mutants = _chosen(options)
     if options.list:
         for mutant in mutants:
-            print(_shown(mutant))
+            print(shown(mutant))
         return 0
     if not mutants:
         print("no such mutant (see --list)", file=sys.stderr)
@@ -909,17 +921,23 @@ def _report(tally: Tally, options: argparse.Namespace) -> None:
     if options.kills or options.only:
         for fate in tally.fates:
             if fate.killed:
-                print(f"{_shown(fate.mutant)}\n    {fate.vectors or '-'}\n    {fate.generated or '-'}")
+                print(f"{shown(fate.mutant)}\n    {fate.vectors or '-'}\n    {fate.generated or '-'}")
+    tell_survivors(tally, options, KNOWN_SURVIVORS)
+
+
+def tell_survivors(tally: Tally, options: argparse.Namespace, known: Path) -> None:
+    """Print who lives, and after a whole sweep which entries of the list of survivors nobody bears out."""
     for fate, reason in tally.survivors:
         if not reason or options.list_survivors or options.only:
             told = f"\n    told apart by {fate.told}" if fate.told else ""
-            print(f"\n{_shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES") + told)
+            print(f"\n{shown(fate.mutant)}\n    " + (f"explained: {reason}" if reason else "SURVIVES") + told)
     if options.sample is None and options.file == "*" and not options.only:
         for entry in tally.stale():
-            print(f"\n{KNOWN_SURVIVORS.name}: no survivor in {entry.file} {entry.text!r} {', '.join(entry.damages)}")
+            print(f"\n{known.name}: no survivor in {entry.file} {entry.text!r} {', '.join(entry.damages)}")
 
 
-def _shown(mutant: Mutant) -> str:
+def shown(mutant: Mutant) -> str:
+    """A mutant as it is listed: where it is, what is damaged, the line."""
     return f"{mutant.id}  {mutant.damage}\n    {mutant.text}"
 
 

@@ -95,7 +95,8 @@ def sent(_: codec.Wire, parts: Request) -> Answer:
     """A request of every kind that the suite has a definition of, or of the one that is asked for; or an error."""
     if parts["check"] == "tells":
         return {"ok": False, "error": "other", "message": "it was refused"}
-    highest = OF_CLIENTS if parts["conversation"] in TRANSACTIONAL else {}
+    is_older = parts["conversation"] in TRANSACTIONAL and not _is_of_the_newer_kind(parts)
+    highest = OF_CLIENTS if is_older else {}
     rows = [_sent(name, body, highest) for name, body in _wanted(parts)]
     return {"ok": True, "value": SENT.render(rows)}
 
@@ -104,7 +105,8 @@ def _wanted(parts: Request) -> Iterator[tuple[str, Value]]:
     """The requests that are sent, by their names, and their bodies."""
     if parts["check"] == "in-turn":
         for body, end in zip(_bodies("Produce", parts), ENDS, strict=True):
-            yield from (("AddPartitionsToTxn", {}), ("Produce", body), ("EndTxn", {"Committed": end == "commit"}))
+            yield from () if _is_of_the_newer_kind(parts) else (("AddPartitionsToTxn", {}),)
+            yield from (("Produce", body), ("EndTxn", {"Committed": end == "commit"}))
         return
     for name in names().values():
         if parts.get("of", name) == name and (parts["check"], name) != ("unbegun", "EndTxn"):
@@ -135,9 +137,17 @@ def _bodies(name: str, parts: Request) -> list[Value]:
     return [{"TopicData": ({"PartitionData": ({"Records": data},)},)} for data in _sets(parts)]
 
 
+def _is_of_the_newer_kind(parts: Request) -> bool:
+    """Whether transactions are of the kind that a broker tells of: Produce adds partitions, EndTxn begins an epoch."""
+    return bool(parts["check"] == "in-turn" and parts["conversation"] == "transactions-told")
+
+
 def _sets(parts: Request) -> list[bytes]:
     """What Produce brings, one after the other."""
     batches = [batch for batch in written_for(parts["conversation"]) if batch["records"]]
+    if _is_of_the_newer_kind(parts):
+        began = [{"producerEpoch": PRODUCER[1] + at, "baseSequence": 0} for at in range(len(batches))]
+        batches = [{**batch, **anew} for batch, anew in zip(batches, began, strict=True)]
     if parts["check"] == "in-messages":
         return [encode_set(batch["records"], 1, batch["compression"]) for batch in batches]
     sets = [codec.encode("RECORD_BATCH", batch) for batch in batches]
@@ -160,9 +170,19 @@ def _fetch_of(offset: int) -> Value:
 _ASSIGNED = bytes.fromhex("0000 00000001 0001 74 00000001 00000000 00000004 ffffffff")
 """Partition 0 of a topic, for a member of a group, and user data."""
 
+_SUBSCRIBED = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
+"""What a member of a group subscribes to: a topic, without user data, of which it has no partition yet."""
+
 _STANDS: Mapping[tuple[str, str], list[Value]] = {
-    ("OffsetCommit", "commits"): [{"Topics": ({"Partitions": ({"CommittedOffset": 1},)},)}],
+    ("OffsetCommit", "commits"): [
+        {"Topics": ({"Partitions": ({"CommittedOffset": offset, "CommittedLeaderEpoch": epoch},)},)}
+        for offset, epoch in ((0, -1), (2, 0), (1, -1))
+    ],
     ("OffsetCommit", "commits-again"): [{}] * (COMMITS_REFUSED + 1),
+    ("JoinGroup", "well-formed"): [
+        {"ProtocolType": "consumer", "Protocols": ({"Name": "range", "Metadata": _SUBSCRIBED},)},
+    ],
+    ("SyncGroup", "well-formed"): [{"ProtocolType": "consumer", "Assignments": ({"Assignment": _ASSIGNED},)}],
     ("SyncGroup", "shares"): [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}],
     ("PushTelemetry", "measures"): [{"Metrics": METRIC.encode()}],
     ("SyncGroup", "shares-apart"): [
@@ -174,7 +194,8 @@ _STANDS: Mapping[tuple[str, str], list[Value]] = {
             ),
         }
     ],
-    ("EndTxn", "ended-again"): [{}, {}],
+    ("EndTxn", "ended"): [{"Committed": True}],
+    ("EndTxn", "ended-again"): [{"Committed": True}] * 2,
 }
 """By a request and a check, the bodies that stand it."""
 

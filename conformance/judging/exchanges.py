@@ -24,21 +24,21 @@ def judge_exchanged(expect: Exchanges, answer: Mapping[str, Value]) -> Verdict:
         if flaw is not PASSED:
             path = f"[{at}]" + (f".{flaw.path}" if flaw.path else "")
             return Verdict(flaw.kind, flaw.detail, path, flaw.requirement, flaw.level)
-    return _memory(answer.get("grown", 0))
+    return _memory(answer.get("grown"))
 
 
-def _rows(expect: Exchanges, given: object) -> list[tuple[bytes | None, str]]:
+def _rows(expect: Exchanges, given: object) -> list[tuple[bytes | None, object]]:
     """For each frame the bytes of the answer, or None and why there is none."""
     rows = EXCHANGED.parse(given)
     if not isinstance(given, list) or len(rows) != len(expect.due):
         raise NotationError(f"value: expected what came of each of {len(expect.due)} frames")
-    ends = [str(row.get("end", "")) for row in given]
+    ends = [row.get("end") for row in given]
     if any(row.get("hex") is None and end not in ENDS for row, end in zip(rows, ends, strict=True)):
         raise NotationError(f"value: expected the hex of an answer, or end: {' or '.join(ENDS)}")
     return [(row.get("hex"), end) for row, end in zip(rows, ends, strict=True)]
 
 
-def _ended(expect: Exchanges, due: Due, end: str) -> Verdict:
+def _ended(expect: Exchanges, due: Due, end: object) -> Verdict:
     """Judge that no answer came."""
     if not due.must_answer and (end == "closed" or due.may_wait):
         return PASSED

@@ -105,8 +105,8 @@ def _judged(expected: Delivers, answered: Value, error: str | None) -> Verdict:
 def _stopped_early(view: View, answered: Value) -> Verdict | None:
     """What is wrong with the records delivered before an open place was refused; there may be fewer than are due."""
     shown = answered.get("records", UNSHOWN)
-    count = 0 if shown is UNSHOWN else len(shown)
-    return _records_differ(view, list(view.records[:count]), shown, whole=False)
+    due = [] if shown is UNSHOWN else list(view.records[: len(shown)])
+    return _records_differ(view, due, shown, whole=False)
 
 
 def _read(view: View, answered: Value, error: str | None) -> Verdict:

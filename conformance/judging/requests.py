@@ -21,22 +21,20 @@ _SIZE = "request.size"
 
 def judge_sent(expect: Sends, given: object) -> Verdict:
     """Hold the requests that a client sent against what one check demands of them. Raises NotationError."""
-    if given is None:
-        raise NotationError("value: expected the requests that were sent")
     requests = SENT.parse(given)
     if not all(map(_is_whole, requests)):
         raise NotationError("value: each request has hex, inFlight and offered, which is null or two versions")
     if expect.check in COURSES:
         return COURSES[expect.check](requests)
-    judged = 0
+    is_judged = False
     for index, request in enumerate(requests):
         if expect.of not in ("", api_of(request["hex"])):
             continue
         for flaw in _CHECKS[expect.check](request, expect):
             if flaw is not PASSED:
                 return at(index, flaw)
-            judged += 1
-    return PASSED if judged else Verdict(Kind.SKIP, f"unobserved: no {expect.of or 'such'} request was sent")
+            is_judged = True
+    return PASSED if is_judged else Verdict(Kind.SKIP, f"unobserved: no {expect.of or 'such'} request was sent")
 
 
 def _is_whole(request: Value) -> bool:
@@ -101,10 +99,10 @@ _INSIDE = {
 
 def _well_formed_inside(data: bytes, body: Mapping[str, Value]) -> Iterator[Verdict]:
     """Judge what members of a group of consumers say to one another: a version, and a message in that."""
-    array, name, message = _INSIDE.get(api_of(data), ("", "", ""))
-    if body.get("ProtocolType") not in (None, "consumer"):
+    if api_of(data) not in _INSIDE or body.get("ProtocolType") not in (None, "consumer"):
         return
-    for index, element in enumerate(body.get(array, ())):
+    array, name, message = _INSIDE[api_of(data)]
+    for index, element in enumerate(body[array]):
         version, valid = int.from_bytes(element[name][:2], "big", signed=True), shipped_types().messages[message].valid
         known = version if version in valid else valid.high  # so a reader takes one that is yet to come
         read = codec.decode(shipped_types().wire(type_name(message, known)), element[name][2:])

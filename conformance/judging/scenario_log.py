@@ -18,8 +18,8 @@ class Stored(Struct):
     batch: Value
     """As it was sent."""
     producer: Producer | None
-    decided: str = "committed"
-    """Or `open`, or `aborted`."""
+    decided: str
+    """`committed`, `open` or `aborted`."""
 
     @property
     def end(self) -> int:
@@ -34,6 +34,8 @@ class Stored(Struct):
 class Log(Struct):
     """What a log holds by what the broker told."""
 
+    keeps_tombstones: bool
+    """Whether the topic keeps records with a null value for a while, when they are the last of their keys."""
     stored: list[Stored] = field(default_factory=list)
     producers: dict[str, Producer] = field(default_factory=dict)
     identities: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -51,8 +53,6 @@ class Log(Struct):
     is_compacted: bool = False
     cleaned_since: int = 0
     """When the log cleaner was waited for, in milliseconds since 1970."""
-    keeps_tombstones: bool = True
-    """Whether the topic keeps records with a null value for a while, when they are the last of their keys."""
     began: int = 0
     """The time from which those of records are counted, in milliseconds since 1970."""
     is_stamped: bool = False

@@ -11,7 +11,6 @@ import struct
 from conformance import codec
 from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
 from conformance.codec.log import last_offset
-from conformance.judging.answers import bytes_of
 from conformance.judging.scenario_compaction import TIMES, cleaned, survived
 from conformance.judging.scenario_ends import BEGINS, deleted, found
 from conformance.judging.scenario_log import Label, Log, Stored, failed, text
@@ -67,8 +66,8 @@ _WHOLE = 3
 
 def judge_scenario(expect: Plays, given: object) -> Verdict:
     """Hold what a broker told of each step against what is due by then. Raises NotationError."""
-    log, is_open = Log(), False
-    log.keeps_tombstones = not any(isinstance(step, Compact) and step.tombstones for step in expect.steps)
+    log = Log(keeps_tombstones=not any(isinstance(step, Compact) and step.tombstones for step in expect.steps))
+    is_open = False
     for at, (step, told) in enumerate(zip(expect.steps, parsed_told(expect.steps, given), strict=True)):
         verdict = _judged(log, at, step, told)
         if verdict.kind is Kind.FAIL:
@@ -117,7 +116,7 @@ def _begun(log: Log, step: Begin, told: Began) -> Verdict:
     if told.refused:
         return failed(f"it is refused: {told.refused}", IDENTITY)
     identity, named = int(told.producer_id), step.transactional_id
-    producer = log.producers[step.producer] = Producer(identity, told.producer_epoch, named, step.sequence)
+    log.producers[step.producer] = Producer(identity, told.producer_epoch, named, step.sequence)
     if identity < 0 or told.producer_epoch < 0:
         return failed(f"the broker gives producer id {identity} and epoch {told.producer_epoch}", IDENTITY)
     known = log.identities.get(named) if named is not None else None
@@ -131,7 +130,6 @@ def _begun(log: Log, step: Begin, told: Began) -> Verdict:
     if known[0] == identity and told.producer_epoch <= known[1]:
         return failed(f"epoch {told.producer_epoch} after epoch {known[1]} of the same transactional.id", FENCES)
     log.decide(Producer(*known, named), "aborted")
-    producer.in_transaction = False
     return PASSED
 
 
@@ -210,7 +208,7 @@ def _fetched(log: Log, step: Fetch, told: Fetched) -> Verdict:
         return Verdict(Kind.EITHER, told.refused or "served")  # what was written since may have gone as well
     if told.refused:
         return failed(f"it is refused: {told.refused}", SERVES)
-    data = bytes_of({"hex": told.hex})
+    data = bytes.fromhex(told.hex)
     read = codec.decode("LOG", data)
     if not read.ok:
         broken = read.violations[0]

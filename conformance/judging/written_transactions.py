@@ -19,10 +19,20 @@ def _ended(requests: Sequence[Value]) -> Verdict:
         return Verdict(Kind.SKIP, "unobserved: nothing was sent")
     sent = {api_of(request["hex"]) for request in requests}
     missing = [name for name in _STEPS if name not in sent]
-    if not missing:
+    if missing:
+        detail = f"no {missing[0]} came, though what it was told passes"
+        return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    ends = _ends_in(requests)
+    if any(commits for _, commits in ends):
         return PASSED
-    detail = f"no {missing[0]} came, though what it was told passes"
-    return at(len(requests) - 1, Verdict(Kind.FAIL, detail, "Header.RequestApiKey"))
+    detail = "the transaction is aborted, though the application commits it"
+    return at(ends[-1][0], Verdict(Kind.FAIL, detail, "Body.Committed")) if ends else PASSED
+
+
+def _ends_in(requests: Sequence[Value]) -> list[tuple[int, bool]]:
+    """The index of each EndTxn that can be read, and whether it commits."""
+    bodies = ((index, body_in(request["hex"], "EndTxn")) for index, request in enumerate(requests))
+    return [(index, body["Committed"]) for index, body in bodies if body is not None]
 
 
 def _ended_again(requests: Sequence[Value]) -> Verdict:
@@ -104,11 +114,7 @@ def _displaced(requests: Sequence[Value], *, refused: int | None = None) -> Verd
 
 def _ended_otherwise(requests: Sequence[Value]) -> Verdict | None:
     """Judge whether each transaction is committed or aborted as the application has it; one may be asked for again."""
-    found = [
-        (index, body["Committed"])
-        for index, request in enumerate(requests)
-        if (body := body_in(request["hex"], "EndTxn")) is not None
-    ]
+    found = _ends_in(requests)
     told = ["commit" if committed else "abort" for _, committed in found]
     if told == [*ENDS]:
         return None

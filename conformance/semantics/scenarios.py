@@ -17,6 +17,7 @@ from conformance.codec.notation import NotationError
 Number = Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]{1,19}$")]
 """An INT64 in decimal digits."""
 _Index = Annotated[int, msgspec.Meta(ge=0)]
+_Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})*$")]
 
 START, END, BEYOND = "start", "end", "beyond"
 """Places to fetch from: where the partition began for this case, where it ends, and one offset after that."""
@@ -75,7 +76,7 @@ def listed_in(part: Values) -> list[Listed]:
 class Fetched(_Told, frozen=True):
     """What a fetch brought."""
 
-    hex: str = ""
+    hex: _Hex = ""
     fetch_offset: Number = "0"
     high_watermark: Number = "-1"
     last_stable_offset: Number = "-1"
@@ -166,7 +167,7 @@ class End(_Step, frozen=True, tag="end"):
 class Send(_Step, frozen=True, tag="send"):
     """Bytes in the place of record data, or null; whether a broker takes them is open."""
 
-    hex: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})*$")] | None
+    hex: _Hex | None
     tells: ClassVar[type[_Told]] = Wrote
 
 

@@ -217,7 +217,14 @@ def test_only_the_requests_that_are_asked_about_are_judged():
     assert (missing.kind, missing.detail) == (Kind.SKIP, "unobserved: no Heartbeat request was sent")
 
 
-@pytest.mark.parametrize("value", [None, [{"hex": "00"}], [{}], "x"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, [{"hex": "00"}], [{}], "x"),
+        *([{"hex": None, "inFlight": []}], [{"hex": "00", "inFlight": None}]),
+        [{"hex": "00", "inFlight": [], "offered": [1]}],
+    ],
+)
 def test_an_answer_of_another_shape_is_a_fault_of_the_adapter(value):
     case = Case("x/y", "send", codec.wire("LOG"), "x.y", "must", {"op": "send"}, Sends("framed", "read_committed"))
     assert judge(case, outcome({"ok": True, "value": value})).kind is Kind.PROTOCOL
@@ -423,6 +430,14 @@ def test_a_transaction_that_a_broker_was_too_busy_for_is_written_and_ends(missin
     assert found.kind is (Kind.FAIL if missing else Kind.PASS)
     assert found.detail == (f"no {missing} came, though what it was told passes" if missing else "")
     assert verdict("ended").kind is Kind.SKIP
+
+
+@pytest.mark.parametrize(("ends", "kind"), [([True], Kind.PASS), ([False, True], Kind.PASS), ([False], Kind.FAIL)])
+def test_a_transaction_that_the_application_commits_is_not_aborted(ends, kind):
+    of = {"TransactionalId": "t", "ProducerId": 1, "ProducerEpoch": 0}
+    rows = [row(named(name)) for name in TRANSACTION[:-1]]
+    found = verdict("ended", *rows, *(row(frame("EndTxn", 1, {**of, "Committed": commits})) for commits in ends))
+    assert (found.kind, found.path) == (kind, "[3].Body.Committed" if kind is Kind.FAIL else "")
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def test_steps_that_make_no_sense_are_one_error_with_the_place(steps, message):
         [{"offset": "0"}, {"hex": "00", "high": "1"}],
         [{"offset": "0" * 30}, {}],
         ["0", {}],
+        [{"offset": "0"}, {"hex": "0g"}],
     ],
 )
 def test_an_answer_in_another_form_is_no_verdict_on_the_broker(value):

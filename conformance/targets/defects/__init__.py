@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from conformance.targets.defects.batches import BATCHES, CODECS
 from conformance.targets.defects.brokers import CONVERSIONS, SEQUENCES
+from conformance.targets.defects.clients import CLIENTS
 from conformance.targets.defects.entries import MAGICS, TAILS
 from conformance.targets.defects.fetches import FETCHES
 from conformance.targets.defects.meetings import MEETINGS
@@ -17,7 +18,9 @@ from conformance.targets.defects.meetings_in_logs import MEETINGS_IN_LOGS
 from conformance.targets.defects.message_sets import MESSAGE_SETS
 from conformance.targets.defects.messages import MESSAGES
 from conformance.targets.defects.model import SeededDefect
+from conformance.targets.defects.partitions import PARTITIONS
 from conformance.targets.defects.primitives import PRIMITIVES
+from conformance.targets.defects.producers import PRODUCERS
 from conformance.targets.defects.tagged_fields import TAGGED_FIELDS
 from conformance.targets.defects.transactions import TRANSACTIONS
 from conformance.targets.defects.varints import VARINTS
@@ -57,7 +60,7 @@ def _violations() -> Iterator[SeededDefect]:
 
 _TABLES = (
     *(VARINTS, PRIMITIVES, TAGGED_FIELDS, BATCHES, CODECS, MESSAGE_SETS, MAGICS, TAILS, TRANSACTIONS, FETCHES),
-    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES),
+    *(SEQUENCES, CONVERSIONS, MEETINGS, MEETINGS_IN_LOGS, MESSAGES, CLIENTS, PRODUCERS, PARTITIONS),
 )
 
 DEFECTS: dict[str, SeededDefect] = {defect.id: defect for defect in _violations()} | {

@@ -11,7 +11,7 @@ from conformance.codec.framings import with_header_checksum
 from conformance.targets.defects.bending import Function, wrong
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.lies import Lie
-from conformance.targets.violations.families import NO, fits
+from conformance.targets.violations.families import NO, fits, hands_out
 
 _XERIAL = b"\x82SNAPPY\0"
 _PLACES = "codec.wrapper._place_offsets"
@@ -102,9 +102,17 @@ _RUBY = "https://github.com/zendesk/ruby-kafka"
 _PYTHON = "https://github.com/dpkp/kafka-python"
 _PERL = "https://github.com/TrackingSoft/Kafka"
 _SARAMA = "https://github.com/IBM/sarama"
+_HEADER = {"key": "made-up", "value": None}
 _OFFSETS = ("message-set.v1-relative-offsets",)
 
 MESSAGE_SETS = (
+    _one(
+        "meets/headers-of-old-messages",
+        says="a reader shows a header of each record that has none",
+        source="legacy.v1-features",
+        bend=hands_out(lambda records: [{**one, "headers": one["headers"] or [_HEADER]} for one in records]),
+        first=("legacy.v1-features", "message-set.v1-relative-offsets"),
+    ),
     _one(
         "field/relative-as-absolute",
         says="a reader takes relative inner offsets as absolute ones",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from conformance.cases.model import Value
 from conformance.targets.defects.model import SeededDefect
-from conformance.targets.violations.families import refuses, shows
+from conformance.targets.violations.families import refuses, shows, writes
 
 _THREADS = "https://github.com"
 _FIRST_BUFFER = 1 << 16
@@ -65,6 +65,14 @@ MESSAGES = (
         source=f"{_THREADS}/redpanda-data/redpanda/pull/30160",
         bend=refuses("MESSAGE", lambda _, answer: _has_long_tag(answer["value"])),
         first=("tagged.unknown-skipped",),
+    ),
+    SeededDefect(
+        "message/pads-the-count-of-tags",
+        area="messages",
+        says="a writer writes the count of the last tags in two bytes, the second of which is 0",
+        source="uvarint.non-minimal",
+        bend=writes("MESSAGE", lambda data: data[:-1] + b"\x80\0", lambda _, answer: answer["hex"].endswith("00")),
+        first=("definitions.tagged-default-omitted",),
     ),
     SeededDefect(
         "message/errors-of-its-day",

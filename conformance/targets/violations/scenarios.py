@@ -16,7 +16,7 @@ from conformance.semantics.visibility import Aborted
 from conformance.targets.lies import Lie
 
 
-def _plays(broker: Callable[[], ScenarioBroker]) -> Lie:
+def plays(broker: Callable[[], ScenarioBroker]) -> Lie:
     """Answer as another broker does."""
 
     def told(request: Values, answer: Values) -> Values:
@@ -88,13 +88,13 @@ class _AnswersAll(ScenarioBroker):
 
 
 SCENARIOS: dict[str, Lie] = {
-    "producer-id.assigned-by-broker": _plays(_OneIdentity),
-    "compaction.sequences-preserved": _plays(lambda: ScenarioBroker(_MovesSequences())),
-    "delete-horizon.kept-until": _plays(lambda: ScenarioBroker(_NoTombstones())),
-    "broker.tells-log-start": _plays(lambda: ScenarioBroker(_ForgetsDeletion())),
-    "broker.finds-by-time": _plays(lambda: ScenarioBroker(_FindsTheBatch())),
-    "broker.leaves-acks-0-unanswered": _plays(_AnswersAll),
-    "broker.marks-transactions": _plays(lambda: ScenarioBroker(_ListsNothing())),
-    "broker.holds-back-undecided": _plays(lambda: ScenarioBroker(_Undecided())),
-    "broker.serves-from-offset": _plays(lambda: ScenarioBroker(_AfterTheBatch())),
+    "producer-id.assigned-by-broker": plays(_OneIdentity),
+    "compaction.sequences-preserved": plays(lambda: ScenarioBroker(_MovesSequences())),
+    "delete-horizon.kept-until": plays(lambda: ScenarioBroker(_NoTombstones())),
+    "broker.tells-log-start": plays(lambda: ScenarioBroker(_ForgetsDeletion())),
+    "broker.finds-by-time": plays(lambda: ScenarioBroker(_FindsTheBatch())),
+    "broker.leaves-acks-0-unanswered": plays(_AnswersAll),
+    "broker.marks-transactions": plays(lambda: ScenarioBroker(_ListsNothing())),
+    "broker.holds-back-undecided": plays(lambda: ScenarioBroker(_Undecided())),
+    "broker.serves-from-offset": plays(lambda: ScenarioBroker(_AfterTheBatch())),
 }

@@ -1,0 +1,115 @@
+"""The sweep over the judge leaves words alone, kills what changes a verdict, and lets the undamaged judge live."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.cases.compiled import Cases
+
+BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
+SAMPLE = 20
+FIRST = 3_000
+"""Cases that are answered, those of each requirement in turn, beside the conversations and scenarios."""
+
+
+@pytest.fixture(scope="module")
+def sweeping():
+    """The script as a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        spec = importlib.util.spec_from_file_location("judge_mutants", BENCHMARKS / "judge_mutants.py")
+        module = importlib.util.module_from_spec(spec)
+        patch.setitem(sys.modules, "judge_mutants", module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture(scope="module")
+def mutants(sweeping):
+    return sweeping.judge_mutants()
+
+
+@pytest.fixture(scope="module")
+def court(sweeping, catalog):
+    """One for all mutants: answers to every conversation and scenario, and to some of the other cases."""
+    cases = importlib.import_module("mutants").in_killing_order(catalog.cases.values())
+    asked = [case for at, case in enumerate(cases) if at < FIRST or case.op in ("send", "scenario")]
+    return sweeping.Court(sweeping.pairs_of(replace(catalog, cases=Cases(asked)), tried=300))
+
+
+def fates(court, mutants):
+    return list(court.fates(mutants, 1))
+
+
+def the(mutants, file, text, damage):
+    found = [one for one in mutants if (one.file, one.damage) == (f"judging/{file}", damage) and text in one.text]
+    assert len(found) == 1, found
+    return found[0]
+
+
+SNIPPET = """
+RULE = "kept.not"
+def named(data):
+    return "kept" + data
+def judge(found: int) -> Verdict:
+    hint = "kept" if found > 1 else "kept, too"
+    if found > 1:
+        return Verdict(Kind.FAIL, f"{hint} kept", "kept", RULE, "must")
+    if not isinstance(found, int):
+        raise NotationError("damaged")
+    return failed(named("kept"), "kept", "rule.of-it")
+"""
+DAMAGES = [
+    ('RULE = "kept.not"', "'kept.not' -> 'kept.notx'"),
+    ("if found > 1:", "> -> >="),
+    ("if found > 1:", "1 -> 0"),
+    ("if found > 1:", "1 -> 2"),
+    ('return Verdict(Kind.FAIL, f"{hint} kept", "kept", RULE, "must")', "'must' -> 'mustx'"),
+    ("if not isinstance(found, int):", "not removed"),
+    ('raise NotationError("damaged")', "raise -> pass"),
+    ('return failed(named("kept"), "kept", "rule.of-it")', "'rule.of-it' -> 'rule.of-itx'"),
+]
+
+
+def test_words_and_paths_are_left_alone_and_what_decides_is_not(sweeping, monkeypatch, tmp_path):
+    (tmp_path / "judging").mkdir()
+    (tmp_path / "judging" / "it.py").write_text(SNIPPET)
+    (tmp_path / "judging" / "causes.py").write_text(SNIPPET)
+    monkeypatch.setattr(sweeping, "PACKAGE", tmp_path)
+    found = sweeping.judge_mutants()
+    assert [(one.text, one.damage) for one in found] == DAMAGES
+    assert {one.file for one in found} == {"judging/it.py"}
+
+
+def test_the_undamaged_copy_is_neither_killed_nor_told_apart(sweeping, court):
+    nobody = sweeping.Mutant("", 0, 0, "undamaged", "", (0, 0), "")
+    assert fates(court, [nobody]) == [sweeping.Fate(nobody)]
+
+
+def test_deadly_mutants_are_killed(court, mutants):
+    deadly = [
+        the(mutants, "courses.py", "at_first > HOLLOW:", "> -> >="),
+        the(mutants, "scenarios.py", "if offset < log.end:", "< -> <="),
+    ]
+    assert all(fate.killed for fate in fates(court, deadly))
+
+
+def test_survivors_that_are_explained_exist(sweeping, mutants):
+    known = sweeping.known_survivors(sweeping.KNOWN_SURVIVORS)
+    assert known
+    for entry in known:
+        assert any(map(entry.covers, mutants)), entry
+        for damage in entry.damages:
+            assert any(entry.covers(one) and one.damage == damage for one in mutants), (entry, damage)
+
+
+def test_a_sample_is_killed_but_for_those_whose_survival_is_explained(sweeping, court, mutants):
+    known = sweeping.known_survivors(sweeping.KNOWN_SURVIVORS)
+    drawn = [one for one in sweeping.sampled(mutants, SAMPLE, 0) if not any(entry.covers(one) for entry in known)]
+    assert len(drawn) > SAMPLE / 2
+    assert [sweeping.shown(fate.mutant) for fate in fates(court, drawn) if not fate.killed] == []
