@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from conformance.cases.conversations import ANOTHER, BEGINS, LATEST, PLACE
+from conformance.cases.conversations import ANOTHER, BEGINS, LATEST, MARKED, PLACE
 from conformance.codec.derivations import Values
 from conformance.targets.defects.bending_requests import (
     Rows,
@@ -104,6 +104,19 @@ CLIENTS = (
         "response.nothing-to-fetch",
         "a client goes on behind a fetch that brought null",
         sent(each("Fetch", lambda rows: rows[-2:]), "waits"),
+    ),
+    client(
+        "takes-a-marker-for-what-was-cut",
+        f"{_THREADS}/twmb/franz-go/pull/1530",
+        "a client asks where the epoch of its last record ends, not that of the marker behind it, and goes back there",
+        sent(fetches_at(MARKED, MARKED - 1, MARKED), "keeps-behind"),
+        "response.place-valid",
+    ),
+    client(
+        "stays-behind-a-marker",
+        "response.place-valid",
+        "a client asks the new leader whether its place is valid, and asks for that place for ever",
+        sent(fetches_at(MARKED, MARKED), "keeps-behind"),
     ),
     client(
         "skips-what-was-refused",
