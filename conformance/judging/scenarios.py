@@ -122,11 +122,12 @@ def _begun(log: Log, step: Begin, told: Began) -> Verdict:
     known = log.identities.get(named) if named is not None else None
     if named is not None:
         log.identities[named] = identity, told.producer_epoch
-    if known is None:
-        is_new = identity not in log.given
-        log.given.add(identity)
-        return PASSED if is_new else failed(f"producer id {identity} is given to two producers", IDENTITY)
+    is_of_another = identity in log.given and (known is None or known[0] != identity)
     log.given.add(identity)
+    if is_of_another:
+        return failed(f"producer id {identity} is given to two producers", IDENTITY)
+    if known is None:
+        return PASSED
     if known[0] == identity and told.producer_epoch <= known[1]:
         return failed(f"epoch {told.producer_epoch} after epoch {known[1]} of the same transactional.id", FENCES)
     log.decide(Producer(*known, named), "aborted")

@@ -43,6 +43,14 @@ def test_the_reference_passes_every_scenario(catalog):
     assert set(kinds.values()) <= {Kind.PASS, Kind.EITHER}
 
 
+def test_an_identity_of_one_producer_is_given_to_no_other_not_even_to_one_that_is_known():
+    other = {"producer": "c", "transactionalId": "u"}
+    steps, value = told({"do": "begin", **A}, {"do": "begin", **other}, {"do": "begin", **B})
+    taken = {"producerId": value[1]["producerId"], "producerEpoch": 9}
+    says = f"producer id {taken['producerId']} is given to two producers"
+    changed(steps, value, 2, taken, says, "producer-id.assigned-by-broker")
+
+
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
