@@ -216,7 +216,7 @@ _UNSEEN = _names(
     "_refuse _same_float _same_text _REPLACED _FORMS unshown_paths _collect_unshown unknown_fields",
     "compare Comparison parse_known codec/observation.py:_MOST judged semantics/sequences.py:_answers",
     "semantics/sequences.py:_told_apart codecs_and_magics _OF_ENTRIES",
-    "ListOf.nullable Fields.nullable",
+    "ListOf.nullable Fields.nullable Fields.with_parts",
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
     "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial semantics/visibility.py:_BATCHES is_wrapper",
@@ -227,7 +227,9 @@ _UNSEEN = _names(
     # what serves clients at work
     "abort_markers",
     # complaints about a scenario, and names of types
-    "semantics/scenarios.py:_problem Step Told Number _Index _State",
+    "semantics/scenarios.py:_problem _problem_of_batch _DAY Step Told Number _Index _State",
+    # what puts scenarios to brokers, and what tells definitions apart
+    "listed_in Write.wants_answer Message.is_shipped",
     # the generator's, the linter's, and what no target is asked for
     "sealed sealed_message Layout.put Layout.sealed Bits.mask PACKED_BATCH _whole encode_entry",
     "codec/log.py:_encode codec/message_set.py:_encode",
@@ -769,11 +771,13 @@ class Known:
     above: str = ""
     is_gap: bool = False
     """Whether a case could hold it against a target, and only none does."""
+    numbers: tuple[int, ...] = ()
+    """Which of the line's mutants are meant, where others with the same damages die; without any, all."""
 
     def covers(self, mutant: Mutant) -> bool:
         """Whether it speaks of a mutant."""
         here = (mutant.file, mutant.text) == (self.file, self.text)
-        here &= self.above in ("", mutant.above)
+        here &= self.above in ("", mutant.above) and (not self.numbers or mutant.number in self.numbers)
         return here and (not self.damages or mutant.damage in self.damages)
 
 
@@ -784,6 +788,7 @@ def known_survivors(path: Path = KNOWN_SURVIVORS) -> list[Known]:
         Known(
             *(place["file"], place["line"], tuple(place.get("damages", ())), group["reason"], place.get("above", "")),
             is_gap=group.get("gap", False),
+            numbers=tuple(place.get("numbers", ())),
         )
         for group in groups
         for place in group["places"]

@@ -91,10 +91,8 @@ def _sent_around(result: Result, path: str) -> tuple[list[Line], int]:
 
 def _frame(result: Result, path: str) -> bytes:
     """The request at which a client broke a requirement; empty where none is named, or it was not kept."""
-    if not (path.startswith("[") and isinstance(result.outcome, Packed)):
-        return b""
     try:
-        return frame_at(_unpacked(result.outcome), path)
+        return frame_at(_unpacked(result.outcome), path) if isinstance(result.outcome, Packed) else b""
     except (LookupError, TypeError):  # digests stand in the place of what was long
         return b""
 
@@ -191,8 +189,8 @@ def _outcome_text(case: Case, outcome: Outcome, path: str) -> str:
     match outcome:
         case Accepted(answer) if path.startswith("@") and isinstance(answer.get("hex"), str):
             return _hex_near(bytes.fromhex(answer["hex"]), path)
-        case Accepted(answer) if case.op == "send" and path.startswith("["):
-            return _sent(frame_at(answer, path))
+        case Accepted(answer) if case.op == "send" and (data := frame_at(answer, path)):
+            return _sent(data)
         case Accepted(answer) if case.op in _SAYS:
             return f"{_SAYS[case.op]} {_converted_text(answer.get('hex'), path)}"
         case Accepted(answer) if case.op == "encode" and isinstance(answer.get("hex"), str):

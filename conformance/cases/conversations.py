@@ -149,8 +149,6 @@ PLACE = 1
 
 MARKED = 2
 """The same, behind a marker that was written in a newer epoch than the record before it."""
-MARKED_EPOCHS = (3, 4)
-"""These epochs."""
 
 BEGINS = 10
 """The offset at which a log begins of which the client had come to PLACE when its first records went."""

@@ -61,6 +61,8 @@ def message_of(name: str) -> Message:
 
 
 def frame_at(answer: Answer, path: str) -> bytes:
-    """The bytes of the request that the path of a verdict names."""
+    """The bytes of the request that the path of a verdict names; none where it names none."""
+    if not path.startswith("["):
+        return b""
     index = int(path[1:].partition("]")[0])
     return bytes.fromhex(answer["value"][index]["hex"])

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Self, TypeAlias
 from uuid import uuid4
 
-from conformance.cases.conversations import BEGINS, MARKED_EPOCHS, PLACE
+from conformance.cases.conversations import BEGINS, PLACE
 from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.batch_building import encode_built
 from conformance.codec.log import extents
@@ -33,6 +33,8 @@ _PATIENCE = 4
 _BATCHES = 2
 _COMMIT, _MARK = bytes.fromhex("00000001"), bytes.fromhex("000000000000")
 """The key and the value of a marker: version 0, type 1; version 0, the epoch of the coordinator."""
+_EPOCHS = (3, 4)
+"""That of the record before it, and its own."""
 TIME_MS = 1000
 """The timestamp of the broker's own records: 0 is a case of its own, as some clients take it for none."""
 
@@ -301,7 +303,7 @@ def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
 
 def marked() -> bytes:
     """A record in a transaction, the marker that commits it in a newer epoch, and a plain record behind that."""
-    old, new = MARKED_EPOCHS
+    old, new = _EPOCHS
     in_transaction = {"isTransactional": True, "producerId": 1, "producerEpoch": 0, "partitionLeaderEpoch": old}
     marker = {**in_transaction, "isControlBatch": True, "partitionLeaderEpoch": new}
     kinds: Sequence[tuple[bytes, Value]] = (
