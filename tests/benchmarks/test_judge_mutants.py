@@ -59,7 +59,7 @@ def named(data):
 def judge(found: int) -> Verdict:
     hint = "kept" if found > 1 else "kept, too"
     if found > 1:
-        return Verdict(Kind.FAIL, f"{hint} kept", "kept", RULE, "must")
+        return Verdict(Kind.FAIL, "kept" + hint, "kept", RULE, "must")
     if not isinstance(found, int):
         raise NotationError("damaged")
     return failed(named("kept"), "kept", "rule.of-it")
@@ -69,7 +69,7 @@ DAMAGES = [
     ("if found > 1:", "> -> >="),
     ("if found > 1:", "1 -> 0"),
     ("if found > 1:", "1 -> 2"),
-    ('return Verdict(Kind.FAIL, f"{hint} kept", "kept", RULE, "must")', "'must' -> 'mustx'"),
+    ('return Verdict(Kind.FAIL, "kept" + hint, "kept", RULE, "must")', "'must' -> 'mustx'"),
     ("if not isinstance(found, int):", "not removed"),
     ('raise NotationError("damaged")', "raise -> pass"),
     ('return failed(named("kept"), "kept", "rule.of-it")', "'rule.of-it' -> 'rule.of-itx'"),
