@@ -164,9 +164,12 @@ def broker_manifest(tmp_path_factory):
     return manifest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bundled_broker(broker_manifest):
-    """Starts a bundled broker, once in a session, and ends it with that; it is set up first."""
+    """Starts a bundled broker, once for the tests of a file, and ends it with them; it is set up first.
+
+    One that is left alone is not idle: Apache Kafka takes a core second in half a minute.
+    """
     with ExitStack() as stack:
 
         @cache

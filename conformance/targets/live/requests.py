@@ -36,6 +36,8 @@ _KEPT = 512
 """Requests of a conversation that are kept, the first ones."""
 _AGAIN = 3
 """Requests of a kind that show a client to work which does not go on."""
+_STEADILY = 20
+"""As many show that it works steadily: what it did not come to was not for want of a core."""
 _COURSE = 64
 """Requests in an answer at most where all of them tell together."""
 _ENDS_EMPTY = bytes.fromhex(
@@ -148,7 +150,10 @@ class Conversations:
             witness = Witness(_KEPT)
             return await self._brought_to(seat, conversation, isolation, witness)
 
-        said = await self._seats.led(put)
+        def waits(said: Answer) -> bool:
+            return "timeout" in said and _works(witness.heard, KINDS[conversation].may_wait, _STEADILY)
+
+        said = await self._seats.led(put, waits)
         return Held(witness, [*witness.heard], said)
 
     async def _brought_to(self, seat: Seat, conversation: str, isolation: str, witness: Witness) -> Answer:
@@ -169,9 +174,9 @@ class Conversations:
         return _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
 
 
-def _works(heard: Sequence[Value], name: str) -> bool:
-    """Whether requests of this name came again and again."""
-    return sum(api_of(row["hex"]) == name for row in heard) >= _AGAIN
+def _works(heard: Sequence[Value], name: str, often: int = _AGAIN) -> bool:
+    """Whether requests of this name came so `often`."""
+    return sum(api_of(row["hex"]) == name for row in heard) >= often
 
 
 def _is_error(said: Answer) -> bool:

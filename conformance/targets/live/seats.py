@@ -154,18 +154,18 @@ class Seats:
             answer = await put(seat)
             return await put(seat) if seat.is_vacant and not is_fresh else answer
 
-    async def led(self, put: Put) -> Answer:
+    async def led(self, put: Put, is_at_work: Callable[[Answer], bool]) -> Answer:
         """What comes of a conversation, which has a broker of its own, in a process that has nothing else.
 
         A death may be that of an earlier case, a silence that of a busy machine, as others are led meanwhile: either is
-        looked at again in another process, but for a silence that is long.
+        looked at again in another process, but for a silence that is long, or in which the client `is_at_work`.
         """
         async with self._apart, self._seat() as seat:
             seat.is_led, since = True, time.monotonic()
             try:
                 answer = await put(seat)
                 is_settled = not seat.is_vacant or time.monotonic() - since >= _LONG
-                return answer if is_settled else await put(seat)
+                return answer if is_settled or is_at_work(answer) else await put(seat)
             finally:
                 seat.is_led = False
                 if seat.is_spoilt:

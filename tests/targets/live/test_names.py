@@ -78,7 +78,7 @@ def test_a_process_ends_with_the_conversation_about_such_a_topic(conversation, p
     async def twice():
         try:
             await seats.crowd.ready()
-            return [await seats.led(put) for _ in range(2)]
+            return [await seats.led(put, lambda _: False) for _ in range(2)]
         finally:
             await seats.close()
 

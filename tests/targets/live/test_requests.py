@@ -17,10 +17,15 @@ SAID = {"ok": True, "value": {}}
 
 
 class Seats:
-    """Holds what it is told to, as if there were a process for each."""
+    """Holds what it is told to, as if there were a process for each; keeps whether the client was at work."""
 
-    async def led(self, put):
-        return await put(None)
+    def __init__(self):
+        self.was_at_work = []
+
+    async def led(self, put, is_at_work):
+        answer = await put(None)
+        self.was_at_work.append(is_at_work(answer))
+        return answer
 
 
 class Lead:
@@ -51,11 +56,11 @@ def asked(conversation, check="well-formed", of=""):
     return OPERATIONS["send"].parse({**request, **({"of": of} if of else {})}, LOG)
 
 
-def answers(lead, *requests, main=None):
+def answers(lead, *requests, main=None, seats=None):
     """The answers to requests that come at once."""
 
     async def all_of_them():
-        conversations = Conversations(Seats(), main or Witness(), lead, idempotent=False)
+        conversations = Conversations(seats or Seats(), main or Witness(), lead, idempotent=False)
         answered = [conversations.answer(asked(*request)) for request in requests]
         return await asyncio.gather(*answered, return_exceptions=True)
 
@@ -159,3 +164,19 @@ def test_who_waits_or_tells_is_excused_where_the_conversation_says_so(count, sai
     (answer,) = answers(Waits(count, said), (conversation, check))
     assert ("unsupported" in answer) is bool(reason)
     assert reason in answer.get("unsupported", "")
+
+
+@pytest.mark.parametrize(
+    ("count", "said", "conversation", "at_work"),
+    [
+        (20, SILENT, "topic-unknown", True),
+        (19, SILENT, "topic-unknown", False),
+        (20, TELLS, "topic-unknown", False),
+        (20, SILENT, "replica-unlisted", False),
+        (20, SILENT, "hung-up", False),
+    ],
+)
+def test_who_sends_what_it_may_wait_with_again_and_again_is_at_work(count, said, conversation, at_work):
+    seats = Seats()
+    answers(Waits(count, said), (conversation, "goes-on"), seats=seats)
+    assert seats.was_at_work == [at_work]

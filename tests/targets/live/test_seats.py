@@ -21,10 +21,10 @@ class Cases:
     def __init__(self, seats):
         self.seats, self.busy = seats, []
 
-    async def ask(self, *answers, during=None, led=False):
+    async def ask(self, *answers, during=None, led=False, at_work=False):
         """What is told of a case that has these answers, one after the other, and the processes that gave them.
 
-        `led`: it is a conversation.
+        `led`: it is a conversation, in which the client was `at_work`.
         """
         left, processes = [*answers], []
 
@@ -41,7 +41,7 @@ class Cases:
                 await seat.end(client)
             return answer
 
-        asked = self.seats.led(put) if led else self.seats.confirmed(put, lambda answer: answer is DUE)
+        asked = self.seats.led(put, lambda _: at_work) if led else self.seats.confirmed(put, lambda answer: answer is DUE)
         told = await asyncio.wait_for(asked, AT_MOST)
         assert not left
         return told, processes
@@ -191,6 +191,13 @@ def test_a_silence_that_no_busy_machine_makes_so_long_is_waited_for_once(run, mo
 
     async def work(cases):
         assert len((await cases.ask(SILENT, led=True))[1]) == 1
+
+    run(work)
+
+
+def test_a_silence_of_a_client_that_is_at_work_is_waited_for_once(run):
+    async def work(cases):
+        assert len((await cases.ask(SILENT, led=True, at_work=True))[1]) == 1
 
     run(work)
 
