@@ -41,7 +41,9 @@ class Cases:
                 await seat.end(client)
             return answer
 
-        asked = self.seats.led(put, lambda _: at_work) if led else self.seats.confirmed(put, lambda answer: answer is DUE)
+        asked = (
+            self.seats.led(put, lambda _: at_work) if led else self.seats.confirmed(put, lambda answer: answer is DUE)
+        )
         told = await asyncio.wait_for(asked, AT_MOST)
         assert not left
         return told, processes

@@ -1,0 +1,30 @@
+"""What docs/live-findings.md says of live clients."""
+
+import re
+from pathlib import Path
+
+PAGE = (Path(__file__).parents[2] / "docs" / "live-findings.md").read_text(encoding="utf-8")
+HEADINGS = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
+NAMED = sorted({name for heading in HEADINGS for name in heading.split(", ")})
+
+
+def entries(heading):
+    """The entries under a heading, by their titles: the cases of each, and what is said of them."""
+    part = PAGE.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    found = re.findall(r"^### (.+)\n\ncases: (.+)\n\nverdict: (.+)\n\n(\S)", part, re.MULTILINE)
+    assert len(found) == part.count("\n### ")
+    return {title: (cases.split(", "), verdict) for title, cases, verdict, _ in found}
+
+
+def findings(name):
+    """The cases by which the page tells of a client, and the verdict on each."""
+    rows = [row for heading in HEADINGS if name in heading.split(", ") for row in entries(heading).values()]
+    return {case: verdict for cases, verdict in rows for case in cases}
+
+
+def tells_of(name, described):
+    """Whether the page tells of a client in the version that it says it has."""
+    said = re.search(r"librdkafka ([\d.]+)", described)
+    version = said[1] if said else described
+    headings = [heading for heading in HEADINGS if name in heading.split(", ")]
+    return all(version in PAGE.split(f"## {heading}\n", 1)[1].split("###", 1)[0] for heading in headings)

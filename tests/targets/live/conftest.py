@@ -1,0 +1,33 @@
+"""The runs of unmodified clients, which several tests look at."""
+
+import json
+
+import pytest
+from live_runs import judged, lacking
+
+from conformance.targets.resolve import adapters, drivers
+
+
+@pytest.fixture(scope="session")
+def runs():
+    """The runs that were made, by the client."""
+    return {}
+
+
+@pytest.fixture
+def run(request, runs, live_client, tmp_path_factory, traces):
+    """What a client's only run says, on the cases that the module has it asked: its version, and the rows by case."""
+
+    def rows(name):
+        if drivers()[name].setup and name not in adapters():
+            live_client(name)
+        if missing := lacking(name):
+            pytest.skip(f"live:{name} lacks {', '.join(missing)}")
+        if name not in runs:
+            folder = tmp_path_factory.mktemp(name)
+            found = judged(f"live:{name}", folder, traces.env, *request.module.asked(name), op="")
+            runs[name] = json.loads((folder / "r.json").read_text())["targets"][0]["describe"]["version"], found
+            assert traces.left() == []
+        return runs[name]
+
+    return rows
