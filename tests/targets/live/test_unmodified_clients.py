@@ -1,4 +1,4 @@
-"""Unmodified clients of which nothing is built, and Apache Kafka's own, each run once for all that is looked at here."""
+"""Unmodified clients of which nothing is built, and Apache Kafka's own, each run once for all the tests here."""
 
 from __future__ import annotations
 
