@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 from command_line import conformance
 from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
+from traces import is_at_work
 
 from conformance import codec
 from conformance.cli import main
@@ -225,15 +226,6 @@ def test_an_interrupted_scan_says_nothing_of_java_and_leaves_nothing(tmp_path, t
         begun.kill()
     assert (begun.returncode, said) == (130, "1 segments, 25.2 MB\n")
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def is_at_work(pid):
-    """Whether a worker of Spark's in Python reads a log."""
-    for one in psutil.Process(pid).children(recursive=True):
-        with suppress(psutil.Error):  # a child that has ended has no command line
-            if "pyspark.daemon" in " ".join(one.cmdline()):
-                return True
-    return False
 
 
 # --- a data source ------------------------------------------------------------------------------------
