@@ -35,3 +35,12 @@ class Traces:
                 if marked and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(" ".join(process.cmdline()))
         return found
+
+
+def is_at_work(pid: int) -> bool:
+    """Whether Spark has started its workers in Python for a process."""
+    for one in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # a child that has ended has no command line
+            if "pyspark.daemon" in " ".join(one.cmdline()):
+                return True
+    return False

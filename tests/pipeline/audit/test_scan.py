@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 from command_line import conformance
 from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
+from traces import is_at_work
 
 from conformance import codec
 from conformance.cli import main
@@ -31,7 +32,6 @@ from conformance.pipeline.audit.columns import read_batch
 from conformance.pipeline.audit.job import audit as audit_on_spark
 from conformance.pipeline.audit.segments import find_segments
 from conformance.pipeline.audit.steps import AuditRules, logs_of
-from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.session import session
 from conformance.pipeline.source import read, register
 
@@ -39,14 +39,38 @@ CRC, RISE = "crc.mismatch-corrupt", "log.offsets-rise"
 
 
 @pytest.fixture(scope="module")
-def spark():
-    with session(SparkOptions(master="local[2]"), "tests of scan") as found:
-        register(found)
-        yield found
+def scanned(tmp_path_factory):
+    """A scan on Spark: its folder, what is to be found, what it said, and its session, which is kept for all tests.
+
+    There is one Spark in a process, and each start of one takes ten seconds.
+    """
+    folder = tmp_path_factory.mktemp("scanned")
+    logs, expected = with_damage(folder)
+    kept = []
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
+
+        def opened(*given):
+            kept.append(stack.enter_context(session(*given)))
+            return nullcontext(kept[0])
+
+        patched.setattr(job, "session", opened)
+        told = ("--out", folder / "out", "--json", folder / "found.json")
+        done = conformance("scan", logs, *told, "--master", "local[2]", cwd=folder)
+        yield folder, expected, done, kept[0]
+
+
+@pytest.fixture(scope="module")
+def spark(scanned):
+    register(scanned[-1])
+    return scanned[-1]
 
 
 @pytest.fixture
 def damaged(tmp_path):
+    return with_damage(tmp_path)
+
+
+def with_damage(folder):
     """Two partitions: one sound, one with a flipped bit, a batch twice, and a tail that is cut off."""
     log = partition(compression=4)
     flipped = bytearray(log[0][1])
@@ -54,33 +78,25 @@ def damaged(tmp_path):
     log[0][1] = bytes(flipped)
     log[1] = [*log[1][:2], log[1][1], *log[1][2:]]
     log[2] = [*log[2][:3], log[2][3][:50]]
-    written(tmp_path / "logs", partition(), "sound-3")
-    place = written(tmp_path / "logs", log, "broken-0")
+    written(folder / "logs", partition(), "sound-3")
+    place = written(folder / "logs", log, "broken-0")
     where = places(log)
     names = [str(place / f"{20 * at:020}.log") for at in range(3)]
-    return tmp_path / "logs", [
+    return folder / "logs", [
         ("broken", 0, names[0], where[0][1], RECORDS, CRC, "must"),
         ("broken", 0, names[1], where[1][2], 20 + RECORDS, RISE, "must"),
         ("broken", 0, names[2], where[2][3], None, "batch.length-wrong-rejected", "note"),
     ]
 
 
-def scan(*arguments):
-    """On Spark, in a process of its own: there is one Spark in each, and the tests of the data source keep theirs."""
-    command = [sys.executable, "-m", "conformance", "scan", *map(str, arguments), "--master", "local[2]"]
-    merged = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.run(command, check=False, timeout=240, **merged)
-
-
 def rows(folder):
     return pq.read_table(folder).to_pylist()
 
 
-def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
-    logs, expected = damaged
-    out = tmp_path / "out"
-    done = scan(logs, "--out", out, "--json", tmp_path / "found.json")
-    assert done.returncode == 1, done.stdout
+def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
+    folder, expected, done, _ = scanned
+    out = folder / "out"
+    assert (done.returncode, done.stderr) == (1, "6 segments, 0.0 MB\n"), done.stdout
     names = ("topic", "partition", "path", "position", "base_offset", "requirement", "level")
     assert [tuple(row[name] for name in names) for row in rows(out / "findings")] == expected
     assert all(row["detail"] for row in rows(out / "findings"))
@@ -91,7 +107,7 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
     assert sorted(rows(out / "summary"), key=lambda row: row["requirement"]) == summary
     whole = {row["topic"]: (row["segments"], row["batches"], row["records"]) for row in rows(out / "partitions")}
     assert whole == {"sound": (3, 12, 60), "broken": (3, 11, 55)}
-    report = json.loads((tmp_path / "found.json").read_text())
+    report = json.loads((folder / "found.json").read_text())
     assert [row["position"] for row in report["first"]] == [row[3] for row in expected[:2]]
     told = [line for line in done.stdout.splitlines() if line.startswith("must ")]
     details = [row["detail"] for row in rows(out / "findings")]
@@ -100,9 +116,10 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(damaged, tmp_path):
         assert line.endswith(f": {detail}"), "a finding is one line, however long"
     assert "2 partitions, 6 segments" in done.stdout
     assert "2 must, 1 note" in done.stdout
-    here = CliRunner().invoke(main, ["scan", str(logs), "--out", str(out) + "2", "--json", str(tmp_path / "here.json")])
-    assert (here.exit_code, here.output.replace(f"{out}2", str(out))) == (done.returncode, done.stdout)
-    assert (tmp_path / "here.json").read_text() == (tmp_path / "found.json").read_text()
+    told = ["--out", f"{out}2", "--json", str(tmp_path / "here.json")]
+    here = CliRunner().invoke(main, ["scan", str(folder / "logs"), *told])
+    assert (here.exit_code, here.output.replace(f"{out}2", str(out))) == (done.returncode, done.stderr + done.stdout)
+    assert (tmp_path / "here.json").read_text() == (folder / "found.json").read_text()
 
 
 @pytest.mark.parametrize(
@@ -211,15 +228,6 @@ def test_an_interrupted_scan_says_nothing_of_java_and_leaves_nothing(tmp_path, t
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def is_at_work(pid):
-    """Whether a worker of Spark's in Python reads a log."""
-    for one in psutil.Process(pid).children(recursive=True):
-        with suppress(psutil.Error):  # a child that has ended has no command line
-            if "pyspark.daemon" in " ".join(one.cmdline()):
-                return True
-    return False
-
-
 # --- a data source ------------------------------------------------------------------------------------
 
 
@@ -259,15 +267,21 @@ def test_records_are_rows_as_the_reference_reads_them(spark, broker_logs):
         ("cast(key as string) = 'key-7' and partition is not null", [7, 7]),
     ],
 )
-def test_a_query_finds_the_same_rows_whether_its_filter_reaches_the_source_or_not(spark, tmp_path, condition, expected):
+def test_a_query_finds_the_same_rows_whether_its_filter_reaches_the_source_or_not(records, condition, expected):
+    for rows_of_records in records:
+        found = rows_of_records.filter(condition).select("offset").collect()
+        assert sorted(row.offset for row in found) == expected
+
+
+@pytest.fixture(scope="module")
+def records(spark, tmp_path_factory):
+    """Records as the source gives them, and all of them as a table that Spark alone filters."""
+    folder = tmp_path_factory.mktemp("records")
     for name in ("orders-0", "orders-3"):
-        written(tmp_path, partition(), name)
-    (tmp_path / f"{0:020}.log").write_bytes(plain(0))
-    found = spark.read.format("kafka-log").option("rows", "records").load(str(tmp_path))
-    got = sorted(row.offset for row in found.filter(condition).select("offset").collect())
-    assert got == expected
-    table = found.toArrow()  # all rows, to be filtered by Spark alone
-    assert sorted(row.offset for row in spark.createDataFrame(table).filter(condition).collect()) == expected
+        written(folder, partition(), name)
+    (folder / f"{0:020}.log").write_bytes(plain(0))
+    found = spark.read.format("kafka-log").option("rows", "records").load(str(folder))
+    return found, spark.createDataFrame(found.toArrow())
 
 
 def as_bytes(value):
@@ -296,12 +310,13 @@ def test_the_example_of_a_query_in_the_docs_runs(spark, tmp_path, capsys):
     assert "|key-19|" in shown
 
 
-def test_the_example_of_a_session_in_the_docs_runs(tmp_path):
+def test_the_example_of_a_session_in_the_docs_runs(spark, tmp_path, capfd, monkeypatch):
     place = written(tmp_path, partition())
     assert "/var/lib/kafka/data/orders-3" in EXAMPLES[0]
-    program = EXAMPLES[0].replace("/var/lib/kafka/data/orders-3", str(place))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=240)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "12\n", "")
+    # What starts without an option is a campaign's session, too: test_spark.py.
+    monkeypatch.setattr("conformance.pipeline.session.session", lambda: nullcontext(spark))
+    exec(EXAMPLES[0].replace("/var/lib/kafka/data/orders-3", str(place)), {})
+    assert capfd.readouterr() == ("12\n", "")
 
 
 def test_every_option_of_a_scan_that_the_docs_show_exists():

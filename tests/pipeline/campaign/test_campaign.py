@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -148,7 +149,7 @@ def test_a_target_that_dies_hangs_or_floods_gets_that_verdict_for_this_case_and_
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     target = f"command:{sys.executable} {program}"
-    campaign = Campaign((target,), ("INT8", "INT16"), 200, terms=Allowance(timeout=0.5))
+    campaign = Campaign((target,), ("INT8", "INT16"), 120, terms=Allowance(timeout=0.5))
     store = judged(tmp_path / "out", campaign, catalog)
     store.finish()
     expected = {}
@@ -242,7 +243,7 @@ def test_a_row_is_rebuilt_into_the_result_that_it_was_made_from(tmp_path, catalo
     program = tmp_path / "broken.py"
     program.write_text(BROKEN)
     for target in (OFF_BY_ONE, f"command:{sys.executable} {program}"):
-        campaign = Campaign((target,), ("VARINT", "INT8"), 100, terms=Allowance(timeout=0.5))
+        campaign = Campaign((target,), ("VARINT", "INT8"), 80, terms=Allowance(timeout=0.5))
         store = judged(tmp_path / str(len(target)), campaign, catalog)
         store.finish()
         examiner = Task(campaign, store, catalog.requirements, {}).examiner(target, catalog)
@@ -392,16 +393,25 @@ DAMAGES = {
 }
 
 
+THREE_SLICES = Campaign((OFF_BY_ONE,), INTEGERS, 300)
+
+
+@pytest.fixture(scope="module")
+def three_slices(tmp_path_factory, catalog):
+    """The folder of a campaign whose slices are all judged, to be copied."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(slices, "SLICE", 100)
+        return judged(tmp_path_factory.mktemp("campaign") / "whole", THREE_SLICES, catalog).folder
+
+
 @pytest.mark.parametrize("name", DAMAGES)
-def test_the_damaged_file_of_a_slice_is_removed_so_that_it_is_judged_again(tmp_path, catalog, name):
-    campaign = Campaign((OFF_BY_ONE,), INTEGERS, 300)
-    whole = judged(tmp_path / "whole", campaign, catalog)
-    store = judged(tmp_path / "out", campaign, catalog)
+def test_the_damaged_file_of_a_slice_is_removed_so_that_it_is_judged_again(three_slices, tmp_path, catalog, name):
+    whole, store = (Store(shutil.copytree(three_slices, tmp_path / copy)) for copy in ("whole", "out"))
     (store.slices / "notes.parquet").touch()
     DAMAGES[name](store.path_of(1))
     assert store.remove_damaged() == [1]
     assert store.done() == {0, 2}
-    judged(tmp_path / "out", campaign, catalog, [1])
+    judged(tmp_path / "out", THREE_SLICES, catalog, [1])
     assert store.remove_damaged() == []
     whole.finish()
     store.finish()

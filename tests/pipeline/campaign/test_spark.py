@@ -1,4 +1,4 @@
-"""Campaigns on an embedded Spark: killed and begun again, on any Java, with one core or two."""
+"""Campaigns on an embedded Spark: killed and begun again, on any Java, with one core or all."""
 
 import json
 import os
@@ -16,6 +16,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="campaigns need the extra spark")
 
+from command_line import conformance
+from traces import is_at_work
+
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import rows_of
@@ -25,9 +28,13 @@ LIAR = f"command:{sys.executable} -m conformance.targets.liars varint-off-by-one
 CASES = 8000
 
 
-def command(out, master, *options):
+def arguments(out, *options):
     asked = ["--cases", str(CASES), "--seed", "3", "--select", "type:VAR*", "--select", "type:RECORD"]
-    return [sys.executable, "-m", "conformance", "campaign", LIAR, *asked, "--out", out, "--master", master, *options]
+    return ["campaign", LIAR, *asked, "--out", out, *options]
+
+
+def command(out, master, *options):
+    return [sys.executable, "-m", "conformance", *arguments(out, "--master", master, *options)]
 
 
 def path_without_java(folder):
@@ -43,7 +50,7 @@ def path_without_java(folder):
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory):
-    """A campaign that nothing disturbs, on two cores, on a machine without a Java of its own."""
+    """A campaign that nothing disturbs, on all cores, on a machine without a Java of its own."""
     folder = tmp_path_factory.mktemp("quiet")
     env = {**os.environ, "PATH": path_without_java(folder / "bin"), "XDG_CACHE_HOME": str(folder / "cache")}
     env.pop("JAVA_HOME", None)
@@ -51,7 +58,7 @@ def quiet(tmp_path_factory):
     (folder / "home").mkdir()
     report = folder / "report.json"
     done = subprocess.run(
-        command(folder / "out", "local[2]", "--json", report),
+        [sys.executable, "-m", "conformance", *arguments(folder / "out", "--json", report)],
         env={**env, "HOME": str(folder / "home")},
         cwd=folder / "cwd",
         capture_output=True,
@@ -91,12 +98,7 @@ def test_a_campaign_ends_in_the_reports_of_a_run_and_in_vectors_that_fail_again(
     assert sum(row["count"] for row in rows) == report["summary"][LIAR]["fail"]
     assert {row["smallest"] for row in rows} == {row["id"] for row in report["results"]}
     vectors = ["--vectors", folder / "out" / "vectors", "--select", "bytes/*", "--json", tmp_path / "again.json"]
-    again = subprocess.run(
-        [sys.executable, "-m", "conformance", "run", LIAR, *vectors],
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
+    again = conformance("run", LIAR, *vectors, cwd=tmp_path)
     assert again.returncode == 1, again.stderr
     verdicts = {row["id"]: row["verdict"] for row in json.loads((tmp_path / "again.json").read_text())["results"]}
     assert {shrunk["id"] for shrunk in report["shrunk"]} <= {
@@ -132,15 +134,30 @@ def told_of(row):
     return [row[key] for key in ("verdict", "requirement", "level", "cause", "detail")]
 
 
-def test_a_failing_case_can_be_run_again_by_its_id(quiet):
+def test_a_failing_case_can_be_run_again_by_its_id(quiet, tmp_path):
     folder, _ = quiet
     row = next(row for row in rows_of(Store(folder / "out").failures) if row["level"] == "must")
-    run = [sys.executable, "-m", "conformance", "run", LIAR, "--select", row["id"], "--quiet"]
-    assert subprocess.run(run, capture_output=True, check=False, timeout=60).returncode == 1
+    assert conformance("run", LIAR, "--select", row["id"], "--quiet", cwd=tmp_path).returncode == 1
 
 
-def test_a_campaign_that_was_killed_at_any_moment_and_started_again_ends_in_the_same_tables(quiet, tmp_path, traces):
+def test_a_campaign_that_was_killed_at_any_moment_and_whose_java_dies_ends_in_the_same_tables(quiet, tmp_path, traces):
     out = tmp_path / "out"
+    killed_at_any_moment(out, traces)
+    java_dies(out, traces)
+    kept = min(Store(out).done())
+    path = Store(out).path_of(kept)
+    path.write_bytes(path.read_bytes()[:100])
+    again = subprocess.run(
+        command(out, "local[1]", "--quiet"), env=traces.env, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert again.returncode == 1, again.stderr
+    assert again.stderr == f"damaged and judged again: slice {kept}\n"
+    assert tables(out) == tables(quiet[0] / "out")
+    assert not Store(out).slices.exists()
+
+
+def killed_at_any_moment(out, traces):
+    """A campaign is killed with some slices done, and leaves nothing running."""
     begun = subprocess.Popen(
         command(out, "local[1]"), env=traces.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -158,12 +175,26 @@ def test_a_campaign_that_was_killed_at_any_moment_and_started_again_ends_in_the_
     assert not Store(out).complete
     while traces.left():
         assert time.monotonic() < until, "what the killed driver had started goes on"
-    again = subprocess.run(
-        command(out, "local[1]", "--quiet"), env=traces.env, capture_output=True, text=True, check=False, timeout=240
+
+
+def java_dies(out, traces):
+    """The Java of a campaign dies while it works: one line says so, and how it goes on."""
+    begun = subprocess.Popen(
+        command(out, "local[1]"), env=traces.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    assert again.returncode == 1, again.stderr
-    assert tables(out) == tables(quiet[0] / "out")
-    assert not slices.exists()
+    until = time.monotonic() + 120
+    while not is_at_work(begun.pid):
+        assert time.monotonic() < until
+        assert begun.poll() is None, begun.stdout.read()
+        time.sleep(0.02)
+    for child in psutil.Process(begun.pid).children():
+        if child.name() == "java":
+            child.kill()
+    said, _ = begun.communicate(timeout=120)
+    assert begun.returncode == 3, said
+    assert "Spark stopped: its Java has ended (the same command continues from here)\n" in said
+    assert "Traceback" not in said
+    assert "Connection refused" not in said
 
 
 def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(tmp_path, traces):
@@ -189,41 +220,10 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
     assert json.loads(report.read_text())["summary"][LIAR]["fail"] > 0
 
 
-def test_a_campaign_whose_java_dies_says_in_one_line_that_it_goes_on_and_does(quiet, tmp_path):
-    out = tmp_path / "out"
-    begun = subprocess.Popen(
-        command(out, "local[1]"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    until = time.monotonic() + 120
-    while not list(Store(out).slices.glob("0*.parquet")):
-        assert time.monotonic() < until
-        assert begun.poll() is None, begun.stdout.read()
-        time.sleep(0.02)
-    for child in psutil.Process(begun.pid).children():
-        if child.name() == "java":
-            child.kill()
-    said, _ = begun.communicate(timeout=120)
-    assert begun.returncode == 3, said
-    assert "Spark stopped: its Java has ended (the same command continues from here)\n" in said
-    assert "Traceback" not in said
-    assert "Connection refused" not in said
-    kept = min(Store(out).done())
-    path = Store(out).path_of(kept)
-    path.write_bytes(path.read_bytes()[:100])
-    again = subprocess.run(
-        command(out, "local[1]", "--quiet"), capture_output=True, text=True, check=False, timeout=240
-    )
-    assert again.returncode == 1, again.stderr
-    assert again.stderr == f"damaged and judged again: slice {kept}\n"
-    assert tables(out) == tables(quiet[0] / "out")
-
-
-def test_a_complete_campaign_is_reported_again_without_spark(quiet):
+def test_a_complete_campaign_is_reported_again_without_spark(quiet, tmp_path):
     folder, _ = quiet
     before = tables(folder / "out")
-    again = subprocess.run(
-        command(folder / "out", "nonesuch://", "--quiet"), capture_output=True, text=True, check=False, timeout=120
-    )
+    again = conformance(*arguments(folder / "out", "--master", "nonesuch://", "--quiet"), cwd=tmp_path)
     assert again.returncode == 1, again.stderr
     assert tables(folder / "out") == before
 
