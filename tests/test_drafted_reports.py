@@ -5,12 +5,11 @@ import re
 import shutil
 import subprocess
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
-
-from conformance.cases.catalog import read_catalog
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "findings"
@@ -33,6 +32,7 @@ def programs(text):
     return [(language, program) for language in ("python", *CHECKERS) for program in blocks(text, language)]
 
 
+@cache
 def failing(target):
     """Globs of the cases that are known to fail, through an adapter or live, or of a broker."""
     file = DOCS.parent / "tests" / "known" / f"{target}.yaml"
@@ -69,10 +69,10 @@ def test_the_program_of_a_drafted_report_has_no_error_of_syntax(path, tmp_path):
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_the_bytes_of_a_drafted_report_are_those_of_a_vector_that_fails_on_its_target(path):
+def test_the_bytes_of_a_drafted_report_are_those_of_a_vector_that_fails_on_its_target(path, catalog):
     text = path.read_text(encoding="utf-8")
     target, case = re.search(r"<!-- target: (\S+); case: (\S+) -->", text).groups()
-    asked = read_catalog().cases[case].request
+    asked = catalog.cases[case].request
     if "conversation" not in asked:  # what a broker says in one is no case's own bytes
         assert "".join(blocks(text, "")[0].split()) == asked["hex"]
     names = [case, *(f"{case}:{op}" for op in ("read", "encode", "append"))]

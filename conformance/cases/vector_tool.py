@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from conformance import codec
 from conformance.cases.catalog import VECTORS
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value, Writes
-from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
+from conformance.cases.vector_files import Requirement, Vector, hex_pieces, read_requirements, read_vectors
 from conformance.cases.yaml_files import content_of, in_file, misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError
@@ -26,9 +27,14 @@ from conformance.safety.files import replace_text
 # --- check --------------------------------------------------------------------------------------------
 
 
+@cache
+def _register() -> dict[str, Requirement]:
+    """Read once, however many files are checked: that takes as long as the check of one."""
+    return read_requirements(VECTORS / "requirements.yaml")
+
+
 def check(path: Path) -> Iterator[FileError]:
     """Everything that is wrong with a vector file, as errors with path and line."""
-    requirements = read_requirements(VECTORS / "requirements.yaml")
     seen: set[str] = set()
     try:
         vectors = list(read_vectors(path))
@@ -40,7 +46,7 @@ def check(path: Path) -> Iterator[FileError]:
             yield vector.error("another vector of the file has this id already")
         seen.add(vector.id)
         try:
-            for case in make_cases(vector, requirements):
+            for case in make_cases(vector, _register()):
                 yield from _agrees(vector, case)
             yield from _stale(vector)
         except FileError as error:

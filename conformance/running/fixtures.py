@@ -124,9 +124,10 @@ def write_fixtures(folder: Path) -> int:
 
     Other files are left alone. Raises OSError, also when a manifest stands there that is not one of ours.
     """
-    everything = fixtures(read_catalog())
     folder.mkdir(parents=True, exist_ok=True)
-    stale = _listed(folder / MANIFEST) - {fixture.path for fixture in everything}
+    before = _listed(folder / MANIFEST)  # before the fixtures are made, which takes a second
+    everything = fixtures(read_catalog())
+    stale = before - {fixture.path for fixture in everything}
     for fixture in everything:
         path = folder / fixture.path
         path.parent.mkdir(exist_ok=True)

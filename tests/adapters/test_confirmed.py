@@ -11,6 +11,7 @@ import msgspec
 import pytest
 import yaml
 from command_line import conformance
+from json_reports import messages_judged
 
 from conformance.cases.charging import basis_of
 from conformance.reports.screen import LINES
@@ -142,6 +143,11 @@ def test_the_verdicts_on_a_library_are_those_that_are_pinned(judged, run):
     assert [(row["id"], row["verdict"]) for row in counted(vectors) if not row["known"]] == []
     assert [row["id"] for row in results if row["verdict"] == "protocol"] == []
     assert sum(row["verdict"] != "skip" for row in vectors) >= JUDGED_AT_LEAST.get(name, 1)
+
+
+@of_each_library
+def test_at_least_20_messages_that_every_client_speaks_are_judged_without_an_option(judged):
+    assert len(messages_judged(judged[2])) >= 20
 
 
 @of_each_library

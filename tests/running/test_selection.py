@@ -3,17 +3,13 @@
 import pytest
 
 from conformance.cases.catalog import read_catalog
-from conformance.cases.model import Kind
 from conformance.codec.message_definition import Versions
 from conformance.definitions.parser import parse_definition
 from conformance.definitions.shipped import shipped_types
-from conformance.running.executor import judge_target
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
 from conformance.running.selection import Selection, claimed_messages, selected_cases
 from conformance.strategies.seeded.cases import TYPES
 from conformance.targets.protocol import Description
-from conformance.targets.resolve import adapters, target_spec
+from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 
 SHIPPED = shipped_types().messages
@@ -80,28 +76,3 @@ def test_a_target_that_cannot_be_started_has_no_messages(catalog):
     generated = [case for case in cases if case.id.startswith("gen/")]
     assert {case.id.split("/")[2] for case in generated} <= set(TYPES)
     assert generated
-
-
-@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "kio", "kafka-clients"])
-def test_at_least_20_messages_that_every_client_speaks_are_judged_without_an_option(name, catalog, request):
-    if name == "kafka-clients":
-        request.getfixturevalue("kafka_clients")
-    lacking = adapters()[name].missing()
-    if lacking:
-        pytest.skip(f"{name} lacks {', '.join(lacking)}")
-    spec, run = target_spec(name, None, Allowance()), TargetRun(name)
-    # The first of the cases that are made without an option.
-    cases = [case for case in selected_cases(Selection(generated=4), catalog, [spec]) if case.id.startswith("gen/")]
-    judge_target(
-        spec,
-        run,
-        [case for case in cases if case.type.startswith("MESSAGE<")],
-        catalog.requirements,
-        FailurePolicy(),
-    )
-    judged = {
-        result.case.request["message"]
-        for result in run.results
-        if result.verdict.kind not in (Kind.SKIP, Kind.PROTOCOL)
-    }
-    assert len(judged & set(SHIPPED)) >= 20

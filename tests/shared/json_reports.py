@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jsonschema_rs
 
+from conformance.definitions.shipped import shipped_types
 from conformance.reports.json_schema import schema_text
 
 _BEGINS = b'{"suite": {"name":"kafka-conformance"'
@@ -37,3 +38,10 @@ def broken_reports(folder):
         if problem is not None:
             lines.append(f"{path}: {problem.message[:300]} at {list(problem.instance_path)}")
     return lines
+
+
+def messages_judged(results):
+    """Of the messages that come along, those of which a generated case was judged."""
+    judged = [row for row in results if row["kind"] == "generated" and row["verdict"] not in ("skip", "protocol")]
+    names = {row["type"].removeprefix("MESSAGE<").partition(",")[0] for row in judged}
+    return names & set(shipped_types().messages)

@@ -87,6 +87,11 @@ def smallest(strategy, condition=lambda _: True):
     return find(strategy, condition, settings=PERSISTENT)
 
 
+def first(strategy, condition):
+    """The first that is found, where it is enough that there is one: to shrink it costs more than to find it."""
+    return find(strategy, condition, settings=UNSHRUNK)
+
+
 def always(strategy, check):
     QUIET(given(strategy)(check))()
 
@@ -193,8 +198,11 @@ def test_a_log_has_entries_of_the_magics_that_are_asked_for(magics):
 
 @pytest.mark.once
 def test_wrappers_come_up_in_logs():
-    found = smallest(logs(), lambda log: any("messages" in one and one["compression"] for one in log["batches"]))
-    assert [entry["magic"] for entry in found["batches"]] == [0]
+    def has_one(log):
+        return any("messages" in one and one["compression"] for one in log["batches"])
+
+    assert first(logs(), has_one)
+    assert [entry["magic"] for entry in smallest(logs(max_size=1), has_one)["batches"]] == [0]
 
 
 def test_transactions_are_read_back_as_they_are_and_those_listed_are_aborted_in_the_log():
@@ -257,13 +265,13 @@ def test_the_sizes_at_which_a_length_changes_form_come_up(strategy, sizes):
         return len(value.encode() if isinstance(value, str) else value)
 
     for wanted in sizes:
-        assert size(find(strategy, lambda value, wanted=wanted: size(value) == wanted, settings=UNSHRUNK)) == wanted
+        assert size(first(strategy, lambda value, wanted=wanted: size(value) == wanted)) == wanted
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_characters_of_every_width_come_up(width):
-    assert smallest(strings(), lambda text: any(len(one.encode()) == width for one in text))
+    assert first(strings(), lambda text: any(len(one.encode()) == width for one in text))
 
 
 @pytest.mark.parametrize("codec_name", CODEC_NAMES)
@@ -355,7 +363,7 @@ def test_a_message_of_a_version_is_read_back_with_every_field_that_it_has(versio
     ],
 )
 def test_nulls_defaults_edges_and_unknown_tags_come_up_in_messages(condition):
-    found = find(from_message(MESSAGE, 3, unknown_tags=True), condition, settings=UNSHRUNK)
+    found = first(from_message(MESSAGE, 3, unknown_tags=True), condition)
     assert condition(found)
 
 
@@ -577,7 +585,7 @@ def test_what_a_batch_shrinks_to(strategy, condition, unlike, offsets):
 
 
 def test_a_batch_without_a_base_timestamp_never_has_a_delete_horizon_in_it(monkeypatch):
-    smallest(gapped_batches(min_size=1), lambda batch: batch["hasDeleteHorizonMs"])  # makes what is kept for others
+    first(gapped_batches(min_size=1), lambda batch: batch["hasDeleteHorizonMs"])  # makes what is kept for others
     usual = batch_strategies._from
     timeless = lambda low, field: st.just(-1) if field == "baseTimestamp" else usual(low, field)  # noqa: E731
     monkeypatch.setattr(batch_strategies, "_from", timeless)
@@ -643,7 +651,7 @@ def test_a_fetch_shrinks_to_one_record_without_a_producer():
 
 @pytest.mark.once
 def test_fetches_come_up_that_hide_what_was_aborted_beside_records_that_they_show():
-    found = find(fetches(), lambda fetch: fetch["aborted"] and fetch["records"], settings=UNSHRUNK)
+    found = first(fetches(), lambda fetch: fetch["aborted"] and fetch["records"])
     assert found["isolation"] == "read_committed"
 
 
@@ -664,7 +672,8 @@ def test_the_reference_answers_whatever_hostile_bytes_it_is_given(name):
         assert (read.value is None) or read.ok
         answers.add(read.violations[0].requirement if read.violations else "")
 
-    settings(QUIET, max_examples=60)(given(hostile(name))(ask))()
+    # test_seeded_cases.py has 500 batches, message sets and logs answered each, damaged by the same rows.
+    settings(QUIET, max_examples=30)(given(hostile(name))(ask))()
     assert answers - {""}
 
 
@@ -698,7 +707,8 @@ def test_one_tag_twice_shrinks_to_little_more_than_the_two_fields():
     "requirement", ["crc.mismatch-corrupt", "batch.record-count-mismatch", "record.length-mismatch-rejected"]
 )
 def test_hostile_batches_break_what_they_are_meant_to(requirement):
-    assert smallest(hostile("RECORD_BATCH"), breaking("RECORD_BATCH", requirement))
+    batches = hostile("RECORD_BATCH", values=record_batches(max_size=2))
+    assert first(batches, breaking("RECORD_BATCH", requirement))
 
 
 @pytest.mark.once
@@ -708,7 +718,7 @@ def test_behind_a_right_checksum_there_is_damage_within_compressed_records():
         return any(found.layer for found in read.violations) and len(read.violations) == 1
 
     batches = record_batches(codec="lz4", max_size=2)
-    assert smallest(hostile("RECORD_BATCH", values=batches), inside)
+    assert first(hostile("RECORD_BATCH", values=batches), inside)
 
 
 # --- arguments ----------------------------------------------------------------------------------------
