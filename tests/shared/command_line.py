@@ -10,6 +10,8 @@ from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redire
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from warm_bridges import forked_bridges
+
 from conformance.cli import main
 
 LONGEST = 600
@@ -25,14 +27,18 @@ class Done:
     stderr: str
 
 
-def conformance(*arguments, cwd, env=None, stdin=b""):
-    """Run a command as `python -m conformance` does, in a folder, with these variables instead of ours."""
+def conformance(*arguments, cwd, env=None, stdin=b"", limits=None):
+    """Run a command as `python -m conformance` does, in a folder, with these variables instead of ours.
+
+    Bridges to live clients are forked, with `limits` instead of theirs.
+    """
     out, err = _Stream(), _Stream()
     given = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
     with ExitStack() as stack:
         for each in (chdir(cwd), redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given)):
             stack.enter_context(each)
         stack.enter_context(patch.dict(os.environ, {} if env is None else env, clear=env is not None))
+        stack.enter_context(forked_bridges(**(limits or {})))
         stack.enter_context(_signals())
         stack.enter_context(_at_most(LONGEST))
         try:

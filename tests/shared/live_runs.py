@@ -14,6 +14,8 @@ TINY = {
     **{"codecs": ["none"], "magics": [0, 1, 2], "isolations": ["read_uncommitted", "read_committed"]},
 }
 """What a driver of tiny_client.py says of itself."""
+BRIEF = {"STARTUP": 10.0, "_LONG": 10.0, "_LONGEST": 10.0}
+"""Limits of a bridge for tests in which a client never goes on: they only wait for the end of these."""
 
 
 def tiny(folder, program, **claims):
@@ -26,10 +28,10 @@ def tiny(folder, program, **claims):
     return f"live:{folder / 'driver.yaml'}"
 
 
-def judged(target, folder, env, *select, status=None, options=(), op="read"):
+def judged(target, folder, env, *select, status=None, options=(), op="read", limits=None):
     patterns = [part for pattern in select for part in ("--select", pattern)]
     asked = ("run", target, *patterns, "--generated", "0", "--json", "r.json", "--quiet", *options)
-    done = conformance(*asked, cwd=folder, env=env)
+    done = conformance(*asked, cwd=folder, env=env, limits=limits)
     assert done.returncode in (0, 1, 3) if status is None else done.returncode == status, done.stdout + done.stderr
     rows = json.loads((folder / "r.json").read_text())["results"]
     return {row["id"]: row for row in rows if op in ("", row["op"])}

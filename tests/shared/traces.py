@@ -7,12 +7,16 @@ import uuid
 from pathlib import Path
 
 import psutil
+from warm_bridges import descendants
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 class Traces:
-    """Marks processes by their environment, which children inherit, and finds those that still run."""
+    """Marks processes by their environment, which children inherit, and finds those that still run.
+
+    What is forked has the environment of its parent where one looks from outside, and is found below that.
+    """
 
     VARIABLE = "CONFORMANCE_TESTS_TRACE"
 
@@ -28,10 +32,10 @@ class Traces:
         return found
 
     def _running(self) -> list[str]:
-        found = []
+        found, forked = [], descendants()
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                marked = process.environ().get(self.VARIABLE) == self.token
+                marked = process in forked or process.environ().get(self.VARIABLE) == self.token
                 if marked and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(" ".join(process.cmdline()))
         return found

@@ -1,7 +1,7 @@
 """What clients make of brokers that answer in another way: in pieces, or with nothing."""
 
 import pytest
-from live_runs import judged, tiny
+from live_runs import BRIEF, judged, tiny
 
 PIECES, NULL, THROTTLED, SESSION, RESET, UNKNOWN, UNDECIDED, NO_LEADER, OLDER, LOST = CASES = tuple(
     f"request/{name}"
@@ -99,7 +99,7 @@ def run(tmp_path, traces):
 
     def start(change="", offers="bare", cases=CASES):
         program = f"{change}\nfor line in told(): consume(line)\n"
-        return judged(tiny(tmp_path, program, offers=offers), tmp_path, traces.env, *cases, op="send")
+        return judged(tiny(tmp_path, program, offers=offers), tmp_path, traces.env, *cases, op="send", limits=BRIEF)
 
     yield start
     assert traces.left() == []

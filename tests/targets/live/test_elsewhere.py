@@ -2,7 +2,7 @@
 
 import pytest
 from asking import asked, fetched, partition
-from live_runs import judged, tiny
+from live_runs import BRIEF, judged, tiny
 from log_bytes import batch
 
 from conformance.targets.live.broker import Broker
@@ -19,7 +19,7 @@ def run(tmp_path, traces):
     def start(change, case, offers="bare"):
         program = f"import time\n{change}\nfor line in told(): consume(line)\n"
         target = tiny(tmp_path, program, offers=offers)
-        (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send").values()
+        (row,) = judged(target, tmp_path, traces.env, f"request/{case}", op="send", limits=BRIEF).values()
         return row
 
     yield start

@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import conformance
 from live_runs import judged
+from platformdirs import user_cache_path
 
+from conformance import __version__
 from conformance.targets.live import clients
 from conformance.targets.live.offers import OFFERS
 
@@ -29,21 +32,21 @@ START = f"import os, socket, sys, threading, time\nsys.path.insert(0, {str(SHARE
 HONEST = "for line in told(): consume(line)\n"
 THREE = "batch/three-records:read"
 GZIP = "gzip/text-flag:read"
+SHORT = {"_PATIENCE": 2.5}
+"""The limit of a bridge for tests in which a client falls silent: they only wait for the end of it."""
 
 
 @pytest.fixture
 def run(tmp_path, traces):
     """Runs a driver of the test's own; the rows of its report by case."""
 
-    def start(body, *select, concurrency=1, status=None, options=(), op="read", offers="bare"):
+    def start(body, *select, concurrency=1, offers="bare", op="read", **how):
         folder = tmp_path / "tiny"
         folder.mkdir(exist_ok=True)
         (folder / "driver.py").write_text(START + body)
         text = DRIVER.format(name="tiny", module="driver.py", concurrency=concurrency)
         (folder / "driver.yaml").write_text(f"{text}offers: {offers}\n")
-        return judged(
-            f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *select, status=status, options=options, op=op
-        )
+        return judged(f"live:{folder / 'driver.yaml'}", tmp_path, traces.env, *select, op=op, **how)
 
     yield start
     assert traces.left() == []
@@ -197,7 +200,7 @@ for line in told():
     connection.fetch(line, 0), connection.fetch(line, 0)
     time.sleep(100)
 """
-    found = run(body, THREE)
+    found = run(body, THREE, limits=SHORT)
     assert found[THREE]["verdict"] == "timeout"
     assert re.search(r"it fetched offset 0 2 times in [\d.]+ s, [\d.]+ a second", found[THREE]["detail"])
 
@@ -253,7 +256,7 @@ for line in told():
     [
         ("", "came through to it, but"),
         (
-            "Connection(line['bootstrap']).socket.sendall(bytes.fromhex('0000000a0003000100000001ffff'))",
+            "s = Connection(line['bootstrap']).socket; s.sendall(GARBLED); s.recv(1)",
             "as it sent what is no request (MetadataRequest 1: int.truncated-rejected at byte 0",
         ),
     ],
@@ -264,13 +267,12 @@ say(version="1")
 open("starts", "a").write("start ")
 for line in map(json.loads, sys.stdin):
     {sends}
-    time.sleep(0.5)
     say(topic=line["topic"], error="other", message="no such setting")
 """
-    (tmp_path / "driver.py").write_text(START + "import json\n" + body)
+    garbled = "GARBLED = bytes.fromhex('0000000a0003000100000001ffff')\n"
+    (tmp_path / "driver.py").write_text(START + "import json\n" + garbled + body)
     (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
-    command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", "--select", THREE]
-    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    done = conformance("run", "live:./driver.yaml", "--select", THREE, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
     assert (tmp_path / "starts").read_text().split() == ["start"] * len(OFFERS), "one for each, and no second attempt"
     assert "no plain batch came through to it" in done.stdout + done.stderr
@@ -290,7 +292,7 @@ class Hasty(Connection):
 tiny_client.Connection = Hasty
 from conformance import codec
 """
-    found = run(body + HONEST, "read/aborted-compressed", THREE)
+    found = run(body + HONEST, "read/aborted-compressed", THREE, limits=SHORT)
     assert found[THREE]["verdict"] == "pass"
     wrong = [row for row in found.values() if row["verdict"] == "timeout"]
     assert wrong
@@ -425,7 +427,7 @@ for line in told():
         time.sleep(100)
     consume(line)
 """
-    found = run(body, GZIP, THREE)
+    found = run(body, GZIP, THREE, limits=SHORT)
     assert {name: row["verdict"] for name, row in found.items()} == {GZIP: "timeout", THREE: "pass"}
     assert len(pids.read_text().split()) > 1
 
@@ -486,8 +488,7 @@ for line in told():
 def test_a_driver_that_does_not_start_is_one_line(tmp_path, traces, body, told):
     (tmp_path / "driver.py").write_text(body)
     (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1))
-    command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml", "--select", THREE]
-    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    done = conformance("run", "live:./driver.yaml", "--select", THREE, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
     assert told in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
@@ -496,10 +497,13 @@ def test_a_driver_that_does_not_start_is_one_line(tmp_path, traces, body, told):
 def test_a_driver_of_ones_own_that_needs_building_is_built_in_a_folder_of_its_own(tmp_path, traces):
     build = [sys.executable, "-c", "import shutil; shutil.copy('driver.py', 'built.py')"]
     env = {**traces.env, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    own = tmp_path / "cache" / "kafka-conformance" / __version__
+    own.mkdir(parents=True)
+    for kept in filter(Path.is_file, user_cache_path("kafka-conformance", version=__version__).glob("*")):
+        (own / kept.name).symlink_to(kept)  # the cases need not be made anew
 
     def command(folder, *words):
-        asked = [sys.executable, "-m", "conformance", *words]
-        return subprocess.run(asked, cwd=tmp_path / folder, env=env, capture_output=True, text=True, check=False)
+        return conformance(*words, cwd=tmp_path / folder, env=env)
 
     for folder in ("one/tiny", "two/tiny"):
         (tmp_path / folder).mkdir(parents=True)
@@ -526,8 +530,7 @@ def test_a_driver_of_ones_own_that_needs_building_is_built_in_a_folder_of_its_ow
     ],
 )
 def test_a_live_client_that_there_is_not_is_one_line(tmp_path, given, said):
-    command = [sys.executable, "-m", "conformance", "run", given]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = conformance("run", given, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -544,8 +547,7 @@ def test_a_live_client_that_there_is_not_is_one_line(tmp_path, given, said):
 def test_a_driver_file_that_is_wrong_is_one_line_with_its_place(tmp_path, line, said):
     text = DRIVER.format(name=tmp_path.name, module="driver.py", concurrency=1).replace("concurrency: 1", line)
     (tmp_path / "driver.yaml").write_text(text)
-    command = [sys.executable, "-m", "conformance", "run", "live:./driver.yaml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = conformance("run", "live:./driver.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -581,8 +583,7 @@ def test_where_an_application_has_no_choice_of_isolation_nobody_is_charged_with_
 
 
 def test_doctor_examines_a_live_client_by_its_own_deadlines(driver, tmp_path, traces):
-    command = [sys.executable, "-m", "conformance", "doctor", driver(SLOW)]
-    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    done = conformance("doctor", driver(SLOW), cwd=tmp_path, env=traces.env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAIL" not in done.stdout
     assert "slow" not in done.stdout
@@ -604,13 +605,10 @@ def test_generated_cases_of_a_live_client_are_judged_and_its_failures_are_known_
     body += "def keyless(said):\n    record = said.get('record')\n"
     body += "    return {**said, 'record': {**record, 'headers': []}} if record else said\n"
     target = driver(body + HONEST)
-    select = ["--select", "gen/4/READ/*", "--generated", "40", "--seed", "1", "--quiet"]
-    command = [sys.executable, "-m", "conformance", "run", target, *select]
+    select = ("--select", "gen/4/READ/*", "--generated", "40", "--seed", "1", "--quiet")
 
     def run(*options):
-        return subprocess.run(
-            [*command, *options], cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False, timeout=500
-        ).returncode
+        return conformance("run", target, *select, *options, cwd=tmp_path, env=traces.env).returncode
 
     assert run("--json", "r.json", "--save-failures", "saved") == 1
     rows = json.loads((tmp_path / "r.json").read_text())["results"]
@@ -795,8 +793,7 @@ def test_a_client_that_needs_more_than_its_driver_names_is_judged_where_it_is_of
 
 def test_doctor_says_that_a_client_is_judged_on_nothing_but_the_versions_that_it_sends(driver, tmp_path, traces):
     target = driver(STRANGE.format(first=TOLD, strange="('Fetch', 2, {})", then=""))
-    command = [sys.executable, "-m", "conformance", "doctor", target]
-    done = subprocess.run(command, cwd=tmp_path, env=traces.env, capture_output=True, text=True, check=False)
+    done = conformance("doctor", target, cwd=tmp_path, env=traces.env)
     assert done.returncode == 3
     told = " ".join(done.stdout.split())
     assert "FAIL can be judged on all that it is there for: it sent Fetch 2, where 4 to 4 is offered" in told

@@ -1,7 +1,7 @@
 """What clients make of a consumer group: as its coordinator leads it, and as other members do."""
 
 import pytest
-from live_runs import judged, tiny
+from live_runs import BRIEF, judged, tiny
 
 BODY = """
 import time
@@ -145,7 +145,7 @@ def run(tmp_path, traces):
 
     def start(change="", *cases, groups=True):
         target = tiny(tmp_path, BODY.replace("CHANGE", change), groups=groups)
-        return judged(target, tmp_path, traces.env, *(cases or CASES), op="send")
+        return judged(target, tmp_path, traces.env, *(cases or CASES), op="send", limits=BRIEF)
 
     yield start
     assert traces.left() == []

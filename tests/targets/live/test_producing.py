@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import conformance
+from live_runs import BRIEF
 from log_bytes import batch, record
 from tiny_client import frame, response
 
@@ -286,7 +287,7 @@ def wrote(tmp_path, traces):
         (tmp_path / "driver.yaml").write_text(DRIVER.format(name=tmp_path.name, produces=produces))
         patterns = [part for pattern in select for part in ("--select", pattern)]
         asked = ("run", "live:./driver.yaml", *patterns, "--generated", "0", "--json", "r.json", "--quiet")
-        done = conformance(*asked, cwd=tmp_path, env=traces.env)
+        done = conformance(*asked, cwd=tmp_path, env=traces.env, limits=BRIEF)
         assert done.returncode == status, done.stdout + done.stderr
         return {row["id"]: row for row in json.loads((tmp_path / "r.json").read_text())["results"]}
 

@@ -1,0 +1,200 @@
+"""Bridges to clients of tiny_client.py, and these clients, forked from a process that has loaded what they import.
+
+To start an interpreter for each, and to import, costs more than most of what they are asked. Run as a script, this is
+that process: each message on its socket brings what a bridge is told, and its pipes. The bridge is kept as any target
+is, and the clients are its children, as ever.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from pathlib import Path
+from unittest.mock import patch
+
+import psutil
+import tiny_client
+
+from conformance.targets import keeper, process
+from conformance.targets.launch import TOKEN, Forked, start
+from conformance.targets.live import __main__ as bridge
+from conformance.targets.live import seats, telling
+
+BRIDGE = ("-m", bridge.__spec__.parent)
+OURS = f"from {tiny_client.__name__} import"
+"""What stands in a program that may be forked: all that it imports is loaded."""
+DESCRIPTORS = 1 << 12
+"""More than such a process has."""
+ENV = {**os.environ}
+"""Without the mark of a test, as this process outlives it."""
+_one_at_a_time = threading.Lock()
+
+
+@contextmanager
+def forked_bridges(**limits):
+    """Fork the bridges that are started meanwhile, where the system can; they have these limits instead of theirs."""
+
+    def begin(launch, token, report):
+        is_bridge = launch.command[1:3] == BRIDGE and Path(launch.command[0]).samefile(sys.executable)
+        return _forked(launch, token, report, limits) if is_bridge else start(launch, token, report)
+
+    with patch.object(process, "start", begin if hasattr(os, "pidfd_open") else start):
+        yield
+
+
+@cache
+def parent():
+    """The process of which they are forked, and the socket to it; it ends with us."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        command = (sys.executable, __file__, str(theirs.fileno()))
+        loaded = subprocess.Popen(command, pass_fds=(theirs.fileno(),), cwd=Path(__file__).parent, env=ENV)
+    atexit.register(loaded.wait)
+    atexit.register(ours.close)
+    return loaded.pid, ours
+
+
+def descendants():
+    """What was forked, and what came of it: nothing of that outlives the run of a command."""
+    if not parent.cache_info().currsize:
+        return []
+    loaded, _ = parent()
+    return psutil.Process(loaded).children(recursive=True)
+
+
+def _forked(launch, token, report, limits):
+    """The keeper of a bridge."""
+    told = {
+        "arguments": launch.command[2:],
+        "env": {**os.environ, **launch.env, TOKEN: token},
+        "cwd": str(Path.cwd()),
+        "limits": limits,
+    }
+    with ExitStack() as theirs, ExitStack() as ours, _one_at_a_time:
+        given, kept = [], []
+        for is_input in (True, False, False):
+            reading, writing = (
+                os.fdopen(end, how, buffering=0) for end, how in zip(os.pipe(), ("rb", "wb"), strict=True)
+            )
+            given.append(theirs.enter_context(reading if is_input else writing))
+            kept.append(ours.enter_context(writing if is_input else reading))
+        _, channel = parent()
+        socket.send_fds(channel, [json.dumps(told).encode()], [*(pipe.fileno() for pipe in given), report])
+        forked = Forked(int(channel.recv(32)), *kept)
+        ours.pop_all()
+        return forked
+
+
+# --- in the process that forks ------------------------------------------------------------------------
+
+
+def main(channel):
+    """Fork a bridge for each message, until nobody can send one."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left is found below this process
+    handlers = {number: signal.getsignal(number) for number in keeper.CHANGED}
+    itself = os.getpid()
+    gc.freeze()
+    while True:
+        message, pipes, *_ = socket.recv_fds(channel, 1 << 20, 4)
+        if not message:
+            return
+        child = os.fork()
+        if child == 0:
+            _run(partial(_keep, pipes, itself, partial(_become, json.loads(message), pipes, handlers)))
+        for pipe in pipes:
+            os.close(pipe)
+        channel.send(b"%d" % child)
+        _reap()
+
+
+def _reap():
+    """Take the status of what has ended."""
+    while True:
+        try:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                return
+        except ChildProcessError:
+            return
+
+
+def _keep(pipes, suite, become):
+    """Be the keeper of a bridge."""
+    os.setsid()
+    keeper.keep(pipes[3], suite, become, pipes[:3])
+
+
+def _become(told, pipes, handlers):
+    """Be the bridge; never returns."""
+    for pipe, place in zip(pipes, range(3), strict=False):
+        os.dup2(pipe, place)
+    signal.set_wakeup_fd(-1)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    os.chdir(told["cwd"])
+    subprocess.Popen = _Started
+    for module, (name, seconds) in ((one, limit) for one in (seats, telling) for limit in told["limits"].items()):
+        if hasattr(module, name):
+            setattr(module, name, seconds)
+    _be(told["arguments"], told["env"], bridge.main)
+
+
+class _Started(subprocess.Popen):
+    """What a bridge starts: a client of the tests' own is forked."""
+
+    def __init__(self, command, **how):
+        program = Path(command[-1])
+        if program.suffix == ".py" and OURS in program.read_text():
+            how["preexec_fn"] = partial(_be, command[1:], how["env"], partial(_execute, program))
+        super().__init__(command, **how)
+
+
+def _execute(program):
+    """Run a program, as an interpreter would."""
+    sys.path[0] = str(program.parent)
+    told = {"__name__": "__main__", "__file__": str(program)}
+    exec(compile(program.read_text(), program, "exec"), told)
+
+
+def _be(arguments, env, work):
+    """Do what a program does that is started with these arguments and variables; never returns."""
+    gc.freeze()  # nothing from before the fork is collected here: its descriptors are other files by then
+    os.closerange(3, DESCRIPTORS)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = [*arguments]
+    kept = sys.stdin, sys.stdout  # noqa: F841 - to close them would wait for a thread that there is not any more
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
+    _run(work)
+
+
+def _run(work):
+    """Do it, and end as an interpreter ends."""
+    status = 1
+    try:
+        work()
+        status = 0
+    except SystemExit as ended:
+        status = ended.code
+        if isinstance(status, str):
+            sys.stderr.write(f"{status}\n")
+    except BaseException:  # noqa: BLE001 - whatever it is, an interpreter prints it
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status if isinstance(status, int) else 1 if status else 0)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))
