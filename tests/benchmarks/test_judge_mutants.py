@@ -13,7 +13,7 @@ from conformance.cases.compiled import Cases
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 SAMPLE = 20
-FIRST = 1_500
+FIRST = 3_000
 """Cases that are answered, those of each requirement in turn, beside the conversations and scenarios."""
 
 
