@@ -1,7 +1,7 @@
 """Bridges to clients of tiny_client.py, and these clients, forked from a process that has loaded what they import.
 
-To start an interpreter for each, and to import, costs more than most of what they are asked. Run as a script, this is
-that process: each message on its socket brings what a bridge is told, and its pipes. The bridge is kept as any target
+To start an interpreter for each, and to import, costs more than most of what they are asked. `main` is run in that
+process: each message on its socket brings what a bridge is told, and its pipes. The bridge is kept as any target
 is, and the clients are its children, as ever.
 """
 
@@ -36,6 +36,7 @@ OURS = f"from {tiny_client.__name__} import"
 """What stands in a program that may be forked: all that it imports is loaded."""
 DESCRIPTORS = 1 << 12
 """More than such a process has."""
+FOLDER = str(Path(__file__).parent)
 ENV = {**os.environ}
 """Without the mark of a test, as this process outlives it."""
 _one_at_a_time = threading.Lock()
@@ -58,8 +59,8 @@ def parent():
     """The process of which they are forked, and the socket to it; it ends with us."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        command = (sys.executable, __file__, str(theirs.fileno()))
-        loaded = subprocess.Popen(command, pass_fds=(theirs.fileno(),), cwd=Path(__file__).parent, env=ENV)
+        program = f"import sys; sys.path.insert(0, {FOLDER!r}); import {__name__}; {__name__}.main({theirs.fileno()})"
+        loaded = subprocess.Popen([sys.executable, "-c", program], pass_fds=(theirs.fileno(),), cwd=FOLDER, env=ENV)
     atexit.register(loaded.wait)
     atexit.register(ours.close)
     return loaded.pid, ours
@@ -99,8 +100,9 @@ def _forked(launch, token, report, limits):
 # --- in the process that forks ------------------------------------------------------------------------
 
 
-def main(channel):
-    """Fork a bridge for each message, until nobody can send one."""
+def main(descriptor):
+    """Fork a bridge for each message on a socket, until nobody can send one."""
+    channel = socket.socket(fileno=descriptor)
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left is found below this process
     handlers = {number: signal.getsignal(number) for number in keeper.CHANGED}
     itself = os.getpid()
@@ -194,7 +196,3 @@ def _run(work):
     finally:
         sys.stdout.flush()
         os._exit(status if isinstance(status, int) else 1 if status else 0)
-
-
-if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
