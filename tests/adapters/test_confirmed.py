@@ -145,7 +145,7 @@ def test_the_verdicts_on_a_library_are_those_that_are_pinned(judged, run):
     assert sum(row["verdict"] != "skip" for row in vectors) >= JUDGED_AT_LEAST.get(name, 1)
 
 
-@of_each_library
+@pytest.mark.parametrize("judged", JUDGED_AT_LEAST, indirect=True)
 def test_at_least_20_messages_that_every_client_speaks_are_judged_without_an_option(judged):
     assert len(messages_judged(judged[2])) >= 20
 
