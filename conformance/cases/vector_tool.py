@@ -35,6 +35,7 @@ def _register() -> dict[str, Requirement]:
 
 def check(path: Path) -> Iterator[FileError]:
     """Everything that is wrong with a vector file, as errors with path and line."""
+    requirements = _register()
     seen: set[str] = set()
     try:
         vectors = list(read_vectors(path))
@@ -46,7 +47,7 @@ def check(path: Path) -> Iterator[FileError]:
             yield vector.error("another vector of the file has this id already")
         seen.add(vector.id)
         try:
-            for case in make_cases(vector, _register()):
+            for case in make_cases(vector, requirements):
                 yield from _agrees(vector, case)
             yield from _stale(vector)
         except FileError as error:

@@ -6,12 +6,13 @@ import errno
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from typing import IO, Protocol
 
 from msgspec import Struct, field
@@ -157,6 +158,25 @@ class Forked:
         """Kill it."""
         with suppress(ProcessLookupError):
             self.send_signal(signal.SIGKILL)
+
+
+def hand_over(channel: socket.socket, told: bytes, report: int, pid: Callable[[], bytes | str]) -> Forked:
+    """Let the process behind a socket fork a keeper, which has `report` and the ends of its target's pipes.
+
+    It is `told` something, and says the process id. Raises OSError, ValueError, or what `pid` raises.
+    """
+    with ExitStack() as theirs, ExitStack() as ours:
+        given, kept = [], []
+        for is_input in (True, False, False):
+            reading, writing = (
+                os.fdopen(end, how, buffering=0) for end, how in zip(os.pipe(), ("rb", "wb"), strict=True)
+            )
+            given.append(theirs.enter_context(reading if is_input else writing))
+            kept.append(ours.enter_context(writing if is_input else reading))
+        socket.send_fds(channel, [told], [*(pipe.fileno() for pipe in given), report])
+        forked = Forked(int(pid()), *kept)
+        ours.pop_all()
+        return forked
 
 
 def end_in_words(status: int | None) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Self
 
 from conformance.errors import TargetError
-from conformance.targets.launch import Forked, Launch, start
+from conformance.targets.launch import Forked, Launch, hand_over, start
 from conformance.targets.process import TargetProcess
 from conformance.targets.protocol import Breakdown
 
@@ -117,17 +116,7 @@ class WarmStart:
 
     def _fork(self, report: int) -> Forked:
         """Hand the parent the ends of a new target's pipes. Raises OSError, ValueError or Breakdown."""
-        assert self._parent is not None
+        parent = self._parent
+        assert parent is not None
         assert self._channel is not None
-        with ExitStack() as theirs, ExitStack() as ours:
-            given, kept = [], []
-            for is_input in (True, False, False):
-                reading, writing = (
-                    os.fdopen(end, how, buffering=0) for end, how in zip(os.pipe(), ("rb", "wb"), strict=True)
-                )
-                given.append(theirs.enter_context(reading if is_input else writing))
-                kept.append(ours.enter_context(writing if is_input else reading))
-            socket.send_fds(self._channel, [b"\n"], [*(pipe.fileno() for pipe in given), report])
-            keeper = Forked(int(self._parent.line(time.monotonic() + self._startup)), *kept)
-            ours.pop_all()
-            return keeper
+        return hand_over(self._channel, b"\n", report, lambda: parent.line(time.monotonic() + self._startup))

@@ -443,17 +443,12 @@ HANGS = WRONG.replace(
 )
 
 
+@pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
-    ("told", "workers", "status"),
-    [
-        *((told, 0, 2) for told in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)),
-        (signal.SIGKILL, 0, -signal.SIGKILL),
-        # With workers it is the main process, too, that makes the same interrupt of each of the three.
-        (signal.SIGTERM, 2, 2),
-        (signal.SIGKILL, 2, -signal.SIGKILL),
-    ],
+    ("told", "status"),
+    [(signal.SIGINT, 2), (signal.SIGTERM, 2), (signal.SIGHUP, 2), (signal.SIGKILL, -signal.SIGKILL)],
 )
-def test_a_session_that_is_ended_early_leaves_no_target_behind(foreign, told, workers, status, traces):
+def test_a_session_that_is_ended_early_leaves_no_target_behind(foreign, workers, told, status, traces):
     (foreign.folder / "wrong.py").write_text(HANGS)
     arguments = ("--kafka-target=module:./wrong.py", "--kafka-select=varint/six-*", "--kafka-timeout=60")
     process = subprocess.Popen(

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from unittest.mock import patch
@@ -27,7 +27,7 @@ import psutil
 import tiny_client
 
 from conformance.targets import keeper, process
-from conformance.targets.launch import TOKEN, Forked, start
+from conformance.targets.launch import TOKEN, hand_over, start
 from conformance.targets.live import __main__ as bridge
 from conformance.targets.live import seats, telling
 
@@ -82,19 +82,9 @@ def _forked(launch, token, report, limits):
         "cwd": str(Path.cwd()),
         "limits": limits,
     }
-    with ExitStack() as theirs, ExitStack() as ours, _one_at_a_time:
-        given, kept = [], []
-        for is_input in (True, False, False):
-            reading, writing = (
-                os.fdopen(end, how, buffering=0) for end, how in zip(os.pipe(), ("rb", "wb"), strict=True)
-            )
-            given.append(theirs.enter_context(reading if is_input else writing))
-            kept.append(ours.enter_context(writing if is_input else reading))
+    with _one_at_a_time:
         _, channel = parent()
-        socket.send_fds(channel, [json.dumps(told).encode()], [*(pipe.fileno() for pipe in given), report])
-        forked = Forked(int(channel.recv(32)), *kept)
-        ours.pop_all()
-        return forked
+        return hand_over(channel, json.dumps(told).encode(), report, lambda: channel.recv(32))
 
 
 # --- in the process that forks ------------------------------------------------------------------------

@@ -471,8 +471,7 @@ def test_a_checksum_is_left_wrong_on_its_own_in_messages_inner_messages_and_wrap
 @pytest.mark.once
 @pytest.mark.parametrize("kind", ["RECORD_BATCH", "MESSAGE_SET", "LOG"])
 def test_mutated_bytes_make_nothing_but_violations_and_take_bounded_memory(kind):
-    # tests/benchmarks/test_hostile.py looks at as many others, stored and truly compressed.
-    seeds = (Choices(f"hostile/{index}") for index in range(500))
+    seeds = (Choices(f"hostile/{index}") for index in range(1500))
     hostile = [mutate(kind, generate(kind, choices).data, choices)[0] for choices in seeds]
     tracemalloc.start()
     for data in hostile:

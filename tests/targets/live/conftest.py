@@ -8,7 +8,7 @@ from live_runs import judged, lacking
 from conformance.targets.resolve import adapters, drivers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runs():
     """The runs that were made, by the client."""
     return {}
@@ -25,7 +25,8 @@ def run(request, runs, live_client, tmp_path_factory, traces):
             pytest.skip(f"live:{name} lacks {', '.join(missing)}")
         if name not in runs:
             folder = tmp_path_factory.mktemp(name)
-            found = judged(f"live:{name}", folder, traces.env, *request.module.asked(name), op="")
+            status = 0 if name == "kafka-clients" else None
+            found = judged(f"live:{name}", folder, traces.env, *request.module.asked(name), status=status, op="")
             runs[name] = json.loads((folder / "r.json").read_text())["targets"][0]["describe"]["version"], found
             assert traces.left() == []
         return runs[name]

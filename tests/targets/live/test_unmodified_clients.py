@@ -6,7 +6,7 @@ import json
 from fnmatch import fnmatch
 
 import pytest
-from live_findings import HEADINGS, NAMED, entries, findings, tells_of
+from live_findings import HEADINGS, NAMED, entries, findings, shown
 from live_runs import judged, lacking
 
 from conformance.cases.yaml_files import load
@@ -63,11 +63,7 @@ def test_a_client_that_comes_with_the_suite_is_judged_live(name, run):
 
 @pytest.mark.parametrize("name", [name for name in NAMED if not drivers()[name].setup])
 def test_a_live_client_does_what_the_page_says_of_it(name, run):
-    version, found = run(name)
-    if not tells_of(name, version):
-        pytest.skip(f"the page does not tell of {name} {version}")
-    due = findings(name)
-    assert {case: found[case]["verdict"] for case in due} == due
+    assert shown(name, run) == findings(name)
 
 
 @pytest.fixture
@@ -146,12 +142,9 @@ def test_adapter_and_live_client_agree(name, request, run, tmp_path, traces):
 
 
 def test_apache_kafkas_own_consumer_passes_every_undisputed_must(kafka_clients, run):
+    """Its run has to end with status 0, which the fixture looks at."""
     _, found = run(kafka_clients)
     assert len(found) > 1200
-    undisputed = {case: row for case, row in found.items() if row["upstream"] != "differs"}
-    broke = {case for case, row in undisputed.items() if row["verdict"] in ("crash", "timeout", "protocol")}
-    failed = {case for case, row in undisputed.items() if row["verdict"] == "fail" and row["level"] == "must"}
-    assert broke | failed == set()
     sent = ("fetch", "isolation-read-committed", "produce-retried", "transaction-sequences", "end-txn")
     assert {found[f"request/{name}"]["verdict"] for name in sent} == {"pass"}
     assert sum(row["op"] == "encode" and row["verdict"] == "pass" for row in found.values()) > 120
