@@ -21,6 +21,8 @@ from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
+VERSION = version("aiokafka")  # before processes are forked: finding it out takes as long as a hundred cases
+
 # KafkaError is the library's own family. ValueError is what the protocol types raise on purpose ("Buffer underrun",
 # "Invalid value", invalid UTF-8 too): their _pack and _unpack turn struct.error into it.
 REJECTIONS = (KafkaError, ValueError)
@@ -78,7 +80,7 @@ def describe() -> dict[str, object]:
     """Say what this target can do and by which of its calls, under the name of the implementation that is loaded."""
     return {
         "name": "aiokafka-pure" if decode_varint is decode_varint_py else "aiokafka",
-        "version": version("aiokafka"),
+        "version": VERSION,
         "language": "python",
         "supports": {**{operation: list(doors) for operation, doors in DOORS.items()}, "read": True},
         "via": {

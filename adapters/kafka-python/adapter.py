@@ -26,6 +26,8 @@ from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
+VERSION = version("kafka-python")  # before processes are forked: finding it out takes as long as a hundred cases
+
 # KafkaError is the library's own family. ValueError is what its codecs raise on purpose ("Buffer underrun", "Invalid
 # value"), invalid UTF-8 included, and what its response parser catches. The parser catches struct.error beside it, so
 # that is a refusal too, but only out of a message's body and the encoders: the code that reads records never expects
@@ -92,7 +94,7 @@ def describe() -> dict[str, object]:
     """Say what this target can do, and by which of its calls."""
     return {
         "name": "kafka-python",
-        "version": version("kafka-python"),
+        "version": VERSION,
         "language": "python",
         "supports": {**{operation: list(doors) for operation, doors in DOORS.items()}, "read": True},
         "via": {

@@ -29,6 +29,8 @@ from notation import TIMESTAMP_TYPES, each, float_bits, float_from_bits, from_he
 
 from conformance import Reject, Unsupported
 
+VERSION = version("kio")  # before processes are forked: finding it out takes as long as a hundred cases
+
 # SerialError is the library's own family. ValueError is what its readers raise on purpose beside it: "Varint is too
 # long", "Invalid boolean value", and all of the checks of a record and a batch.
 REJECTIONS = (SerialError, ValueError)
@@ -98,7 +100,7 @@ def describe() -> dict[str, object]:
     types = [*TYPES, *ARRAYS, "RECORD", "RECORD_BATCH", "MESSAGE"]
     return {
         "name": "kio",
-        "version": version("kio"),
+        "version": VERSION,
         "language": "python",
         "supports": {"decode": types, "encode": types, "size": []},
         "codecs": ["none"],

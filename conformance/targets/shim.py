@@ -5,6 +5,7 @@ loads the module and answers nothing itself: each message on the socket brings t
 forked and begins where a program that was started anew is after loading the module.
 """
 
+import gc
 import importlib
 import importlib.util
 import json
@@ -233,6 +234,8 @@ def main(name, control=None):
     except BaseException as error:
         sys.stderr.write("cannot import %s: %s: %s\n" % (name, type(error).__name__, error))
         return 3
+    if hasattr(gc, "freeze"):  # PyPy has none
+        gc.freeze()  # what lives as long as the module is not looked through again, nor copied by those that are forked
     if control is None:
         serve(module, out)
     elif is_alone(before):
