@@ -65,7 +65,6 @@ def keep(report: int, suite: int, become: Callable[[], None], closed: tuple[int,
     problem = keeper.start(become, closed)
     _tell(report, f"failed {problem}" if problem else "started")
     if not problem:
-        _hurry()
         keeper.wait(suite, woken)
         keeper.end()
         _tell(report, f"ended {keeper.status}")
@@ -124,6 +123,7 @@ class _Keeper:
         while self.reap() and time.monotonic() < until:
             kill_group(self._group)
             if self._kill_children():
+                _hurry()
                 end_below(os.getpid(), seconds=0.1)
             else:
                 time.sleep(_GOING)
@@ -180,7 +180,12 @@ def _handle_signals() -> int:
 
 
 def _hurry() -> None:
-    """Come before hundreds of processes that are busy, where that is allowed."""
+    """Come before processes that go on making more, where that is allowed.
+
+    Nobody comes before others without need: to take the status of a process, Linux waits on its core for whoever looks
+    at that process in /proc. Who had to leave that very core comes back when the system lets others run again: after
+    most of a second.
+    """
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 

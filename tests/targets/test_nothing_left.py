@@ -180,7 +180,7 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
     """Looking through all processes again and again takes the core that a large process needs to go."""
     pids = iter(range(10**6, 2 * 10**6))
     there = [next(pids)]
-    left, everywhere = iter([True] * 25), []
+    left, everywhere, hurried = iter([True] * 25), [], []
 
     def children(_):
         return [next(pids)] if more_come else there
@@ -188,11 +188,21 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
     monkeypatch.setattr(keeper, "children_of", children)
     monkeypatch.setattr(keeper, "_signal", lambda *_: None)
     monkeypatch.setattr(keeper, "end_below", lambda root, **_: everywhere.append(root))
+    monkeypatch.setattr(keeper, "_hurry", lambda: hurried.append(True))
     kept = keeper._Keeper(None)
     monkeypatch.setattr(kept, "reap", lambda: next(left, False))
     monkeypatch.setattr(keeper.os, "killpg", lambda *_: None)
     kept.end()
-    assert len(everywhere) == looks_everywhere
+    assert len(everywhere) == len(hurried) == looks_everywhere
+
+
+def test_a_keeper_comes_before_nobody_while_its_target_runs(launch):
+    """Who does, and takes the status of a process that is looked at in /proc, can keep a core for a second."""
+    process = TargetProcess(launch("time.sleep(100)\n"), 1 << 30)
+    try:
+        assert os.sched_getscheduler(process._popen.pid) == os.SCHED_OTHER
+    finally:
+        process.close()
 
 
 def test_the_memory_of_processes_that_left_the_target_counts(launch, tmp_path):
