@@ -180,12 +180,7 @@ def _handle_signals() -> int:
 
 
 def _hurry() -> None:
-    """Come before processes that go on making more, where that is allowed.
-
-    Nobody comes before others without need: to take the status of a process, Linux waits on its core for whoever looks
-    at that process in /proc. Who had to leave that very core comes back when the system lets others run again: after
-    most of a second.
-    """
+    """Come before processes that go on making more, and never else: who looks at one in /proc may need our core."""
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 

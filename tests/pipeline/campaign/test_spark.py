@@ -69,6 +69,11 @@ def quiet(tmp_path_factory):
     return folder, done
 
 
+def complaints(done):
+    """What a campaign has written to standard error, without how far it is: it says that on a busy machine."""
+    return re.sub(r"\d of \d slices\n", "", done.stderr)
+
+
 def tables(folder):
     store = Store(folder)
     assert store.complete
@@ -78,7 +83,7 @@ def tables(folder):
 def test_without_a_java_on_the_path_a_campaign_uses_the_java_of_the_wheel_and_leaves_nothing_elsewhere(quiet):
     folder, done = quiet
     assert done.returncode == 1, done.stderr
-    assert re.sub(r"\d of \d slices\n", "", done.stderr) == ""  # on a busy machine it says how far it is
+    assert complaints(done) == ""
     assert shutil.which("java", path=str(folder / "bin")) is None
     assert len(list((folder / "cache").glob("kafka-conformance/*/java-*/bin/java"))) == 1
     assert list((folder / "cwd").iterdir()) == []
@@ -151,7 +156,7 @@ def test_a_campaign_that_was_killed_at_any_moment_and_whose_java_dies_ends_in_th
         command(out, "local[1]", "--quiet"), env=traces.env, capture_output=True, text=True, check=False, timeout=240
     )
     assert again.returncode == 1, again.stderr
-    assert again.stderr == f"damaged and judged again: slice {kept}\n"
+    assert complaints(again) == f"damaged and judged again: slice {kept}\n"
     assert tables(out) == tables(quiet[0] / "out")
     assert not Store(out).slices.exists()
 
