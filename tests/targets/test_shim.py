@@ -294,6 +294,16 @@ def test_it_sees_a_module_conformance_of_two_names_and_none_of_ours(answer):
     ]
 
 
+def test_what_its_module_has_loaded_is_not_looked_through_again(answer):
+    """That would cost a process that was forked a copy of all of it."""
+    body = """
+    import gc
+    asked = [data]
+    return [any(one is LOADED for one in gc.get_objects()), any(one is asked for one in gc.get_objects())]
+"""
+    assert answer(body, "LOADED = [object()]\n")["value"] == [False, True]
+
+
 def test_lines_that_are_no_requests_end_nothing(module, traces):
     ended = subprocess.run(
         [sys.executable, str(SHIM), str(module())],
