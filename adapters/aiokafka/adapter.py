@@ -21,7 +21,7 @@ from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
-VERSION = version("aiokafka")  # before processes are forked: finding it out takes as long as a hundred cases
+VERSION = version("aiokafka")  # once, before processes are forked: a file is read and parsed for it
 
 # KafkaError is the library's own family. ValueError is what the protocol types raise on purpose ("Buffer underrun",
 # "Invalid value", invalid UTF-8 too): their _pack and _unpack turn struct.error into it.

@@ -26,7 +26,7 @@ from notation import CODECS, each, unused_by_a_client, vias
 
 from conformance import Reject, Unsupported
 
-VERSION = version("kafka-python")  # before processes are forked: finding it out takes as long as a hundred cases
+VERSION = version("kafka-python")  # once, before processes are forked: a file is read and parsed for it
 
 # KafkaError is the library's own family. ValueError is what its codecs raise on purpose ("Buffer underrun", "Invalid
 # value"), invalid UTF-8 included, and what its response parser catches. The parser catches struct.error beside it, so

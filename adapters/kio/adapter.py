@@ -29,7 +29,7 @@ from notation import TIMESTAMP_TYPES, each, float_bits, float_from_bits, from_he
 
 from conformance import Reject, Unsupported
 
-VERSION = version("kio")  # before processes are forked: finding it out takes as long as a hundred cases
+VERSION = version("kio")  # once, before processes are forked: a file is read and parsed for it
 
 # SerialError is the library's own family. ValueError is what its readers raise on purpose beside it: "Varint is too
 # long", "Invalid boolean value", and all of the checks of a record and a batch.
