@@ -147,7 +147,7 @@ class ProcessTarget:
         shares: list[_Share],
         answers: list[_Answers],
     ) -> None:
-        with session, suppress(queue.Empty):
+        with suppress(queue.Empty):
             while not self._stop.is_set():
                 number = todo.get_nowait()
                 try:
@@ -186,4 +186,5 @@ class ProcessTarget:
         for thread in self._threads:
             with suppress(RuntimeError):  # an interrupt kept it from starting
                 thread.join()
-        self._first.__exit__()
+        for session in self._sessions:
+            session.__exit__()

@@ -74,3 +74,21 @@ def test_some_requests_are_always_under_way(python_target, catalog):
     target = ProcessTarget(Launch("t", python_target(IN_TENS)), Allowance(timeout=20.0), 1)
     with contextlib.closing(target):
         assert list(target.ask(cases)) == [Accepted({})] * 300
+
+
+EACH_AT_ONCE = """
+import json, sys
+open(FILE, "a").write("x")
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "ok": True, "protocol": 1, "name": "each at once"}), flush=True)
+"""
+
+
+def test_the_processes_that_answered_the_first_cases_are_asked_the_next_ones(python_target, catalog, tmp_path):
+    """A Java takes seconds to start, and the cases that are generated come after the vectors."""
+    cases = [case for case in catalog.cases.values() if case.op == "decode" and not case.bulk][:300]
+    target = python_target(EACH_AT_ONCE.replace("FILE", repr(str(tmp_path / "started"))))
+    with contextlib.closing(ProcessTarget(Launch("t", target), Allowance(timeout=20.0), 2)) as target:
+        for _ in range(3):
+            assert [type(outcome) for outcome in target.ask(cases)] == [Accepted] * 300
+        assert target.starts == len((tmp_path / "started").read_text()) <= 2
