@@ -70,7 +70,7 @@ class FailurePolicy(Struct, frozen=True):
         `name` is what the target calls itself, and `via` is told where it did not pass. The result holds the case as
         `held`, where that takes less memory, and of an answer `most` bytes, or less.
         """
-        verdict, row, level, disputed = _charged(case, verdict, requirements)
+        verdict, row, level, disputed = charged(case, verdict, requirements)
         basis = basis_of(row, case) if row is not None else ""
         is_disputed = verdict.kind in disputed
         result = Result(
@@ -92,7 +92,7 @@ class FailurePolicy(Struct, frozen=True):
         return replace(result, known=True) if known else result
 
 
-def _charged(
+def charged(
     case: Case, verdict: Verdict, requirements: Mapping[str, Requirement]
 ) -> tuple[Verdict, Requirement | None, str, frozenset[str]]:
     """The verdict, the row of the requirement that it is about, its level, and the verdicts that are disputed.

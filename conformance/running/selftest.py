@@ -15,6 +15,7 @@ from conformance.cases.catalog import Catalog, read_catalog
 from conformance.cases.model import Answer, Case, Kind
 from conformance.errors import Defect
 from conformance.judging.judge import judge
+from conformance.running.policy import charged
 from conformance.targets.defects import DEFECTS
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.reference import answer as honest
@@ -90,5 +91,5 @@ def _shows(defect: SeededDefect, case: Case, right: Answer, levels: set[str]) ->
         raise Defect(f"the seeded defect {defect.id} raises {error!r} at {case.id}") from error
     if answer is right or answer == right:
         return False  # the reference passes every case
-    verdict = judge(case, heard(answer))
-    return verdict.kind in (Kind.FAIL, Kind.CRASH) and (verdict.level or case.level) in levels
+    verdict, _, level, _ = charged(case, judge(case, heard(answer)), _catalog().requirements)
+    return verdict.kind in {Kind.FAIL, Kind.CRASH} and level in levels

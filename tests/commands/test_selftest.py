@@ -12,6 +12,9 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from conformance import cli
+from conformance.cases.catalog import read_catalog
+from conformance.cases.model import Kind, Verdict
+from conformance.running import selftest as running
 from conformance.running.selftest import trials
 from conformance.targets import lies
 from conformance.targets.defects import DEFECTS, bending
@@ -48,6 +51,14 @@ def test_defects_of_an_area_are_caught_in_processes_and_each_is_named_with_its_c
     assert {one["id"] for one in report["defects"]} == {
         name for name, defect in DEFECTS.items() if defect.area == "sequences"
     }
+
+
+@pytest.mark.parametrize(("charged_to", "is_caught"), [("", True), ("varint.non-minimal", False)])
+def test_a_failure_counts_at_the_level_of_the_requirement_that_a_run_charges_it_to(charged_to, is_caught, monkeypatch):
+    monkeypatch.setattr(running, "judge", lambda *_: Verdict(Kind.FAIL, requirement=charged_to))
+    assert read_catalog().requirements["varint.non-minimal"].level == "may"
+    asked = running._answered("sequence/older-epoch")
+    assert running._shows(DEFECTS["violates/producer-epoch.fences"], *asked, {"must", "should"}) is is_caught
 
 
 def test_a_defect_that_no_case_catches_survives_and_fails_the_command(harmless):
