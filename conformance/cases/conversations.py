@@ -152,6 +152,8 @@ MARKED = 2
 
 BEGINS = 10
 """The offset at which a log begins of which the client had come to PLACE when its first records went."""
+LEFT = 2
+"""Records that are left in it."""
 
 INSTANCE, SUBSCRIPTION = bytes(range(1, 17)), 7
 """The id that a client is given which asks what is wanted of its metrics, and that of what is wanted."""

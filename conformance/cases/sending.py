@@ -183,7 +183,12 @@ _STANDS: Mapping[tuple[str, str], list[Value]] = {
         {"ProtocolType": "consumer", "Protocols": ({"Name": "range", "Metadata": _SUBSCRIBED},)},
     ],
     ("SyncGroup", "well-formed"): [{"ProtocolType": "consumer", "Assignments": ({"Assignment": _ASSIGNED},)}],
-    ("SyncGroup", "shares"): [{"GenerationId": 1, "Assignments": ({"Assignment": _ASSIGNED},)}],
+    ("SyncGroup", "shares"): [
+        {
+            **{"GroupId": "t", "GenerationId": 1, "MemberId": "m"},
+            "Assignments": ({"MemberId": "m", "Assignment": _ASSIGNED},),
+        }
+    ],
     ("PushTelemetry", "measures"): [{"Metrics": METRIC.encode()}],
     ("SyncGroup", "shares-apart"): [
         {

@@ -12,6 +12,7 @@ from conformance.cases.conversations import (
     COMMITS_REFUSED,
     GATHERED,
     HOLLOW,
+    LEFT,
     MARKED,
     METRIC,
     OTHER_TOPIC,
@@ -100,10 +101,17 @@ def _keeps_behind(requests: Sequence[Value]) -> Verdict:
 
 
 def _resumes(requests: Sequence[Value]) -> Verdict:
-    """Judge whether the client went on where the log begins, once the record that it had come to was gone."""
-    if any(offset >= BEGINS for _, _, offset in _places(requests)):
-        return PASSED
-    return _stays(requests, f"offset {PLACE}, though the log begins at {BEGINS} now")
+    """Judge whether the client went on where the log begins, once the record that it had come to was gone.
+
+    Or where it ends, as an application may want. Between the two, records are passed over.
+    """
+    found = next((place for place in _places(requests) if place[-1] >= BEGINS), None)
+    if found is None:
+        return _stays(requests, f"offset {PLACE}, though the log begins at {BEGINS} now")
+    index, _, offset = found
+    detail = f"the log begins at offset {BEGINS} now, and the first fetch there is of offset {offset}"
+    path = "Body.Topics[0].Partitions[0].FetchOffset"
+    return PASSED if offset in (BEGINS, BEGINS + LEFT) else at(index, Verdict(Kind.FAIL, detail, path))
 
 
 def _goes_back(requests: Sequence[Value]) -> Verdict:
@@ -221,10 +229,19 @@ def _shares(requests: Sequence[Value]) -> Verdict:
     found = _assigned_at_last(requests)
     if isinstance(found, Verdict):
         return found
-    index, _, rows = found
-    times = sum(map(len, (parts for topics in rows.values() for parts in topics.values())))
-    detail = f"the only partition is assigned {times} times among {len(rows)} members"
-    return PASSED if times == 1 else at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
+    index, body, rows = found
+    its, members = body["GroupId"], (body["MemberId"], ANOTHER)
+    assigned = [(who, topic, part) for who, topics in rows.items() for topic in topics for part in topics[topic]]
+    times = sum(one[1:] == (its, 0) for one in assigned)
+    if times != 1:
+        detail = f"the only partition is assigned {times} times among {len(rows)} members"
+    elif len(assigned) > 1:
+        detail = f"{len(assigned)} partitions are assigned, where there is one"
+    elif assigned[0][0] not in members:
+        detail = f"the only partition is assigned to {assigned[0][0]!r:.60}, which is no member"
+    else:
+        return PASSED
+    return at(index, Verdict(Kind.FAIL, detail, "Body.Assignments"))
 
 
 def _shares_apart(requests: Sequence[Value]) -> Verdict:

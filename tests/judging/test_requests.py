@@ -590,6 +590,24 @@ def test_a_client_keeps_its_place_where_another_node_leads(offsets, kind, told):
     assert told in found.detail
 
 
+@pytest.mark.parametrize(
+    ("offsets", "kind", "told"),
+    [
+        ((0, 1, 1, 10, 11), Kind.PASS, ""),
+        ((0, 1, 0, 12, 13), Kind.PASS, ""),
+        ((0, 1, 11, 12), Kind.FAIL, "the log begins at offset 10 now, and the first fetch there is of offset 11"),
+        ((0, 1, 13), Kind.FAIL, "the first fetch there is of offset 13"),
+        ((0, 1, 1, 9), Kind.FAIL, "no fetch goes on behind offset 1, though the log begins at 10 now"),
+        ((), Kind.SKIP, "nothing was sent"),
+    ],
+    ids=["where it begins", "where it ends", "passes over", "beyond its end", "before it", "nothing"],
+)
+def test_a_client_goes_on_where_a_log_begins_that_was_trimmed(offsets, kind, told):
+    found = verdict("resumes", *(fetch(offset, version=4) for offset in reversed(offsets)))
+    assert found.kind is kind
+    assert told in found.detail
+
+
 def test_of_a_client_that_was_met_twice_the_last_time_tells_whether_it_kept_its_place():
     def of_topic(name, *offsets):
         rows = [fetch(offset, version=4) for offset in offsets]
@@ -638,16 +656,16 @@ def test_a_commit_comes_again_until_it_is_not_refused_any_more(times, kind):
     assert kind is not Kind.FAIL or found.path.startswith(f"[{times}]")
 
 
-def synced(generation, *partitions):
+def synced(generation, *partitions, topic=b"t", members=("m", "another-member")):
     rows = [
         {
-            "MemberId": str(at),
-            "Assignment": b"\0\0\0\0\0\1\0\1t" + struct.pack(f">i{len(one)}i", len(one), *one) + b"\xff" * 4,
+            "MemberId": member,
+            "Assignment": b"\0\0\0\0\0\1\0\1" + topic + struct.pack(f">i{len(one)}i", len(one), *one) + b"\xff" * 4,
         }
-        for at, one in enumerate(partitions)
+        for member, one in zip(members, partitions, strict=False)
     ]
     return row(
-        frame("SyncGroup", 3, {"GroupId": "g", "GenerationId": generation, "MemberId": "0", "Assignments": rows})
+        frame("SyncGroup", 3, {"GroupId": "t", "GenerationId": generation, "MemberId": "m", "Assignments": rows})
     )
 
 
@@ -662,6 +680,11 @@ JOINED = row(frame("JoinGroup", 2, {"GroupId": "g", "ProtocolType": "consumer", 
         ([JOINED, synced(1, (0,), ()), synced(2, (0,), (0,))], "assigned 2 times among 2 members"),
         ([JOINED, synced(1, (), ()), synced(3, (0,))], "assigned 0 times among 2 members"),
         ([JOINED, synced(3, (0,))], "it leads two members, and assigns nothing"),
+        ([JOINED, synced(1, (1,), ())], "assigned 0 times among 2 members"),
+        ([JOINED, synced(1, (0,), (), topic=b"u")], "assigned 0 times among 2 members"),
+        ([JOINED, synced(1, (0, 0), ())], "assigned 2 times among 2 members"),
+        ([JOINED, synced(1, (0, 1), ())], "2 partitions are assigned, where there is one"),
+        ([JOINED, synced(1, (), (0,), members=("m", "c"))], "assigned to 'c', which is no member"),
         ([], "unobserved: it joins no group"),
     ],
 )

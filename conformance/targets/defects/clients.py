@@ -38,6 +38,10 @@ def _to_all(rows: Sequence[Values]) -> Sequence[Values]:
     return [*rows, {**rows[0], "MemberId": ANOTHER}]
 
 
+def _rewritten(old: bytes, new: bytes, rows: Sequence[Values]) -> Sequence[Values]:
+    return [{**row, "Assignment": row["Assignment"].replace(old, new)} for row in rows]
+
+
 def _own_topics(rows: Sequence[Values]) -> Sequence[Values]:
     """What the leader wants, for the member that comes first."""
     return [{**rows[0], "Assignment": b""}, {**rows[1], "Assignment": rows[0]["Assignment"]}]
@@ -149,6 +153,12 @@ CLIENTS = (
         sent(fetches_at(BEGINS - 1), "resumes"),
     ),
     client(
+        "passes-over-where-a-trimmed-log-begins",
+        "response.offset-out-of-range",
+        "a client goes on behind the record at which the log begins, as if it had read that",
+        sent(fetches_at(BEGINS + 1), "resumes"),
+    ),
+    client(
         "cut-passed-over",
         "response.place-cut",
         "a client asks where an epoch ends, and goes on as if the log had not been cut there",
@@ -196,6 +206,24 @@ CLIENTS = (
         "group.leader-shares",
         "a leader assigns the only partition to each member",
         sent(_assigned(_to_all), "shares"),
+    ),
+    client(
+        "assigns-a-partition-that-is-not-there",
+        "group.leader-shares",
+        "a leader assigns partitions by their number from 1 on",
+        sent(_assigned(partial(_rewritten, b"t\0\0\0\1\0\0\0\0", b"t\0\0\0\1\0\0\0\1")), "shares"),
+    ),
+    client(
+        "assigns-more-than-there-is",
+        "group.leader-shares",
+        "a leader assigns a partition besides that is not there",
+        sent(_assigned(partial(_rewritten, b"t\0\0\0\1\0\0\0\0", b"t\0\0\0\2\0\0\0\0\0\0\0\1")), "shares"),
+    ),
+    client(
+        "assigns-to-no-member",
+        "group.leader-shares",
+        "a leader assigns a partition to a member by the name of its client, not by its id",
+        sent(_assigned(lambda rows: [{**row, "MemberId": "client"} for row in rows]), "shares"),
     ),
     client(
         "assigns-nothing",

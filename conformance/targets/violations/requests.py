@@ -174,7 +174,7 @@ REQUESTS: dict[str, Lie] = {
     "group.unknown-member": _stays("evicted"),
     "group.assignment-read": _stays("following", "newer", "idle", "company"),
     "group.commits-next-offset": _written("OffsetCommit", (1).to_bytes(8, "big"), bytes(8)),
-    "group.leader-shares": _written("SyncGroup", b"t\0\0\0\1", b"t\0\0\0\2"),
+    "group.leader-shares": _written("SyncGroup", b"t\0\0\0\1\0\0\0\0", b"t\0\0\0\2\0\0\0\0"),
     "group.leader-by-subscription": _written("SyncGroup", b"t-other", b"t-third"),
     "response.unknown-error": _stays("unknown-error"),
     "response.offset-out-of-range": _stays("reset", "trimmed"),

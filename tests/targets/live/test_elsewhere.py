@@ -43,6 +43,13 @@ def fetch(self, told, offset):
     return {**part, "ErrorCode": 0} if part.get("ErrorCode") == 1 else part
 Connection.fetch = fetch
 """
+RESETS = """
+begins = tiny_client.beginning
+def beginning(told, connection, offset):
+    found = begins(told, connection, offset)
+    return WHERE if found == 10 else found
+tiny_client.beginning = beginning
+"""
 GIVES_UP = """
 begins = tiny_client.beginning
 def beginning(told, connection, offset):
@@ -122,6 +129,8 @@ MARKER = PLACE.replace("WHERE", "min(offset, ends['EndOffset'])").replace('"Lead
         ("", "leader-moved-without-epoch", "pass"),
         ("", "log-trimmed", "pass"),
         (IGNORES, "log-trimmed", "fail"),
+        (RESETS.replace("WHERE", "12"), "log-trimmed", "pass"),
+        (RESETS.replace("WHERE", "11"), "log-trimmed", "fail"),
         ("", "list-offsets-refused", "pass"),
         (GIVES_UP, "list-offsets-refused", "crash"),
         (SEES, "topic-unknown", "pass"),

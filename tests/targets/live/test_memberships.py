@@ -131,6 +131,8 @@ def idle(connection, topic, *_):
     return True
 """
 TO_ALL = 'assigned = lambda topic, _: ({"Topic": topic, "Partitions": (0,)},)'
+FROM_ONE = 'assigned = lambda topic, place: () if place else ({"Topic": topic, "Partitions": (1,)},)'
+ONE_MORE = 'assigned = lambda topic, place: () if place else ({"Topic": topic, "Partitions": (0, 1)},)'
 TO_NOBODY = """
 shared = synced
 def synced(connection, topic, me, answer):
@@ -172,6 +174,8 @@ def test_a_client_that_claims_no_groups_is_not_told_to_join_one(run):
         (STRICT, "group.assignment-read", ["assignment-newer"], "no fetch goes on behind the first offset"),
         (TO_ALL, "group.leader-shares", ["assignment-shared"], "assigned 2 times among 2 members"),
         (TO_NOBODY, "group.leader-shares", ["assignment-shared"], "it leads two members, and assigns nothing"),
+        (FROM_ONE, "group.leader-shares", ["assignment-shared"], "assigned 0 times among 2 members"),
+        (ONE_MORE, "group.leader-shares", ["assignment-shared"], "2 partitions are assigned, where there is one"),
     ],
     ids=[
         "its own offset",
@@ -181,6 +185,8 @@ def test_a_client_that_claims_no_groups_is_not_told_to_join_one(run):
         "no newer version",
         "to all",
         "to nobody",
+        "partitions from 1 on",
+        "one too many",
     ],
 )
 def test_a_member_that_goes_astray_is_found(run, change, requirement, cases, detail):
