@@ -150,10 +150,8 @@ PLACE = 1
 MARKED = 2
 """The same, behind a marker that was written in a newer epoch than the record before it."""
 
-BEGINS = 10
-"""The offset at which a log begins of which the client had come to PLACE when its first records went."""
-LEFT = 2
-"""Records that are left in it."""
+LEFT = range(10, 12)
+"""The offsets of what is left of a log, where the client had come to PLACE when what stood before went."""
 
 INSTANCE, SUBSCRIPTION = bytes(range(1, 17)), 7
 """The id that a client is given which asks what is wanted of its metrics, and that of what is wanted."""

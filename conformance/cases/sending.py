@@ -10,14 +10,15 @@ from conformance import codec
 from conformance.cases.conversations import (
     ANOTHER,
     AT_ONCE,
-    BEGINS,
     COMMITS_REFUSED,
     EMPTY,
     ENDS,
+    GATHERED,
     GIVEN_UP,
     HOLLOW,
     IN_VAIN,
     LATEST,
+    LEFT,
     MARKED,
     MESSAGES_IN,
     METRIC,
@@ -158,7 +159,7 @@ _OFFSETS = {
     "keeps": (PLACE + 1, PLACE, PLACE),
     "keeps-behind": (MARKED + 1, MARKED, MARKED),
     "goes-back": (0, PLACE, 0),
-    "resumes": (BEGINS,),
+    "resumes": (LEFT.start,),
 }
 """By a check, the offsets of the fetches that stand it: the last one comes first."""
 
@@ -185,7 +186,7 @@ _STANDS: Mapping[tuple[str, str], list[Value]] = {
     ("SyncGroup", "well-formed"): [{"ProtocolType": "consumer", "Assignments": ({"Assignment": _ASSIGNED},)}],
     ("SyncGroup", "shares"): [
         {
-            **{"GroupId": "t", "GenerationId": 1, "MemberId": "m"},
+            **{"GroupId": "t", "GenerationId": GATHERED, "MemberId": "m"},
             "Assignments": ({"MemberId": "m", "Assignment": _ASSIGNED},),
         }
     ],

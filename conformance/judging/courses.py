@@ -8,7 +8,6 @@ from itertools import dropwhile
 from conformance import codec
 from conformance.cases.conversations import (
     ANOTHER,
-    BEGINS,
     COMMITS_REFUSED,
     GATHERED,
     HOLLOW,
@@ -105,13 +104,13 @@ def _resumes(requests: Sequence[Value]) -> Verdict:
 
     Or where it ends, as an application may want. Between the two, records are passed over.
     """
-    found = next((place for place in _places(requests) if place[-1] >= BEGINS), None)
+    found = next((place for place in _places(requests) if place[-1] >= LEFT.start), None)
     if found is None:
-        return _stays(requests, f"offset {PLACE}, though the log begins at {BEGINS} now")
+        return _stays(requests, f"offset {PLACE}, though the log begins at {LEFT.start} now")
     index, _, offset = found
-    detail = f"the log begins at offset {BEGINS} now, and the first fetch there is of offset {offset}"
+    detail = f"the log begins at offset {LEFT.start} now, and the first fetch there is of offset {offset}"
     path = "Body.Topics[0].Partitions[0].FetchOffset"
-    return PASSED if offset in (BEGINS, BEGINS + LEFT) else at(index, Verdict(Kind.FAIL, detail, path))
+    return PASSED if offset in (LEFT.start, LEFT.stop) else at(index, Verdict(Kind.FAIL, detail, path))
 
 
 def _goes_back(requests: Sequence[Value]) -> Verdict:

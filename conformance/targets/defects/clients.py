@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from conformance.cases.conversations import ANOTHER, BEGINS, LATEST, MARKED, PLACE
+from conformance.cases.conversations import ANOTHER, LATEST, LEFT, MARKED, PLACE
 from conformance.codec.derivations import Values
 from conformance.targets.defects.bending_requests import (
     Rows,
@@ -150,13 +150,13 @@ CLIENTS = (
         "begins-anew-in-a-trimmed-log",
         "response.offset-out-of-range",
         "a client goes on in front of where the log begins",
-        sent(fetches_at(BEGINS - 1), "resumes"),
+        sent(fetches_at(LEFT.start - 1), "resumes"),
     ),
     client(
         "passes-over-where-a-trimmed-log-begins",
         "response.offset-out-of-range",
         "a client goes on behind the record at which the log begins, as if it had read that",
-        sent(fetches_at(BEGINS + 1), "resumes"),
+        sent(fetches_at(LEFT.start + 1), "resumes"),
     ),
     client(
         "cut-passed-over",

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Self, TypeAlias
 from uuid import uuid4
 
-from conformance.cases.conversations import BEGINS, LEFT, PLACE
+from conformance.cases.conversations import LEFT, PLACE
 from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.batch_building import encode_built
 from conformance.codec.log import extents
@@ -148,8 +148,8 @@ class Topic:
             self.id = uuid4().bytes if self.moves.is_another else self.id
             self.moves = None
         if self.trims and offset >= PLACE:
-            self.log = b"".join(plain_entry(b"k", at) for at in range(BEGINS, BEGINS + LEFT))
-            self.begins, self.high_watermark, self.trims = BEGINS, BEGINS + LEFT, False
+            self.log = b"".join(plain_entry(b"k", at) for at in LEFT)
+            self.begins, self.high_watermark, self.trims = LEFT.start, LEFT.stop, False
 
     def __post_init__(self) -> None:
         """It begins where its group stands."""
