@@ -16,12 +16,25 @@ from conformance.targets.resolve import target_spec
 from conformance.targets.target import TargetSpec, loaded_once
 
 
+def _the_only(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """What is given of an option. Raises UsageError where that is more than one."""
+    if len(given) > 1:
+        raise UsageError(parameter.opts[0], f"given {len(given)} times, and a run has one")
+    return given[0] if given else None
+
+
 @click.command("run")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--select", multiple=True, metavar="PATTERN", help="Glob over case ids, or type:…, requirement:…, level:…."
 )
-@click.option("--case", metavar="TYPE:HEX|TYPE:@FILE", help="One case of your own; the reference says what to expect.")
+@click.option(
+    "--case",
+    multiple=True,  # of an option that is none, the last one would be judged, and the others passed over
+    callback=_the_only,
+    metavar="TYPE:HEX|TYPE:@FILE",
+    help="One case of your own; the reference says what to expect.",
+)
 @click.option(
     "--op",
     type=click.Choice(["decode", "encode", "read", "convert", "sequence", "append", "exchange"]),

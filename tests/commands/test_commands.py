@@ -33,6 +33,7 @@ WRONG_USAGE = {
     "unbalanced quotes": (["run", "command:sh -c 'x"], "quotation"),
     "selection without a case": (["run", "reference", "--select", "no/such-case"], "no case matches"),
     "unknown type of a case": (["run", "reference", "--case", "VARIANT:00"], "VARIANT"),
+    "two cases": (["run", "reference", "--case", "VARINT:00", "--case", "VARINT:01"], "--case: given 2 times"),
     "case without a type": (["run", "reference", "--case", "00"], "TYPE:HEX"),
     "case that is no hex": (["run", "reference", "--case", "VARINT:0g"], "hex digits"),
     "case from a file that is not there": (["run", "reference", "--case", "VARINT:@nowhere.bin"], "nowhere.bin"),
