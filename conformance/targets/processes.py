@@ -6,6 +6,7 @@ import math
 import queue
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
 
@@ -186,5 +187,5 @@ class ProcessTarget:
         for thread in self._threads:
             with suppress(RuntimeError):  # an interrupt kept it from starting
                 thread.join()
-        for session in self._sessions:
-            session.__exit__()
+        with ThreadPoolExecutor(len(self._sessions)) as pool:  # each may take a second over its end
+            list(pool.map(Session.__exit__, self._sessions))

@@ -8,7 +8,7 @@ from conformance.cases.model import Accepted
 from conformance.targets.held import memory_of
 from conformance.targets.launch import Launch
 from conformance.targets.processes import _AHEAD, ProcessTarget
-from conformance.targets.session import Allowance
+from conformance.targets.session import Allowance, Session
 
 LARGE = [Accepted({}, _AHEAD // 10)]
 
@@ -92,3 +92,10 @@ def test_the_processes_that_answered_the_first_cases_are_asked_the_next_ones(pyt
         for _ in range(3):
             assert [type(outcome) for outcome in target.ask(cases)] == [Accepted] * 300
         assert target.starts == len((tmp_path / "started").read_text()) <= 2
+
+
+def test_processes_are_ended_together_as_each_may_take_a_second_over_its_end(monkeypatch):
+    target, met = ProcessTarget(Launch("t", ("true",)), Allowance(), 3), threading.Barrier(3)
+    target._sessions += [Session(target._launch) for _ in range(2)]
+    monkeypatch.setattr(Session, "finish", lambda *_, **__: met.wait(30))
+    target.close()

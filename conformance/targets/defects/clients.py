@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -38,8 +39,10 @@ def _to_all(rows: Sequence[Values]) -> Sequence[Values]:
     return [*rows, {**rows[0], "MemberId": ANOTHER}]
 
 
-def _rewritten(old: bytes, new: bytes, rows: Sequence[Values]) -> Sequence[Values]:
-    return [{**row, "Assignment": row["Assignment"].replace(old, new)} for row in rows]
+def _partitions(*numbers: int) -> Callable[[Sequence[Values]], Sequence[Values]]:
+    """Other partitions in the place of the only one of topic `t`."""
+    only, others = (b"t" + struct.pack(f">i{len(told)}i", len(told), *told) for told in ((0,), numbers))
+    return lambda rows: [{**row, "Assignment": row["Assignment"].replace(only, others)} for row in rows]
 
 
 def _own_topics(rows: Sequence[Values]) -> Sequence[Values]:
@@ -211,13 +214,13 @@ CLIENTS = (
         "assigns-a-partition-that-is-not-there",
         "group.leader-shares",
         "a leader assigns partitions by their number from 1 on",
-        sent(_assigned(partial(_rewritten, b"t\0\0\0\1\0\0\0\0", b"t\0\0\0\1\0\0\0\1")), "shares"),
+        sent(_assigned(_partitions(1)), "shares"),
     ),
     client(
         "assigns-more-than-there-is",
         "group.leader-shares",
         "a leader assigns a partition besides that is not there",
-        sent(_assigned(partial(_rewritten, b"t\0\0\0\1\0\0\0\0", b"t\0\0\0\2\0\0\0\0\0\0\0\1")), "shares"),
+        sent(_assigned(_partitions(0, 1)), "shares"),
     ),
     client(
         "assigns-to-no-member",
