@@ -108,19 +108,24 @@ def read_question(
         "aborted": ABORTED.render(listed) if listed else [],
         **({} if check_crcs else {"checkCrcs": False}),
     }
-    return Question(request, _delivery(seen, unchecked) if check_crcs else _unchecked(unchecked))
+    return Question(request, _delivery(seen, unchecked) if check_crcs else _unchecked(unchecked, entries))
 
 
-def _unchecked(seen: View) -> Expectation:
-    """What must come of a fetch whose consumer passes over checksums.
+def _unchecked(seen: View, entries: Sequence[codec.Entry]) -> Expectation:
+    """Return the expectation of a fetch without checksum verification.
 
-    A batch too short for its header has a row of its own there: Apache Kafka's consumer sees it with the checksum only
+    A wrong checksum is unspecified there, also in a batch that the consumer skips
+    (decisions#how-we-judge-with-this-page, rule 6).
+    A batch too short for its header has its own requirement: Apache Kafka's consumer detects it only with the checksum
     (decisions#batch).
     """
     damage = seen.damage
     if damage is not None and damage.requirement == "batch.length-wrong-rejected":
         seen = replace(seen, damage=structs.replace(damage, requirement="robustness.batch-length-unchecked"))
-    return _delivery(seen, seen)
+    expect = _delivery(seen, seen)
+    # Behind the damaged entry, if there is one, the view ends.
+    reached = entries[: len(seen.ends)]
+    return softened(expect) if any(entry.violations for entry in reached) else expect
 
 
 def _delivery(seen: View, unchecked: View) -> Expectation:

@@ -12,6 +12,7 @@ from conformance.codec.known_tags import by_name
 from conformance.codec.message_definition import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.judging.judge import judge
+from conformance.semantics.visibility import VIEW
 from conformance.targets.probes import plain_log
 
 REFUSED = Refused("malformed")
@@ -194,3 +195,35 @@ def test_a_reader_of_messages_that_looks_into_their_records_may_refuse_what_is_n
     data = bytes.fromhex(FETCHED.format(size=size, records=records))
     case = decode_case("gen/x", shipped_types().wire(type_name("FetchResponse", 3)), data, catalog)
     assert judge(case, REFUSED).kind is kind
+
+
+WRONG_CHECKSUM = (279, 281, 285, 287, 291, 293, 297, 299, 303, 305, 321, 322)
+"""Covering logs with checkCrcs false and a wrong checksum in a control batch or an aborted batch."""
+
+
+@pytest.mark.parametrize("number", WRONG_CHECKSUM)
+def test_a_reader_may_verify_checksums_that_it_need_not_verify(number, catalog):
+    """A wrong checksum is unspecified there, also in a batch that the consumer skips (rule 6)."""
+    case = catalog.cases[f"covering/log/{number}"]
+    assert case.request["checkCrcs"] is False
+    data = bytes.fromhex(case.request["hex"])
+    wrong = next(entry for entry in codec.entries(data) if entry.violations)
+    start = int(case.request["fetchOffset"])
+    before = [record for record in case.expect.view.records if record["offset"] < wrong.first_offset]
+    stopped = {**VIEW.render({"records": before, "nextOffset": max(start, wrong.first_offset)}), "error": "corrupt"}
+    for outcome in (REFUSED, Refused("corrupt"), Accepted({"value": stopped})):
+        assert judge(case, outcome).kind is Kind.EITHER
+    read = VIEW.render({"records": case.expect.view.records, "nextOffset": case.expect.view.next_offset})
+    assert judge(case, Accepted({"value": read})).kind is Kind.EITHER
+    invented = {**read, "records": [*read["records"], {"offset": str(wrong.first_offset), "key": None, "value": "00"}]}
+    assert judge(case, Accepted({"value": invented})).kind is Kind.FAIL
+
+
+def test_no_read_without_checksum_verification_fails_a_reader_that_verifies(catalog):
+    """Vectors and covering logs alike: rejecting the log is never a failure there."""
+    unchecked = [case for case in catalog.cases.values() if case.op == "read" and "checkCrcs" in case.request]
+    damaged = [
+        case for case in unchecked if any(one.violations for one in codec.entries(bytes.fromhex(case.request["hex"])))
+    ]
+    assert len(damaged) > 40
+    assert {str(judge(case, Refused("corrupt")).kind) for case in damaged} <= {"either", "pass"}

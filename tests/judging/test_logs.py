@@ -365,7 +365,12 @@ def test_who_does_not_check_a_checksum_fails_at_should_and_who_loses_the_batch_o
     assert told(case, shown([seen(0)], "3")) == ("fail", "", rule)
     unchecked = asked(corrupt(batch(0)), check_crcs=False)
     assert unchecked.request["checkCrcs"] is False
-    assert told(unchecked, shown([seen(0)], "1")) == PASS
+    assert told(unchecked, shown([seen(0)], "1"))[0] == "either"
+    assert judge(unchecked, Refused("corrupt")).kind is Kind.EITHER
+    # Behind damage of another kind, a wrong checksum is not reached.
+    damaged = bytearray(batch(0))
+    damaged[16] = 9  # magic
+    assert told(asked(bytes(damaged) + corrupt(batch(1)), check_crcs=False), shown([], "0", error="malformed")) == PASS
 
 
 # --- open places --------------------------------------------------------------------------------------
