@@ -138,6 +138,11 @@ log_dir = click.option(
     metavar="DIR",
     help="Where the broker keeps its log: what it stores is judged too.",
 )
+follow_redirects = click.option(
+    "--follow-redirects",
+    is_flag=True,
+    help="Connect to every leader and coordinator that a broker returns, not only to the given address.",
+)
 quiet = click.option("--quiet", "-q", is_flag=True, help="Only the tables.")
 master = click.option("--master", metavar="URL", help="Spark's master: local[N], spark://…  [local[*]]")
 conf = click.option("--conf", multiple=True, metavar="KEY=VALUE", callback=_settings, help="A setting of Spark.")

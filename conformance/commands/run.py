@@ -12,7 +12,7 @@ from conformance.commands import options as shared
 from conformance.errors import UsageError
 from conformance.exit_status import ExitStatus
 from conformance.targets.proportion import Allowance
-from conformance.targets.resolve import target_spec
+from conformance.targets.resolve import BrokerOptions, target_spec
 from conformance.targets.target import TargetSpec, loaded_once
 
 
@@ -74,6 +74,7 @@ def _the_only(_: click.Context, parameter: click.Parameter, given: tuple[str, ..
 )
 @shared.clean
 @shared.log_dir
+@shared.follow_redirects
 @shared.fail_on
 @shared.basis
 @shared.strict
@@ -105,5 +106,7 @@ def _targets(given: shared.Given) -> tuple[TargetSpec, ...]:
         raise UsageError("--clean", "only brokers are left with something; name one, broker:HOST:PORT")
     if given["log_dir"] and len(asked) != 1:
         raise UsageError("--log-dir", f"it is the folder of one broker; there are {len(asked)} among the targets")
-    folders = dict.fromkeys(asked, given["log_dir"])
-    return tuple(target_spec(name, given["python"], allowance, given["jobs"], folders.get(name)) for name in names)
+    if given["follow_redirects"] and not asked:
+        raise UsageError("--follow-redirects", "expected a broker among the targets, broker:HOST:PORT")
+    broker = BrokerOptions(given["log_dir"], given["follow_redirects"])
+    return tuple(target_spec(name, given["python"], allowance, given["jobs"], broker) for name in names)

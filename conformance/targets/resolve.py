@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.errors import UsageError, UserError
@@ -36,6 +37,20 @@ BROKER_MEMORY = 6 << 30
 single case is to blame for that. By how much one case makes it grow is judged in `exchange`."""
 
 
+class BrokerOptions(Struct, frozen=True):
+    """Options of a run for the brokers among its targets that are running already."""
+
+    log_dir: Path | None = None
+    """The folder of the broker's log segments."""
+    follow_redirects: bool = False
+    """Whether the run connects to every place that the broker returns."""
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the arguments of the process that tests the broker."""
+        log_dir = () if self.log_dir is None else ("--log-dir", str(self.log_dir.resolve()))
+        return (*log_dir, *(["--follow-redirects"] if self.follow_redirects else []))
+
+
 class UnknownTarget(UserError):
     """A target's name that is not known; the message lists the known ones."""
 
@@ -51,10 +66,14 @@ def _descriptions() -> dict[str, Path]:
 
 
 def target_spec(
-    name: str, python: str | None, allowance: Allowance, jobs: int = 1, log_dir: Path | None = None
+    name: str,
+    python: str | None,
+    allowance: Allowance,
+    jobs: int = 1,
+    broker: BrokerOptions = BrokerOptions(),  # noqa: B008
 ) -> TargetSpec:
-    """A target of the command line, ready to be opened; a broker has its log there. Raises as `resolve`."""
-    launch = None if name == "reference" else resolve(name, python, log_dir)
+    """Return a target of the command line, ready to be opened. Raises as `resolve`."""
+    launch = None if name == "reference" else resolve(name, python, broker)
     if name.startswith(("live:", "broker:")):
         # It keeps to deadlines of its own, for each topic, and says itself what was late.
         is_live = name.startswith("live:")
@@ -64,10 +83,10 @@ def target_spec(
     return TargetSpec(name, launch, allowance, 1 if name.startswith("broker:") else jobs)
 
 
-def resolve(target: str, python: str | None = None, log_dir: Path | None = None) -> Launch:
+def resolve(target: str, python: str | None = None, broker: BrokerOptions = BrokerOptions()) -> Launch:  # noqa: B008
     """How a target other than `reference` is started. Raises UnknownTarget with what to mend.
 
-    `log_dir` is where a broker that runs already keeps its log. Raises UsageError for one that the suite starts.
+    Raises UsageError for the log folder of a broker that the suite starts.
     """
     kind, colon, rest = target.partition(":")
     interpreter = python or sys.executable
@@ -80,11 +99,11 @@ def resolve(target: str, python: str | None = None, log_dir: Path | None = None)
         return _ready(target, _driver(target, rest), python, interpreter)
     if colon and kind == "broker":
         launch = _broker(target, rest, python, interpreter)
-        if log_dir is None:
-            return launch
-        if "--run" not in launch.command:
+        if "--run" in launch.command:
+            return replace(launch, command=(*launch.command, *broker.arguments()))
+        if broker.log_dir is not None:
             raise UsageError("--log-dir", f"where {target} keeps its log is known, as the suite starts it")
-        return replace(launch, command=(*launch.command, "--log-dir", str(log_dir.resolve())))
+        return launch
     known = _descriptions()
     if target not in known:
         raise UnknownTarget(

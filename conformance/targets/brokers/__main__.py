@@ -25,14 +25,14 @@ def main() -> None:
     """Serve until the input ends; what keeps the broker from being asked is the last line of standard error."""
     given, address = _arguments(), None
     try:
-        address = address_of(given.broker)
+        address = _given_address(given)
         if address is None:
             with Running(read_broker(Path(given.broker), given.python)) as running:
                 serve(Address.of(running), lambda: _restarted(running), keeps_log=running.keeps_data)
         elif given.clean:
-            _clean(address.of_run(given.run))
+            _clean(address)
         else:
-            serve(replace(address.of_run(given.run) if given.run else address, log_dir=given.log_dir))
+            serve(address)
     except (BrokerError, FileError) as problem:
         sys.exit(str(problem))
     except (Denied, NoTopic) as problem:
@@ -54,15 +54,28 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--run", default="", help="what tells the topics of one run from those of others")
     parser.add_argument("--clean", action="store_true", help="delete the topics of that run, and end")
     parser.add_argument("--log-dir", type=Path, help="where the broker's segments lie, a folder a partition")
+    parser.add_argument("--follow-redirects", action="store_true", help="connect to the other brokers of its cluster")
     given = parser.parse_args()
     if given.clean and not given.run:
         parser.error("--clean needs --run")
     return given
 
 
+def _given_address(given: argparse.Namespace) -> Address | None:
+    """Return the address that the arguments describe; None for a broker that the suite starts.
+
+    Raises FileError or ValueError.
+    """
+    address = address_of(given.broker)
+    if address is None:
+        return None
+    of_run = address.of_run(given.run) if given.run else address
+    return replace(of_run, log_dir=given.log_dir, follow_redirects=given.follow_redirects)
+
+
 def _clean(address: Address) -> None:
     """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or Garbled."""
-    connection = Connection(address.host, address.port, _SECONDS, address.security)
+    connection = Connection(address.host, address.port, _SECONDS, address.security, address.scope)
     try:
         delete_topics(connection, address.prefix)
     finally:

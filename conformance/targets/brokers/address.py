@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from conformance.cases.rows import Row
 from conformance.errors import FileError
 from conformance.targets.brokers.bundled import Running
+from conformance.targets.brokers.scope import Scope
 from conformance.targets.manifests import BROKER
 
 _PREFIX = "conformance-"
@@ -47,11 +48,21 @@ class Address(Struct, frozen=True):
     """What the names of the topics begin with that are made."""
     topics: tuple[str, ...] = ()
     """Topics that are used instead."""
+    brokers: tuple[tuple[str, int], ...] = ()
+    """Further places of the same cluster to which the run may connect."""
+    follow_redirects: bool = False
+    """Whether the run may connect to every place that the broker returns."""
     security: Security = Security()
     log_dir: Path | None = None
     """Where its segments lie, a folder a partition; None where that is not known."""
     pids: tuple[int, ...] = ()
     """The processes of a broker of ours, whose memory is watched."""
+
+    @property
+    def scope(self) -> Scope:
+        """The topics, transactional ids and places that a run may use."""
+        places = ((self.host, self.port), *self.brokers)
+        return Scope(self.prefix, self.topics, places, self.follow_redirects)
 
     @classmethod
     def of(cls, running: Running) -> Address:
@@ -93,6 +104,7 @@ class _Described(_Part):
     address: str
     prefix: _Prefix = ""
     topics: Annotated[tuple[_Topic, ...], msgspec.Meta(min_length=1)] = ()
+    brokers: tuple[str, ...] = ()
     tls: _Tls | None = None
     sasl: _Sasl | None = None
 
@@ -106,10 +118,15 @@ def address_of(given: str) -> Address | None:
 
 
 def _address(given: str) -> Address:
+    return Address(*_place("address", given), f"broker {given}")
+
+
+def _place(key: str, given: str) -> tuple[str, int]:
+    """Return the host and the port in a text. Raises ValueError."""
     match = _HOST_AND_PORT.match(given)
     if not match or not 0 < int(match["port"]) < 1 << 16:
-        raise ValueError(f"address: {given!r} is not HOST:PORT")
-    return Address(match["six"] or match["host"], int(match["port"]), f"broker {given}")
+        raise ValueError(f"{key}: {given!r} is not HOST:PORT")
+    return match["six"] or match["host"], int(match["port"])
 
 
 def _address_in(path: Path) -> Address | None:
@@ -133,8 +150,9 @@ def _made(described: _Described, folder: Path) -> Address:
     if topics and (described.prefix or len({*topics}) < len(topics)):
         raise ValueError("topics: each stands once, and where some are given, there is no prefix for new ones")
     security = _logging_in(described.sasl, _with_tls(described.tls, folder))
+    brokers = tuple(_place("brokers", given) for given in described.brokers)
     prefix = described.prefix or _PREFIX
-    return replace(_address(described.address), prefix=prefix, topics=topics, security=security)
+    return replace(_address(described.address), prefix=prefix, topics=topics, brokers=brokers, security=security)
 
 
 def _with_tls(tls: _Tls | None, folder: Path) -> Security:

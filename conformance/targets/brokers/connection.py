@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from conformance.cases.request_frames import names
 from conformance.targets.brokers.address import Security
+from conformance.targets.brokers.scope import Scope
 from conformance.targets.live.frames import Garbled, Values, request_frame, response_in, spoken
 
 _SIZE = _CORRELATION = struct.Struct(">i")
@@ -61,9 +62,20 @@ def _told(seconds: float) -> Iterator[None]:
 class Connection:
     """A connection to one broker. `close` it."""
 
-    def __init__(self, host: str, port: int, seconds: float, security: Security = Security()) -> None:  # noqa: B008
-        """Connect, ask for the versions, log in. Raises OSError, Lost, Late or Garbled; `seconds` bound each answer."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        seconds: float,
+        security: Security = Security(),  # noqa: B008
+        scope: Scope = Scope(),  # noqa: B008
+    ) -> None:
+        """Connect, ask for the versions, log in. Raises OSError, Lost, Late or Garbled; `seconds` bound each answer.
+
+        Requests that change topics or transactions must name those of `scope`.
+        """
         self._seconds = seconds
+        self.scope = scope
         self._correlation = 0
         self._socket = socket.create_connection((host, port), timeout=seconds)
         try:
@@ -103,7 +115,8 @@ class Connection:
         return best
 
     def ask(self, name: str, version: int, body: Values) -> Values:
-        """The body of the response. Raises Lost, Late, Garbled or OSError."""
+        """The body of the response. Raises OutOfScope, Lost, Late, Garbled or OSError."""
+        self.scope.check_request(name, body)
         self._correlation += 1
         frame = request_frame(self._correlation, name, version, body, CLIENT)
         answer = self.exchange(frame)
@@ -117,6 +130,7 @@ class Connection:
 
         Another request goes behind it: what comes first is the response to that, or to the one that has none.
         """
+        self.scope.check_request(name, body)
         self._correlation += 1
         frame = request_frame(self._correlation, name, version, body, CLIENT)
         following = request_frame(self._correlation + 1, "ApiVersions", 0, {}, CLIENT)

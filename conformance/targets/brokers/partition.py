@@ -160,7 +160,8 @@ class Partition(Struct):
         return self._settled("Fetch", version, body)
 
     def _named(self, version: int, name: str) -> Values:
-        return {"TopicId": self.topic.id} if version >= _BY_ID else {name: self.topic.name}
+        # The name is there too where the version sends the id alone: `Scope` checks names.
+        return {name: self.topic.name, **({"TopicId": self.topic.id} if version >= _BY_ID else {})}
 
     def _settled(self, request: str, version: int, body: Values) -> Values:
         """What is answered about the partition, once that is not "not yet"."""

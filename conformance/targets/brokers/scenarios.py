@@ -185,7 +185,7 @@ class Play(Struct):
 
     def _name(self, transactional_id: str) -> str:
         """The transactional id that the broker is told: another one for each case."""
-        return f"{self.partition.topic.name}-{transactional_id}"
+        return self.partition.connection.scope.own(f"{self.partition.topic.name}-{transactional_id}")
 
     def _coordinated(self, named: str | None, request: str, body: Values, high: int) -> Values:
         return Coordinators(self.reach).ask(self.partition.connection, named, request, body, high=high)

@@ -26,6 +26,7 @@ from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.producers import fates
 from conformance.targets.brokers.retention import Unplayed, settings_of
 from conformance.targets.brokers.scenarios import Play
+from conformance.targets.brokers.scope import OutOfScope
 from conformance.targets.brokers.segments import NotStored
 from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
@@ -141,6 +142,11 @@ class BrokerTarget:
             self._drop()
             self.gone = f"{self._address.name} does not answer any more: {problem}"
             return {"crash": str(problem)}
+        except OutOfScope as problem:
+            # The other cases would be judged on a part of the cluster only.
+            self._drop()
+            self.gone = f"{self._address.name}: {problem}"
+            return {"gone": self.gone}
         self._voids_left = self._voids
         return answer
 
@@ -179,7 +185,7 @@ class BrokerTarget:
             self._topic = self._named()
         before = memory_of(address.pids)
         names = names_of(self._topic, address.prefix)
-        value = exchanged(parts, names, lambda: Connection(address.host, address.port, _SECONDS, address.security))
+        value = exchanged(parts, names, lambda: self._connect(address.host, address.port))
         self._connection().ask("ApiVersions", 0, {})
         return {"ok": True, "value": value, "grown": grown_since(before, address.pids, parts["frames"])}
 
@@ -233,13 +239,20 @@ class BrokerTarget:
         return partition, offset + 1
 
     def _connection(self, host: str = "", port: int = 0) -> Connection:
-        """The connection to a place, a new one where it was closed. Raises OSError, Lost, Late or Garbled."""
+        """Return the connection to a place, a new one where it was closed.
+
+        Raises OSError, Lost, Late, Garbled, or OutOfScope for a place that the user did not name.
+        """
         place = (host or self._address.host, port or self._address.port)
+        self._address.scope.check_place(*place)
         if place in self._connections and not self._connections[place].is_idle:
             self._connections.pop(place).close()
         if place not in self._connections:
-            self._connections[place] = Connection(*place, _SECONDS, self._address.security)
+            self._connections[place] = self._connect(*place)
         return self._connections[place]
+
+    def _connect(self, host: str, port: int) -> Connection:
+        return Connection(host, port, _SECONDS, self._address.security, self._address.scope)
 
     def _reach(self, host: str = "", port: int = 0) -> Connection:
         """The same, with some patience: the broker may be about to come back. Raises BrokerDown."""

@@ -129,9 +129,11 @@ def _found(
     while True:
         response = connection.ask("Metadata", version, body)
         brokers = {row["NodeId"]: row for row in response["Brokers"]}
-        rows = [(row, part) for row in response["Topics"] for part in row["Partitions"] if part["PartitionIndex"] == 0]
+        # Some brokers return topics that were not requested. They belong to somebody else.
+        topics = [row for row in response["Topics"] if row["Name"] in names]
+        rows = [(row, part) for row in topics for part in row["Partitions"] if part["PartitionIndex"] == 0]
         led = {row["Name"]: (row, brokers[part["LeaderId"]]) for row, part in rows if part["LeaderId"] in brokers}
-        errors = {row["Name"]: row["ErrorCode"] for row in response["Topics"] if row["ErrorCode"]}
+        errors = {row["Name"]: row["ErrorCode"] for row in topics if row["ErrorCode"]}
         errors |= {row["Name"]: part["ErrorCode"] for row, part in rows if part["ErrorCode"]}
         if not errors and led.keys() >= {*names}:
             return [

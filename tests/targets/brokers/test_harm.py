@@ -13,6 +13,7 @@ from command_line import conformance
 from model_broker import OFFERED, Log, ModelBroker, Ways
 
 from conformance.targets.brokers.connection import Connection
+from conformance.targets.brokers.scope import Scope
 from conformance.targets.brokers.topics import Topics
 
 SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
@@ -130,7 +131,7 @@ def test_clean_without_a_broker_is_wrong_usage():
 @pytest.mark.parametrize(("name", "status"), [("kafka", 0), ("kfake", 1)])
 def test_a_real_broker_is_left_as_it_was(name, status, bundled_broker):
     broker = bundled_broker(name)
-    connection = Connection(broker.host, broker.port, 10)
+    connection = Connection(broker.host, broker.port, 10, scope=Scope("orders-"))
     try:
         Topics(connection, "orders-").take({})
         before = topics_of(connection)
