@@ -1,5 +1,8 @@
 """Conformance suite for the Apache Kafka wire format."""
 
+NAME = "kafka-conformance"
+"""The name of the distribution."""
+
 __version__ = "0.1.0"
 
 

@@ -10,7 +10,7 @@ from mkdocs.structure.files import File, Files
 
 from conformance.cases.catalog import Labelled, read_catalog
 from conformance.cases.model import BASES, LEVELS
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.commands.list import coverage, why_no_case
 from conformance.reports.markdown_file import plain
 

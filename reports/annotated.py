@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.cases.model import Case
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.codec import Violation
 from conformance.codec.dump import Line
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from conformance.safety.files import Outputs
 
 if TYPE_CHECKING:
-    from conformance.cases.vector_files import Requirement
+    from conformance.cases.requirement import Requirement
     from conformance.reports.disagreements import Disagreement
     from conformance.reports.json_file import RowFile
     from conformance.running.results import TargetRun

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from conformance import __version__
 from conformance.cases.model import LEVELS, Broke, Kind
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.reports.annotated import printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report

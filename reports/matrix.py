@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from conformance.cases.model import LEVELS, Kind
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.running.results import Result, TargetRun
 
 

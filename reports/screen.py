@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.cases.model import LEVELS, Kind
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.reports.annotated import dump, printable
 from conformance.reports.differences import Differences
 from conformance.reports.explain import explain

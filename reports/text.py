@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.cases.model import LEVELS, Accepted, CaseKind, Kind
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped

@@ -15,7 +15,8 @@ from conformance.cases.from_vectors import make_cases
 from conformance.cases.kept import PACKAGE
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, chosen
-from conformance.cases.vector_files import Requirement, read_requirements, read_vectors
+from conformance.cases.requirement import Requirement
+from conformance.cases.vector_files import read_requirements, read_vectors
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types, types_with
 from conformance.errors import FileError

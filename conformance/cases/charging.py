@@ -8,9 +8,9 @@ from dataclasses import replace
 from msgspec import structs
 
 from conformance import codec
-from conformance.cases.model import LEVELS, Case, Refuses
+from conformance.cases.model import LEVELS, Case, Refuses, Verdict
 from conformance.cases.packing import PackedCase, refused_by
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 
 WRITING_OPS = ("encode", "size")
 """The operations whose cases ask a writer."""
@@ -116,3 +116,19 @@ def basis_of(row: Requirement, case: Case | PackedCase) -> str:
     refused = case.refused_by if isinstance(case, PackedCase) else refused_by(case)
     is_only_implied = row.basis == "stated" and refusal not in row.tests and row.id in refused
     return "implied" if is_only_implied else row.basis
+
+
+def charged(
+    case: Case, verdict: Verdict, requirements: Mapping[str, Requirement]
+) -> tuple[Verdict, Requirement | None, str, frozenset[str]]:
+    """The verdict, the row of the requirement that it is about, its level, and the verdicts that are disputed.
+
+    What was written wrongly is charged to a row that binds writers.
+    """
+    if verdict.requirement not in requirements:
+        return verdict, requirements.get(case.requirement), verdict.level or case.level, case.disputed
+    row = requirements[verdict.requirement]
+    if case.op in (*WRITING_OPS, "convert"):
+        row = of_writer(verdict.requirement, case.wire, requirements)
+    charged = verdict if verdict.requirement == row.id else replace(verdict, requirement=row.id)
+    return charged, row, verdict.level or row.level, row.disputed(case.op)

@@ -18,7 +18,7 @@ from conformance import codec
 from conformance.cases.kept import Kept
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed, packed_with_due
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types
 

@@ -31,14 +31,13 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.operations import request_of
-from conformance.cases.vector_files import Requirement, Vector
+from conformance.cases.requirement import Requirement
+from conformance.cases.vector_files import Vector
 from conformance.codec.legacy_message import LAYOUTS
+from conformance.codec.log import STRUCTURED
 from conformance.codec.messages import with_absent
 from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
-
-STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
-"""Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""
 
 READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose bytes are a log to `read`."""

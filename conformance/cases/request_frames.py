@@ -6,8 +6,7 @@ import struct
 from functools import lru_cache
 
 from conformance import codec
-from conformance.cases.model import Answer
-from conformance.codec.derivations import ByteLength
+from conformance.codec.derivations import ByteLength, Values
 from conformance.codec.message_definition import Message, header_version, type_name
 from conformance.codec.notation import HEX, NUMBER, Fields, ListOf
 from conformance.codec.primitives import INT32
@@ -60,7 +59,7 @@ def message_of(name: str) -> Message:
     return shipped_types().messages[f"{name}Request"]
 
 
-def frame_at(answer: Answer, path: str) -> bytes:
+def frame_at(answer: Values, path: str) -> bytes:
     """The bytes of the request that the path of a verdict names; none where it names none."""
     if not path.startswith("["):
         return b""

@@ -8,11 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import Struct
-
 from conformance import codec
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
+from conformance.cases.requirement import Requirement
 from conformance.cases.rows import Row
 from conformance.codec.log import codecs_and_magics
 from conformance.codec.message_definition import type_name
@@ -20,34 +19,6 @@ from conformance.codec.primitives import VARINT
 from conformance.definitions.files import parse_definition
 from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
-
-
-class Requirement(Struct, frozen=True):
-    """A row of the register: one testable statement of the documents, and how it is judged."""
-
-    id: str
-    level: str
-    statement: str
-    basis: str
-    """One of BASES."""
-    source: tuple[str, ...] = ()
-    settled: str = ""
-    why: str = ""
-    upstream: str = ""
-    upstream_op: str = ""
-    upstream_crash: bool = False
-    """Apache Kafka runs out of memory here, so a crash is disputed too."""
-    testable: bool = True
-    tests: tuple[str, ...] = ()
-    """The kinds of test that can show it, `lint` among them."""
-    writer: str = ""
-    """Of a row that binds readers only: the row that an encode failure is charged to instead."""
-
-    def disputed(self, op: str) -> frozenset[str]:
-        """The verdicts that say nothing here, because Apache Kafka itself does not meet it in this operation."""
-        if self.upstream != "differs" or self.upstream_op not in ("", op):
-            return frozenset()
-        return frozenset(("fail", "crash") if self.upstream_crash else ("fail",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,3 +208,7 @@ def _is_append_time(path: str, value: Any) -> bool:
     if path.startswith("batches["):
         value = value["batches"][int(path[len("batches[") : path.index("]")])]
     return bool(value.get("timestampType") == 1)
+
+
+STRUCTURED = ("RECORD", "RECORD_BATCH", "MESSAGE_SET", "LOG")
+"""Types whose vectors state only the fields that they are about; the reference completes them from the bytes."""

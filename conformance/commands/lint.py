@@ -12,7 +12,8 @@ import click
 
 from conformance import __version__
 from conformance.cases.catalog import VECTORS
-from conformance.cases.vector_files import Requirement, read_requirements
+from conformance.cases.requirement import Requirement
+from conformance.cases.vector_files import read_requirements
 from conformance.commands import options as shared
 from conformance.definitions.files import DefinitionError
 from conformance.definitions.findings import Finding

@@ -9,7 +9,7 @@ import click
 
 from conformance.cases.catalog import Catalog, Labelled, read_catalog, select
 from conformance.cases.operations import ONLY_LIVE
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.commands import options as shared
 from conformance.errors import UserError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from conformance.cases.from_vectors import STRUCTURED
 from conformance.cases.model import Case
+from conformance.codec.log import STRUCTURED
 
 _INDEX = re.compile(r"\[\d+\]")
 

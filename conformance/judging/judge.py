@@ -14,7 +14,6 @@ from conformance import codec
 from conformance.cases.charging import layout_rule
 from conformance.cases.due import AsDue
 from conformance.cases.encoding import FREE_FIELDS
-from conformance.cases.from_vectors import STRUCTURED
 from conformance.cases.model import (
     FAILURES,
     PASSED,
@@ -41,7 +40,7 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.known_tags import compare_shown
-from conformance.codec.log import rule_of
+from conformance.codec.log import STRUCTURED, rule_of
 from conformance.codec.notation import UNSHOWN, NotationError
 from conformance.codec.observation import Comparison
 from conformance.codec.record_batch import stored_magic

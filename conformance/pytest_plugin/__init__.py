@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = "kafka-conformance"
-"""What node ids begin with."""
+from conformance import NAME
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of `conformance run` that also make sense in pytest."""
-    group = parser.getgroup(ROOT, "conformance with the Apache Kafka wire format")
+    group = parser.getgroup(NAME, "conformance with the Apache Kafka wire format")
 
     def option(name: str, text: str, **how: object) -> None:
         group.addoption(f"--kafka-{name}", help=text, **how)
@@ -76,12 +75,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
         ours = {argument: _our_id(config, argument) for argument in config.args}
         config.args[:] = [argument for argument in config.args if not ours[argument]]
-        config.pluginmanager.register(SessionHooks(config, list(filter(None, ours.values()))), f"{ROOT}-suite")
+        config.pluginmanager.register(SessionHooks(config, list(filter(None, ours.values()))), f"{NAME}-suite")
 
 
 def _our_id(config: pytest.Config, argument: str) -> str:
     """An argument as the id of one of our items, seen from the root of the project; empty when it is something else."""
     place, colons, rest = argument.partition("::")
     path = Path(os.path.normpath(config.invocation_params.dir / place))
-    is_ours = path == config.rootpath / ROOT and (colons or not path.exists())
-    return ROOT + colons + rest if is_ours else ""
+    is_ours = path == config.rootpath / NAME and (colons or not path.exists())
+    return NAME + colons + rest if is_ours else ""

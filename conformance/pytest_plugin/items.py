@@ -9,8 +9,8 @@ from typing import Self
 
 import pytest
 
+from conformance import NAME
 from conformance.cases.model import Case, Kind
-from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.plain_text import described, described_property, verdict
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
@@ -84,7 +84,7 @@ class KafkaItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """No file, no line, and a title."""
-        return self.config.rootpath / ROOT, None, f"{self.target.name}: {self.name}"
+        return self.config.rootpath / NAME, None, f"{self.target.name}: {self.name}"
 
 
 class KafkaClaims(KafkaItem):

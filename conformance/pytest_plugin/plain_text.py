@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example

@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from conformance import __version__
+from conformance import NAME, __version__
 from conformance.cases.model import Kind, Unsupported, Verdict
 from conformance.errors import ConformanceError
-from conformance.pytest_plugin import ROOT
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, KafkaItem
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
@@ -51,7 +50,7 @@ class SessionHooks:
                 self._try_out()
         except ConformanceError as error:
             self.pytest_unconfigure()
-            raise pytest.UsageError(f"{ROOT}: {error}") from None
+            raise pytest.UsageError(f"{NAME}: {error}") from None
 
     def _check_chosen(self) -> None:
         names = _names(self._selected)
@@ -77,13 +76,13 @@ class SessionHooks:
         unclaimed = [
             f"{target.title} {len(names)}" for target in self._targets if (names := self._unclaimed.get(target.name))
         ]
-        line = f"{ROOT}: deselected what is not claimed: {', '.join(unclaimed)}"
-        return [f"{ROOT}: {__version__}, {counts}: {titles}", *([line] if unclaimed else [])]
+        line = f"{NAME}: deselected what is not claimed: {', '.join(unclaimed)}"
+        return [f"{NAME}: {__version__}, {counts}: {titles}", *([line] if unclaimed else [])]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add our items to those of the project, before any plugin selects among them."""
-        root = KafkaFolder.from_parent(session, name=ROOT, nodeid=ROOT)
+        root = KafkaFolder.from_parent(session, name=NAME, nodeid=NAME)
         root.targets = self._targets
         ours = [
             item
@@ -129,11 +128,11 @@ class SessionHooks:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the causes of the failed cases, and why the session fails, where no item says so."""
         if self._causes:
-            terminalreporter.section(f"{ROOT}: {self._causes.total()} failed cases, {len(self._causes)} causes")
+            terminalreporter.section(f"{NAME}: {self._causes.total()} failed cases, {len(self._causes)} causes")
             for cause, count in self._causes.most_common():
                 terminalreporter.line(printable(f"{count} × {cause}"))
         if self._problems:
-            terminalreporter.section(ROOT, red=True)
+            terminalreporter.section(NAME, red=True)
             for problem in self._problems:
                 terminalreporter.line(problem, red=True)
 
@@ -148,7 +147,7 @@ def _within(nodeid: str, chosen: str) -> bool:
 
 
 def _folder_id(targets: Sequence[Target], target: Target) -> str:
-    return ROOT if len(targets) == 1 else f"{ROOT}::{target.name}"
+    return NAME if len(targets) == 1 else f"{NAME}::{target.name}"
 
 
 def _names(selected: SelectedCases) -> list[str]:

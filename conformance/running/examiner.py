@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from conformance.cases.due import AsDue
 from conformance.cases.model import PASSED, Case, Kind, Outcome, Refused, Unsupported, Verdict
 from conformance.cases.packing import PackedCase
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.judging.judge import judge, weightier
 from conformance.running.at_once import Stop
 from conformance.running.keeping import LITTLE, MOST, ROOM, Packed

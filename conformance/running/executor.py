@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.model import Case
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.running.at_once import Stop
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.charging import WRITING_OPS, basis_of, of_writer
+from conformance.cases.charging import basis_of, charged
 from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
 from conformance.cases.operations import BROKER_OPS
 from conformance.cases.packing import PackedCase
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.judging.codes import codes_of
 from conformance.running.keeping import MOST, NOTHING, cause_in, kept, kept_verdict, plain_cause
 from conformance.running.known_failures import Known
@@ -90,19 +90,3 @@ class FailurePolicy(Struct, frozen=True):
         )
         known = result.failed and any(entry.excuses(result) for entry in self.known)
         return replace(result, known=True) if known else result
-
-
-def charged(
-    case: Case, verdict: Verdict, requirements: Mapping[str, Requirement]
-) -> tuple[Verdict, Requirement | None, str, frozenset[str]]:
-    """The verdict, the row of the requirement that it is about, its level, and the verdicts that are disputed.
-
-    What was written wrongly is charged to a row that binds writers.
-    """
-    if verdict.requirement not in requirements:
-        return verdict, requirements.get(case.requirement), verdict.level or case.level, case.disputed
-    row = requirements[verdict.requirement]
-    if case.op in (*WRITING_OPS, "convert"):
-        row = of_writer(verdict.requirement, case.wire, requirements)
-    charged = verdict if verdict.requirement == row.id else replace(verdict, requirement=row.id)
-    return charged, row, verdict.level or row.level, row.disputed(case.op)

@@ -12,10 +12,10 @@ from multiprocessing import get_context
 from msgspec import Struct
 
 from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.charging import charged
 from conformance.cases.model import Answer, Case, Kind
 from conformance.errors import Defect
 from conformance.judging.judge import judge
-from conformance.running.policy import charged
 from conformance.targets.defects import DEFECTS
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.reference import answer as honest

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from conformance.cases.model import Broke
 from conformance.targets.asked import Asked
-from conformance.targets.protocol import Body, Silent
+from conformance.targets.process_errors import Silent
+from conformance.targets.protocol import Body
 
 MOST = 4
 """Processes that are waited for at once, at most."""

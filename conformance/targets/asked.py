@@ -11,8 +11,9 @@ from itertools import islice
 
 from conformance.cases.model import Outcome
 from conformance.targets.process import TargetProcess
+from conformance.targets.process_errors import Breakdown, Silent
 from conformance.targets.proportion import Cost
-from conformance.targets.protocol import Body, Breakdown, Late, Silent
+from conformance.targets.protocol import Body, Late
 
 _OWN = 1 / 4
 """Of the time that passes, so much counts at least: a wait comes to an end on a machine that is never free."""

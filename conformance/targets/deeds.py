@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from conformance.cases.model import Answer, Request
 from conformance.codec.record_batch import HEADER_SIZE
-from conformance.targets.protocol import LONGEST_ANSWER
+from conformance.targets.process import MAX_LINE_BYTES
 
 
 def hang() -> None:
@@ -70,7 +70,7 @@ def write(piece: bytes, times: int = 1) -> None:
     sys.stdout.buffer.flush()
 
 
-FOREVER = LONGEST_ANSWER >> 15
+FOREVER = MAX_LINE_BYTES >> 15
 """How often 64 kB are written until they are twice as long as any answer may be."""
 
 

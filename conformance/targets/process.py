@@ -26,7 +26,7 @@ import psutil
 from conformance.targets import keeper
 from conformance.targets.family import Footprint, found_below, freeze, give_way, is_any_running, resident
 from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, last_words, start, waited_for_a_core
-from conformance.targets.protocol import LONGEST_ANSWER, Flood, Gone, Silent
+from conformance.targets.process_errors import Flood, Gone, Silent
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
@@ -39,6 +39,8 @@ _ERRORS_KEPT = 1 << 16
 _LAST_LOOKS = 64
 """Chunks of standard error read for a target's last words, at most."""
 _CHUNK, _LARGE_CHUNK = 1 << 16, 1 << 20
+MAX_LINE_BYTES = 32 * 2**20
+"""The longest line that is read from a process."""
 FAREWELL = 1.0
 """Seconds a target has to exit after the end of its input."""
 _ENDING = 60
@@ -179,8 +181,8 @@ class TargetProcess:
             self._partial, self._partial_size = [], 0
         self._partial.append(tail)
         self._partial_size += len(tail)
-        if self._partial_size > LONGEST_ANSWER:
-            raise Flood(f"more than {LONGEST_ANSWER >> 20} MB without the end of a line")
+        if self._partial_size > MAX_LINE_BYTES:
+            raise Flood(f"more than {MAX_LINE_BYTES >> 20} MB without the end of a line")
 
     def _read_errors(self) -> bool:
         try:

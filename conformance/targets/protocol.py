@@ -15,43 +15,19 @@ from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outco
 from conformance.cases.operations import WHOLE_LOG
 from conformance.cases.packing import PackedCase, written
 from conformance.codec.message_definition import LAST, Versions
-from conformance.errors import CannotStart, TargetError
+from conformance.errors import CannotStart
 from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
+from conformance.targets.process_errors import Breakdown
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")
-LONGEST_ANSWER = 32 * 2**20
-"""Bytes of one answer's line."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Breakdown(TargetError):
-    """The conversation with a target cannot go on: it ended, fell silent, or wrote what is not an answer."""
-
-
-class Gone(Breakdown):
-    """The target ended, closed its output, or was killed for its memory; the message says which."""
-
-    def __init__(self, detail: str, *, memory: bool = False, lingers: bool = False) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.memory = memory
-        self.lingers = lingers
-        """It closed its output and went on, so that its end was waited for in vain."""
-
-
-class Silent(Breakdown):
-    """No answer came in time."""
-
-
 class Late(Breakdown):
     """An answer is not there when most are, and still has time to come."""
-
-
-class Flood(Breakdown):
-    """The target writes a line that is longer than any answer may be."""
 
 
 class ProtocolError(Breakdown):

@@ -157,7 +157,7 @@ def brokers() -> dict[str, Adapter]:
 
 def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Launch:
     """How a broker is asked. Raises UnknownTarget, or FileError for a broker.yaml that cannot be used."""
-    from conformance.targets.brokers.address import address_of
+    from conformance.targets.broker_address import address_of
 
     known = brokers()
     if rest in known:

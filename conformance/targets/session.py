@@ -28,9 +28,10 @@ from conformance.targets.asked import Asked, Waiting, explains, in_order, outcom
 from conformance.targets.faults import Faults, kind_of, outcome_of, unexplained
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
+from conformance.targets.process_errors import Breakdown, Flood, Gone, Silent
 from conformance.targets.proportion import DIGITS_FOR_A_SECOND, Cost, greedy
 from conformance.targets.proportion import Allowance as Allowance  # noqa: PLC0414 - its users find it here
-from conformance.targets.protocol import Body, Breakdown, Description, Flood, Gone, Late, ProtocolError, Silent
+from conformance.targets.protocol import Body, Description, Late, ProtocolError
 from conformance.targets.warm import WarmStart
 from conformance.targets.window import Window, fitting, outcome_of_line
 

@@ -13,7 +13,7 @@ from typing import Self
 from conformance.errors import TargetError
 from conformance.targets.launch import Forked, Launch, hand_over, start
 from conformance.targets.process import TargetProcess
-from conformance.targets.protocol import Breakdown
+from conformance.targets.process_errors import Breakdown
 
 
 class CannotFork(TargetError):

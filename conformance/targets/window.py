@@ -14,7 +14,8 @@ from conformance.errors import CannotStart
 from conformance.safety.json_text import MOST_VALUES, holds_too_many
 from conformance.targets import protocol
 from conformance.targets.held import held
-from conformance.targets.protocol import Body, Breakdown, ProtocolError
+from conformance.targets.process_errors import Breakdown
+from conformance.targets.protocol import Body, ProtocolError
 
 WINDOW = 64
 """Requests in flight at most."""

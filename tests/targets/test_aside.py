@@ -15,7 +15,7 @@ from conformance.targets import protocol
 from conformance.targets.asked import Asked, in_order
 from conformance.targets.launch import waited_for_a_core
 from conformance.targets.process import TargetProcess
-from conformance.targets.protocol import Silent
+from conformance.targets.process_errors import Silent
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
 from conformance.targets.warm import WarmStart

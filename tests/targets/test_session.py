@@ -19,7 +19,8 @@ from conformance.targets import family, protocol
 from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
-from conformance.targets.protocol import Gone, ProtocolError, Silent
+from conformance.targets.process_errors import Gone, Silent
+from conformance.targets.protocol import ProtocolError
 from conformance.targets.session import Allowance, CannotStart, Session
 from conformance.targets.window import WINDOW, outcome_of_line
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from msgspec import Struct
 
 from conformance import __version__
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.codec.dump import Line, annotate
 from conformance.codec.record_batch import HEADER_SIZE, MAGIC_AT
 from conformance.pipeline.audit.boundaries import Window, entry_end

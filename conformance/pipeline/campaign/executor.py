@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import Cases
-from conformance.cases.vector_files import Requirement
+from conformance.cases.requirement import Requirement
 from conformance.definitions.shipped import types_with
 from conformance.pipeline.campaign.rows import SliceRows
 from conformance.pipeline.campaign.slices import Campaign

@@ -7,10 +7,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from conformance.errors import FileError
-from conformance.targets.brokers.address import Address, address_of
+from conformance.targets.broker_address import Address, address_of
 from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
 from conformance.targets.brokers.cleaning import delete_topics
 from conformance.targets.brokers.connection import Connection, Denied, Late, Lost
+from conformance.targets.brokers.scope import Scope
 from conformance.targets.brokers.serving import serve
 from conformance.targets.brokers.topics import NoTopic
 from conformance.targets.live.frames import Garbled
@@ -28,7 +29,7 @@ def main() -> None:
         address = _given_address(given)
         if address is None:
             with Running(read_broker(Path(given.broker), given.python)) as running:
-                serve(Address.of(running), lambda: _restarted(running), keeps_log=running.keeps_data)
+                serve(running.address, lambda: _restarted(running), keeps_log=running.keeps_data)
         elif given.clean:
             _clean(address)
         else:
@@ -75,7 +76,7 @@ def _given_address(given: argparse.Namespace) -> Address | None:
 
 def _clean(address: Address) -> None:
     """Delete the topics of a run. Raises BrokerError, OSError, Lost, Late or Garbled."""
-    connection = Connection(address.host, address.port, _SECONDS, address.security, address.scope)
+    connection = Connection(address.host, address.port, _SECONDS, address.security, Scope.of(address))
     try:
         delete_topics(connection, address.prefix)
     finally:
@@ -85,7 +86,7 @@ def _clean(address: Address) -> None:
 def _restarted(running: Running) -> Address:
     """Start a broker anew: where it listens now. Raises BrokerError or OSError."""
     running.restart()
-    return Address.of(running)
+    return running.address
 
 
 if __name__ == "__main__":

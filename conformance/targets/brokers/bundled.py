@@ -15,6 +15,7 @@ from typing import Self
 from msgspec import Struct
 
 from conformance.errors import FileError, TargetError
+from conformance.targets.broker_address import Address
 from conformance.targets.brokers.folders import Folder
 from conformance.targets.brokers.programs import Program
 from conformance.targets.brokers.readiness import answers
@@ -132,6 +133,19 @@ class Running:
     def __exit__(self, *_: object) -> None:
         """End it."""
         self.close()
+
+    @property
+    def address(self) -> Address:
+        """The address at which the suite connects to it now."""
+        return Address(
+            self.host,
+            self.port,
+            self.manifest.name,
+            self.manifest.version,
+            self.manifest.language,
+            log_dir=self.log_dir,
+            pids=tuple(self.pids),
+        )
 
     @property
     def pids(self) -> list[int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from conformance.cases.request_frames import names
-from conformance.targets.brokers.address import Security
+from conformance.targets.broker_address import Security
 from conformance.targets.brokers.scope import Scope
 from conformance.targets.live.frames import Garbled, Values, request_frame, response_in, spoken
 

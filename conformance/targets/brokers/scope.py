@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from msgspec import Struct
 
 from conformance.cases.model import Value
+from conformance.targets.broker_address import Address
 
 _TRANSACTIONAL_ID = "TransactionalId"
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -37,6 +38,12 @@ class Scope(Struct, frozen=True):
     """Hosts with ports that the user named."""
     follow_redirects: bool = False
     """Whether the run connects to every leader and coordinator that a broker returns."""
+
+    @classmethod
+    def of(cls, address: Address) -> Scope:
+        """Return the scope of a run on the broker at an address."""
+        places = ((address.host, address.port), *address.brokers)
+        return cls(address.prefix, address.topics, places, address.follow_redirects)
 
     def check_request(self, request: str, body: Mapping[str, Value]) -> None:
         """Raise OutOfScope for a request that would change a topic or transaction of somebody else."""

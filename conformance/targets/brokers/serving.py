@@ -18,7 +18,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import LOG
 from conformance.codec.notation import NotationError
-from conformance.targets.brokers.address import Address
+from conformance.targets.broker_address import Address
 from conformance.targets.brokers.appends import Appending
 from conformance.targets.brokers.connection import BrokerDown, Connection, Denied, Late, Lost, NotOffered
 from conformance.targets.brokers.exchanges import check_offered, exchanged, grown_since, memory_of, names_of
@@ -26,7 +26,7 @@ from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.producers import fates
 from conformance.targets.brokers.retention import Unplayed, settings_of
 from conformance.targets.brokers.scenarios import Play
-from conformance.targets.brokers.scope import OutOfScope
+from conformance.targets.brokers.scope import OutOfScope, Scope
 from conformance.targets.brokers.segments import NotStored
 from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
 from conformance.targets.live.frames import Garbled
@@ -244,7 +244,7 @@ class BrokerTarget:
         Raises OSError, Lost, Late, Garbled, or OutOfScope for a place that the user did not name.
         """
         place = (host or self._address.host, port or self._address.port)
-        self._address.scope.check_place(*place)
+        Scope.of(self._address).check_place(*place)
         if place in self._connections and not self._connections[place].is_idle:
             self._connections.pop(place).close()
         if place not in self._connections:
@@ -252,7 +252,7 @@ class BrokerTarget:
         return self._connections[place]
 
     def _connect(self, host: str, port: int) -> Connection:
-        return Connection(host, port, _SECONDS, self._address.security, self._address.scope)
+        return Connection(host, port, _SECONDS, self._address.security, Scope.of(self._address))
 
     def _reach(self, host: str = "", port: int = 0) -> Connection:
         """The same, with some patience: the broker may be about to come back. Raises BrokerDown."""

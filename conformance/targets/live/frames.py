@@ -10,7 +10,6 @@ from typing import Any
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.model import Value
 from conformance.cases.request_frames import names
 from conformance.codec.message_definition import UNKNOWN, Message, Versions, header_version, type_name
 from conformance.definitions.files import usable
@@ -85,7 +84,7 @@ def response_frame(correlation: int, name: str, version: int, body: Values, *, i
     return written + codec.encode(_wire(full, version), body)
 
 
-def _with_strange_tags(value: Value) -> Value:
+def _with_strange_tags(value: Any) -> Any:
     """A value with the strange tags in it and in every structure inside it."""
     if isinstance(value, dict):
         return {**{name: _with_strange_tags(part) for name, part in value.items()}, UNKNOWN: _STRANGE}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from conformance.cases.model import Answer
+from conformance.codec.log import extents
 from conformance.codec.notation import NotationError
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.neighbours import Between
@@ -52,3 +53,14 @@ def remarked(answer: Answer, how: str) -> Answer:
         if fault in answer:
             return {**answer, fault: f"{answer[fault]} ({how})"}
     return {**answer, "message": f"{how}; {answer.get('message', '')}".rstrip("; ")}
+
+
+def written(topic: Topic, heard: Heard) -> Answer:
+    """The one batch that a client wrote, as an encoder's answer; the error that it raised where there is none."""
+    if heard.error:
+        return {"ok": False, "error": heard.error, "message": heard.message}
+    data = b"".join(topic.produced)
+    count = len(list(extents(data)))
+    if count > 1:
+        return {"unsupported": f"the client spread the records over {count} batches"}
+    return {"ok": True, "hex": data.hex()}

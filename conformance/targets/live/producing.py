@@ -11,7 +11,6 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
 from conformance.codec.notation import HEX
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.targets.live.clients import Heard
 from conformance.targets.live.frames import Request, Unanswerable, Values
 from conformance.targets.live.leaders import NOT_LEADER, with_leader
 from conformance.targets.live.naming import named
@@ -91,17 +90,6 @@ def _record(record: Value) -> Answer:
         "value": HEX.render(record["value"]),
     }
     return {**shown, "headers": headers}
-
-
-def written(topic: Topic, heard: Heard) -> Answer:
-    """The one batch that a client wrote, as an encoder's answer; the error that it raised where there is none."""
-    if heard.error:
-        return {"ok": False, "error": heard.error, "message": heard.message}
-    data = b"".join(topic.produced)
-    count = len(list(extents(data)))
-    if count > 1:
-        return {"unsupported": f"the client spread the records over {count} batches"}
-    return {"ok": True, "hex": data.hex()}
 
 
 # --- what the broker answers --------------------------------------------------------------------------

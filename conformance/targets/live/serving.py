@@ -28,8 +28,8 @@ from conformance.targets.live.drivers import Driver
 from conformance.targets.live.kinds import KINDS, PLAIN, Kind
 from conformance.targets.live.neighbours import Between, between
 from conformance.targets.live.offers import OFFERS, from_on, to_producers
-from conformance.targets.live.outcomes import consumed, remarked
-from conformance.targets.live.producing import told_of, why_not, written
+from conformance.targets.live.outcomes import consumed, remarked, written
+from conformance.targets.live.producing import told_of, why_not
 from conformance.targets.live.requests import WRITES, Conversations, lacking_for
 from conformance.targets.live.seats import Put, Seat, Seats
 from conformance.targets.live.server import Server

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
-from conformance.targets.brokers.address import Address
+from conformance.targets.broker_address import Address
 from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.protocol import outcome
 

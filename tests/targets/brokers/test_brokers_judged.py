@@ -13,7 +13,6 @@ from conformance import cli
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
 from conformance.targets.brokers import serving
-from conformance.targets.brokers.address import Address
 from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.protocol import outcome
 
@@ -79,7 +78,7 @@ def test_a_broker_hangs_where_the_page_says_so(bundled_broker, catalog, monkeypa
     monkeypatch.setattr(serving, "_SECONDS", 1.0)
     rows = [(cases.split(", "), broker) for _, broker, cases, verdict, _ in ENTRIES if verdict == "timeout"]
     assert {broker for _, broker in rows} == {"kfake"}
-    asked = BrokerTarget(Address.of(bundled_broker("kfake")))
+    asked = BrokerTarget(bundled_broker("kfake").address)
     try:
         for case in (catalog.cases[case] for cases, _ in rows for case in cases):
             assert judge(case, outcome(asked.answer(case.request))).kind is Kind.TIMEOUT, case.id

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from conformance import cli
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
+from conformance.targets.broker_address import address_of
 from conformance.targets.brokers import bundled
-from conformance.targets.brokers.address import address_of
 from conformance.targets.brokers.bundled import Running
 from conformance.targets.brokers.connection import Connection, Denied, Lost
 from conformance.targets.brokers.serving import BrokerTarget

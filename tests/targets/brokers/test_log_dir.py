@@ -10,7 +10,7 @@ from conformance import cli, codec
 from conformance.cases.model import Kind
 from conformance.codec.record_batch import stored_size
 from conformance.judging.judge import judge
-from conformance.targets.brokers.address import Address
+from conformance.targets.broker_address import Address
 from conformance.targets.brokers.partition import Partition
 from conformance.targets.brokers.segments import Segments
 from conformance.targets.brokers.serving import BrokerTarget
@@ -125,7 +125,7 @@ def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, 
     def segments(case):
         """How many there are of the topic in which a case is played."""
         before = set(broker.log_dir.iterdir())
-        target = BrokerTarget(Address.of(broker))
+        target = BrokerTarget(broker.address)
         try:
             assert judge(case, outcome(target.answer(case.request))).kind is Kind.PASS
             return max(len([*one.glob("*.log")]) for one in set(broker.log_dir.iterdir()) - before if one.is_dir())
@@ -139,7 +139,7 @@ def test_a_log_goes_on_in_new_segments_where_a_case_asks_for_it(bundled_broker, 
 
 def test_what_apache_kafka_stores_is_what_it_serves(bundled_broker, catalog):
     broker = bundled_broker("kafka")
-    target = BrokerTarget(Address.of(broker))
+    target = BrokerTarget(broker.address)
     try:
         for name in (CASE, DAMAGED, "append/none-to-gzip", "timestamp/log-append-fresh:append"):
             found = judge(catalog.cases[name], outcome(target.answer(catalog.cases[name].request)))

@@ -10,8 +10,8 @@ from model_broker import Log, ModelBroker
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
+from conformance.targets.broker_address import Address, address_of
 from conformance.targets.brokers import scope as scopes
-from conformance.targets.brokers.address import Address, address_of
 from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.scope import OutOfScope, Scope, is_loopback
 from conformance.targets.brokers.serving import BrokerTarget
@@ -223,7 +223,7 @@ def test_from_loopback_to_loopback_is_allowed():
 def test_further_brokers_are_named_in_a_file(tmp_path):
     path = tmp_path / "broker.yaml"
     path.write_text("address: a.example:9092\nbrokers: [b.example:9092, '[2001:db8::1]:9093']\n")
-    scope = address_of(str(path)).scope
+    scope = Scope.of(address_of(str(path)))
     scope.check_place("b.example", 9092)
     scope.check_place("2001:db8::1", 9093)
     with pytest.raises(OutOfScope):

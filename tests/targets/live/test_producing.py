@@ -17,7 +17,8 @@ from conformance.targets.live.clients import Heard
 from conformance.targets.live.frames import Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import BARE, FULL, LOW, to_producers
-from conformance.targets.live.producing import ANSWERS, told_of, why_not, written
+from conformance.targets.live.outcomes import written
+from conformance.targets.live.producing import ANSWERS, told_of, why_not
 from conformance.targets.live.topics import Topic
 
 CLAIMS = ("none", "gzip", "timestamps", "idempotence", "transactions")

@@ -14,8 +14,6 @@ from msgspec.structs import replace
 
 from conformance.cases.rows import Row
 from conformance.errors import FileError
-from conformance.targets.brokers.bundled import Running
-from conformance.targets.brokers.scope import Scope
 from conformance.targets.manifests import BROKER
 
 _PREFIX = "conformance-"
@@ -57,26 +55,6 @@ class Address(Struct, frozen=True):
     """Where its segments lie, a folder a partition; None where that is not known."""
     pids: tuple[int, ...] = ()
     """The processes of a broker of ours, whose memory is watched."""
-
-    @property
-    def scope(self) -> Scope:
-        """The topics, transactional ids and places that a run may use."""
-        places = ((self.host, self.port), *self.brokers)
-        return Scope(self.prefix, self.topics, places, self.follow_redirects)
-
-    @classmethod
-    def of(cls, running: Running) -> Address:
-        """That of a broker that the suite has started."""
-        manifest = running.manifest
-        return cls(
-            running.host,
-            running.port,
-            manifest.name,
-            manifest.version,
-            manifest.language,
-            log_dir=running.log_dir,
-            pids=tuple(running.pids),
-        )
 
     def of_run(self, run: str) -> Address:
         """The same, where the topics of one run, and no others, begin with the prefix."""

@@ -1,0 +1,28 @@
+"""The ways in which a child process fails to answer."""
+
+from __future__ import annotations
+
+from conformance.errors import TargetError
+
+
+class Breakdown(TargetError):
+    """The conversation with a target cannot go on: it ended, fell silent, or wrote what is not an answer."""
+
+
+class Gone(Breakdown):
+    """The target ended, closed its output, or was killed for its memory; the message says which."""
+
+    def __init__(self, detail: str, *, memory: bool = False, lingers: bool = False) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.memory = memory
+        self.lingers = lingers
+        """It closed its output and went on, so that its end was waited for in vain."""
+
+
+class Silent(Breakdown):
+    """No answer came in time."""
+
+
+class Flood(Breakdown):
+    """The target writes a line that is longer than any answer may be."""
