@@ -12,8 +12,8 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 _COMPILE = """
-from conformance.cases import catalog, compiled
-compiled.ship(catalog.made())
+from conformance.cases import compiled
+compiled.ship(compiled.made())
 from conformance.running import prepared
 prepared.ship()
 """

@@ -22,7 +22,8 @@ import psutil
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.job import spread
 from conformance.pipeline.campaign.slices import SLICE, Campaign

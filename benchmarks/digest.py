@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.reports.explain import expected_json
 from conformance.strategies.seeded.cases import TYPES, generated_cases

@@ -14,7 +14,8 @@ import time
 from dataclasses import dataclass
 
 from conformance import codec
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.strategies.seeded.cases import TYPES, cases_at
 

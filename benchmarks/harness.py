@@ -22,7 +22,8 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.due import answer_due
 from conformance.cases.model import Case, Outcome
 from conformance.cases.packing import PackedCase, PackedCases

@@ -65,7 +65,7 @@ from mutants import (
     tell_survivors,
 )
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import (
     Case,
     Outcome,

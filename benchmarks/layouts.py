@@ -24,7 +24,8 @@ from unittest.mock import patch
 from batches import word_batches
 
 from conformance import codec
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.codec import quick
 from conformance.judging.judge import judge

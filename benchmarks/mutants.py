@@ -88,7 +88,8 @@ import yaml
 
 import conformance
 from conformance import codec
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case, Kind
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS

@@ -22,9 +22,9 @@ from hypothesis import settings
 from json_reports import broken_reports
 from traces import ROOT, Traces
 
-from conformance.cases.catalog import VECTORS, read_catalog, vector_files
-from conformance.cases.compiled import Cases
-from conformance.cases.vector_files import read_vectors
+from conformance.cases.catalog import Cases
+from conformance.cases.compiled import read_catalog
+from conformance.cases.vector_files import VECTORS, read_vectors, vector_files
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.brokers.bundled import Running, free_ports, read_broker
 from conformance.targets.manifests import BROKER
@@ -83,7 +83,7 @@ ONCE = (
     *("test_producing.py", "test_elsewhere.py", "test_brokers_judged.py", "test_bundled.py", "test_harm.py"),
     *("test_described.py", "test_adapters.py", "test_liars.py", "test_violations.py", "test_lying_brokers.py"),
     *("test_selftest.py", "test_contributing.py", "test_drafted_reports.py", "test_docs.py", "test_adapter_guide.py"),
-    *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_rooms.py", "test_old_clients.py"),
+    *("test_charging.py", "test_covering.py", "test_requirement_ids.py", "test_house.py", "test_old_clients.py"),
 )
 """Files about what other programs do, about what the vectors hold and catch, or about the files of the checkout.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.definitions.shipped import shipped_types
 from conformance.strategies.seeded.cases import TYPES, message_types
 

@@ -8,60 +8,24 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
+from conformance.cases.catalog import Cases, Catalog, is_own
+from conformance.cases.from_vectors import make_cases
 from conformance.cases.kept import Kept
-from conformance.cases.model import Case
-from conformance.cases.packing import PackedCase, packed, packed_with_due
 from conformance.cases.requirement import Requirement
+from conformance.cases.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_definition import Message
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.shipped import shipped_types, types_with
+from conformance.errors import FileError
 
 KEPT = Kept("catalogue")
-
-
-class Cases(Mapping[str, Case]):
-    """Cases by id, in order: a packed one is unpacked when somebody asks for it."""
-
-    def __init__(self, cases: Iterable[Case] = ()) -> None:
-        self.labels: dict[str, PackedCase] = {}
-        """What each is chosen and listed by."""
-        for case in cases:
-            self.add(case)
-
-    def add(self, case: Case) -> None:
-        """Add a case at the end, as bytes."""
-        self.labels[case.id] = packed(case)
-
-    def stored(self) -> Cases:
-        """The same cases as they are kept: with the answers that are due, and without types that the suite ships."""
-        cases = Cases()
-        for name, case in self.items():
-            label = packed_with_due(case)
-            cases.labels[name] = label if is_own(label.wire) else label._replace(wire=None)
-        return cases
-
-    def __getitem__(self, name: str) -> Case:
-        return self.labels[name].unpacked()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.labels)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.labels
-
-
-def is_own(wire: codec.Wire | None) -> bool:
-    """Whether the type is a message that the suite does not ship: another process has to be given it."""
-    return isinstance(wire, codec.MessageWire) and not wire.message.is_shipped
 
 
 class Bundled(Struct, frozen=True):
@@ -118,3 +82,50 @@ def _dumped(given: object) -> bytes:
 
 def _loaded(data: bytes) -> object:
     return _Unpickler(io.BytesIO(data)).load()
+
+
+def read_catalog(further: Iterable[Path] = (), messages: Iterable[Message] = ()) -> Catalog:
+    """The bundled catalogue, with the vectors of further folders or files.
+
+    Its types are the built-in ones, the shipped messages, `messages`, and the messages that vectors define. Raises
+    FileError.
+    """
+    bundled = stored()
+    if bundled is None:
+        bundled = made()
+        store(bundled)
+    try:
+        types = types_with(messages).adding(bundled.messages)
+    except ValueError as error:
+        raise FileError(VECTORS, str(error)) from None
+    for root in further:
+        types = _add_vectors(bundled.cases, bundled.requirements, types, root, str(root))
+    return Catalog(bundled.requirements, bundled.cases, types)
+
+
+def made() -> Bundled:
+    """The bundled catalogue from its files. Raises FileError."""
+    requirements, cases = read_requirements(VECTORS / "requirements.yaml"), Cases()
+    types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
+    if (VECTORS / "covering").is_dir():
+        from conformance.cases.covering.families import covering_cases
+
+        for case in covering_cases(Catalog(requirements, cases, types), VECTORS / "covering"):
+            cases.add(case)
+    defined = tuple(message for message in types.messages.values() if not message.is_shipped)
+    return Bundled(requirements, cases, defined)
+
+
+def _add_vectors(
+    cases: Cases, requirements: dict[str, Requirement], types: codec.Types, root: Path, origin: str = ""
+) -> codec.Types:
+    """Add the cases of the vectors below a folder; the types with the messages they define. Raises FileError."""
+    for path in vector_files(root):
+        for vector in read_vectors(path, types):
+            if vector.definition is not None and isinstance(vector.wire, codec.MessageWire):
+                types = types.adding([vector.wire.message])
+            for case in make_cases(vector, requirements, origin):
+                if case.id in cases:
+                    raise vector.error("another vector has this id already")
+                cases.add(case)
+    return types

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance import codec
+from conformance.cases.kept import PACKAGE
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.requirement import Requirement
@@ -263,3 +264,19 @@ def _bytes(path: Path, row: Row) -> bytes | None:
         return b"".join(bytes.fromhex(digits) * times for times, digits in hex_pieces(row["hex"]))
     except ValueError as error:
         raise FileError(path, f"{row['id']}: hex: {error}", row.line) from None
+
+
+VECTORS = PACKAGE / "vectors"
+"""The bundled vectors."""
+
+
+def vector_files(root: Path) -> list[Path]:
+    """The vector files below a folder (or the file itself), in order. Raises FileError when there is nothing."""
+    if root.is_file():
+        return [root]
+    if not root.is_dir():
+        raise FileError(root, "this file or folder does not exist")
+    files = sorted(path for path in root.rglob("*.y*ml") if path.name != "requirements.yaml")
+    if not files:
+        raise FileError(root, "there is no vector file (*.yaml) in this folder")
+    return files

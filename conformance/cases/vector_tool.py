@@ -15,11 +15,10 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from conformance import codec
-from conformance.cases.catalog import VECTORS
 from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value, Writes
 from conformance.cases.requirement import Requirement
-from conformance.cases.vector_files import Vector, hex_pieces, read_requirements, read_vectors
+from conformance.cases.vector_files import VECTORS, Vector, hex_pieces, read_requirements, read_vectors
 from conformance.cases.yaml_files import content_of, in_file, misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError

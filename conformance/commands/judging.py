@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.catalog import Catalog, is_based, of_bases, read_catalog
+from conformance.cases.catalog import Catalog, is_based, of_bases
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case

@@ -11,9 +11,8 @@ from pathlib import Path
 import click
 
 from conformance import __version__
-from conformance.cases.catalog import VECTORS
 from conformance.cases.requirement import Requirement
-from conformance.cases.vector_files import read_requirements
+from conformance.cases.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
 from conformance.definitions.files import DefinitionError
 from conformance.definitions.findings import Finding

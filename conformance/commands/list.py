@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import Catalog, Labelled, read_catalog, select
+from conformance.cases.catalog import Catalog, Labelled, select
+from conformance.cases.compiled import read_catalog
 from conformance.cases.operations import ONLY_LIVE
 from conformance.cases.requirement import Requirement
 from conformance.commands import options as shared

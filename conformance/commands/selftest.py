@@ -12,8 +12,7 @@ import click
 from rich.table import Table
 
 from conformance import __version__
-from conformance.cases.catalog import VECTORS
-from conformance.cases.vector_files import read_requirements
+from conformance.cases.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
 from conformance.exit_status import ExitStatus
 from conformance.reports.console import open_console

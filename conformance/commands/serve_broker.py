@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import read_catalog, select
+from conformance.cases.catalog import select
+from conformance.cases.compiled import read_catalog
 from conformance.cases.log_questions import first_seen, read_question
 from conformance.cases.model import Request
 from conformance.cases.operations import OPERATIONS

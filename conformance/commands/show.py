@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.codec.dump import annotate
 from conformance.commands import options as shared

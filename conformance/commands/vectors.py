@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import VECTORS, vector_files
+from conformance.cases.vector_files import VECTORS, vector_files
 from conformance.cases.vector_tool import check, fix
 from conformance.commands import options as shared
 from conformance.exit_status import ExitStatus

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.catalog import read_catalog, select
+from conformance.cases.catalog import select
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.errors import UsageError
 from conformance.running.known_failures import Known, read_known

@@ -18,7 +18,8 @@ from typing import Any
 from msgspec import Struct
 
 from conformance import __version__, codec
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.operations import WHOLE_LOG
 from conformance.safety.files import replacing

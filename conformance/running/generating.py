@@ -13,8 +13,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from conformance.cases.catalog import Catalog, selected
-from conformance.cases.compiled import Cases, is_own
+from conformance.cases.catalog import Cases, Catalog, is_own, selected
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed_with_due
 from conformance.definitions.shipped import types_with

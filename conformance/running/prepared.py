@@ -13,8 +13,8 @@ from functools import partial
 
 import zstandard
 
-from conformance.cases.catalog import Catalog, read_catalog, selected
-from conformance.cases.compiled import is_own
+from conformance.cases.catalog import Catalog, is_own, selected
+from conformance.cases.compiled import read_catalog
 from conformance.cases.kept import SOURCES, Kept
 from conformance.cases.packing import PackedCase, packed_with_due
 from conformance.definitions.shipped import shipped_types

@@ -11,8 +11,9 @@ from multiprocessing import get_context
 
 from msgspec import Struct
 
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
 from conformance.cases.charging import charged
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Answer, Case, Kind
 from conformance.errors import Defect
 from conformance.judging.judge import judge

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from conformance.cases.compiled import Cases
+from conformance.cases.catalog import Cases
 from conformance.cases.model import Refuses
 from conformance.strategies.seeded.cases import generated_cases
 

@@ -8,7 +8,8 @@ from collections import Counter
 import pytest
 
 from conformance import codec
-from conformance.cases.catalog import VECTORS, as_of, read_catalog, select, vector_files
+from conformance.cases.catalog import as_of, select
+from conformance.cases.compiled import read_catalog
 from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.from_vectors import make_cases
@@ -24,7 +25,7 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.cases.vector_files import hex_pieces, read_requirements, read_vectors
+from conformance.cases.vector_files import VECTORS, hex_pieces, read_requirements, read_vectors, vector_files
 from conformance.cases.yaml_files import load
 from conformance.codec.batch_building import ENCODE_FIELDS
 from conformance.codec.notation import UNSHOWN

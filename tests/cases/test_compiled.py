@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance import codec
-from conformance.cases import catalog as catalogs
 from conformance.cases import compiled
 from conformance.cases import kept as kept_files
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.errors import FileError
 
 SOME = ("batch/three-records", "batch/three-records:read", "varint/six-bytes:encode")
@@ -28,10 +27,10 @@ def small(monkeypatch, tmp_path):
     """A bundled catalogue of one file and few cases, so that making it is quick; returns the file."""
     folder = tmp_path / "vectors"
     (folder / "primitives").mkdir(parents=True)
-    shutil.copy(catalogs.VECTORS / "requirements.yaml", folder)
+    shutil.copy(compiled.VECTORS / "requirements.yaml", folder)
     path = folder / "primitives" / "some.yaml"
     path.write_text('- {id: some/zero, type: VARINT, requirement: varint.examples, value: 0, hex: "00"}\n')
-    monkeypatch.setattr(catalogs, "VECTORS", folder)
+    monkeypatch.setattr(compiled, "VECTORS", folder)
     monkeypatch.setattr(kept_files, "PACKAGE", tmp_path)
     return path
 
@@ -66,7 +65,7 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
 @pytest.mark.usefixtures("small")
 def test_the_second_reading_makes_no_case(monkeypatch):
     first = read_catalog()
-    monkeypatch.setattr(catalogs, "make_cases", lambda *_: pytest.fail("a case was made"))
+    monkeypatch.setattr(compiled, "make_cases", lambda *_: pytest.fail("a case was made"))
     second = read_catalog()
     assert dict(second.cases) == dict(first.cases)
     assert second.types.messages == first.types.messages
@@ -74,15 +73,15 @@ def test_the_second_reading_makes_no_case(monkeypatch):
 
 @pytest.mark.usefixtures("small")
 def test_cases_that_come_with_the_package_are_neither_made_nor_kept_in_the_cache(cache, monkeypatch):
-    bundled = catalogs.made()
+    bundled = compiled.made()
     compiled.ship(bundled)
-    monkeypatch.setattr(catalogs, "made", lambda: pytest.fail("the cases were made"))
+    monkeypatch.setattr(compiled, "made", lambda: pytest.fail("the cases were made"))
     assert dict(read_catalog().cases) == dict(bundled.cases)
     assert [path.parent for path in kept(cache)] == [kept_files.PACKAGE]
 
 
 def test_cases_that_come_with_the_package_are_not_those_of_a_vector_that_was_changed(small):
-    compiled.ship(catalogs.made())
+    compiled.ship(compiled.made())
     small.write_text(small.read_text().replace("some/zero", "some/nought"))
     assert "some/nought" in read_catalog().cases
 
@@ -91,7 +90,7 @@ def test_the_cases_of_the_wheel_are_those_that_this_python_makes():
     if not list(kept_files.PACKAGE.glob("catalogue-*")):
         pytest.skip("a checkout comes without cases; a wheel is installed by tox")
     shipped = compiled.stored()
-    made = catalogs.made()
+    made = compiled.made()
     assert (shipped.requirements, shipped.messages) == (made.requirements, made.messages)
     assert list(shipped.cases.items()) == list(made.cases.items())
 

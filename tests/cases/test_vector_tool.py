@@ -3,8 +3,7 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.catalog import VECTORS, vector_files
-from conformance.cases.vector_files import read_vectors
+from conformance.cases.vector_files import VECTORS, read_vectors, vector_files
 from conformance.cases.vector_tool import check, fix, recomputed
 
 PLAIN = (

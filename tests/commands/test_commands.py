@@ -11,7 +11,7 @@ import pytest
 from command_line import conformance
 
 from conformance import commands
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import BASES
 from conformance.cli import COMMANDS, command_of
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import click
 import pytest
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.cli import COMMANDS, command_of
 from conformance.commands.own_case import OwnCase, own_case

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from conformance import cli
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Kind, Verdict
 from conformance.running import selftest as running
 from conformance.running.selftest import trials

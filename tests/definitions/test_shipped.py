@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.definitions.files import read_definitions
 from conformance.definitions.parser import parse_definition
 from conformance.definitions.shipped import SHIPPED, shipped_types, types_with

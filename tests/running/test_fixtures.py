@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from conformance import __version__, codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import Cases
+from conformance.cases.catalog import Cases, Catalog
 from conformance.cases.model import AnyOf
 from conformance.running import fixtures
 
@@ -43,7 +42,7 @@ def manifest(written):
 def test_another_process_with_another_hash_seed_makes_the_same_bytes(written):
     """The manifest has the checksum of each file: the files need not be written again."""
     code = (
-        "import sys; from conformance.cases.catalog import read_catalog; import conformance.running.fixtures as f; "
+        "import sys; from conformance.cases.compiled import read_catalog; import conformance.running.fixtures as f; "
         "sys.stdout.buffer.write(f.manifest(f.fixtures(read_catalog())))"
     )
     env = {**os.environ, "PYTHONHASHSEED": "77"}

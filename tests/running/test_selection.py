@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.codec.message_definition import Versions
 from conformance.definitions.parser import parse_definition
 from conformance.definitions.shipped import shipped_types

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from conformance import codec
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import Accepted, AnyOf, CaseKind, Kind, Refused, Verdict, Writes
 from conformance.cases.yaml_files import load

@@ -14,12 +14,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from conformance.cases.catalog import VECTORS, Catalog
+from conformance.cases.catalog import Catalog
 from conformance.cases.covering import PREFIX, batches, logs, markers, message_sets, messages, sequences, whole_messages
 from conformance.cases.covering.pairs import Asked, Row, Table
 from conformance.cases.from_reference import decode_case, encode_case, log_case
 from conformance.cases.model import Case, CaseKind, NotAsked
 from conformance.cases.operations import WHOLE_LOG
+from conformance.cases.vector_files import VECTORS
 from conformance.errors import FileError
 
 ROWS = VECTORS / "covering"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.errors import FileError
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.audit import here

@@ -11,7 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from conformance.cases.catalog import Catalog, read_catalog
+from conformance.cases.catalog import Catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.definitions.shipped import types_with
 from conformance.errors import UsageError

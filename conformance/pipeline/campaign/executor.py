@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import Cases
+from conformance.cases.catalog import Cases, Catalog
 from conformance.cases.requirement import Requirement
 from conformance.definitions.shipped import types_with
 from conformance.pipeline.campaign.rows import SliceRows

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from py4j.protocol import Py4JNetworkError
 from rich.console import Console
 
-from conformance.cases.catalog import read_catalog
+from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Broke
 from conformance.cli import main
 from conformance.errors import FileError
