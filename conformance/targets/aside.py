@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct
 
 from conformance.cases.model import Broke
 from conformance.targets.asked import Asked
@@ -36,8 +37,8 @@ class Aside(Struct):
     """Waits for a request, which has so many seconds on a core, for so many seconds; whether it broke down."""
     blame: Callable[[Exception, Body], Broke]
     """Counts a fault: what the request that caused it came to."""
-    waited_for: list[Asked] = field(default_factory=list)
-    _silent: set[str] = field(default_factory=set)
+    waited_for: list[Asked] = msgspec.field(default_factory=list)
+    _silent: set[str] = msgspec.field(default_factory=set)
     """Kin of which one request had all of its time, alone, and was not answered."""
 
     def add(self, asked: Asked) -> None:

@@ -6,7 +6,8 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct
 
 from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import Accepted, Broke, Outcome
@@ -30,8 +31,8 @@ _TOGETHER = 1 << 16
 class Window(Struct):
     """The requests in flight, the first of which is answered next."""
 
-    requests: list[Body] = field(default_factory=list)
-    _numbers: deque[int] = field(default_factory=deque)
+    requests: list[Body] = msgspec.field(default_factory=list)
+    _numbers: deque[int] = msgspec.field(default_factory=deque)
 
     @property
     def has_room(self) -> bool:

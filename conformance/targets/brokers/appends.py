@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from conformance.cases.appends import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
 from conformance.cases.model import Answer, Request
+from conformance.codec.derivations import Values
 from conformance.targets.brokers.connection import BrokerDown, Connection, Late, Lost, NotOffered
 from conformance.targets.brokers.partition import UNSURE, Partition, Receipt, Refusal, error_class
 from conformance.targets.brokers.segments import Segments, Stored
 from conformance.targets.brokers.topics import Topic
-from conformance.targets.live.frames import Values
 from conformance.targets.probes import plain_log
 
 _NAMES = {

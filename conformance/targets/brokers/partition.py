@@ -9,11 +9,12 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from conformance.cases.error_codes import named
+from conformance.codec.derivations import Values
 from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
 from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.topics import NOT_YET, Topic
-from conformance.targets.live.frames import Garbled, Values
+from conformance.targets.live.frames import Garbled
 from conformance.targets.live.topics import last_offset
 from conformance.targets.probes import plain_log
 

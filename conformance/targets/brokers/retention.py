@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from conformance import codec
+from conformance.codec.derivations import Values
 from conformance.semantics.scenarios import FILLER, Compact, Expire, Step, Write, batch_of
 from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.topics import NOT_YET
-from conformance.targets.live.frames import Garbled, Values
+from conformance.targets.live.frames import Garbled
 
 _COMPACTED = {
     **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "min.compaction.lag.ms": "0"},

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.model import Answer
+from conformance.codec.derivations import Values
 from conformance.semantics.scenarios import (
     ALL,
     BEYOND,
@@ -58,7 +59,6 @@ from conformance.targets.brokers.retention import (
     found,
     roll,
 )
-from conformance.targets.live.frames import Values
 
 _DUPLICATE = 46
 """The error by which a broker says that it has a batch already."""

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from msgspec import Struct, field
 
+from conformance.codec.derivations import Values
 from conformance.targets.brokers.connection import Connection, NotOffered
-from conformance.targets.live.frames import Values
 
 NOT_YET = frozenset((3, 5, 6, 14))
 """Errors that say only "not yet": no such topic or partition, no leader, not the leader, coordinator loading."""

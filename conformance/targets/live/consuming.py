@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.appends import carried
 from conformance.cases.conversations import LATEST
-from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.codec.derivations import Values
+from conformance.targets.live.frames import Request, Unanswerable
 from conformance.targets.live.kinds import (
     ALONE,
     ERRED,

@@ -11,11 +11,10 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.request_frames import names
+from conformance.codec.derivations import Values
 from conformance.codec.message_definition import UNKNOWN, Message, Versions, header_version, type_name
 from conformance.definitions.files import usable
 from conformance.definitions.shipped import types_with
-
-Values = dict[str, Any]
 
 _HEADER = struct.Struct(">hhi")
 """The first fields of every request header: API key, version, correlation id."""

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
-from conformance.targets.live.frames import Request, Unanswerable, Values
+from conformance.codec.derivations import Values
+from conformance.targets.live.frames import Request, Unanswerable
 from conformance.targets.live.kinds import APART, NOTHING
 from conformance.targets.live.memberships import COMPANIES, Membership, company
 from conformance.targets.live.naming import named

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.targets.live.frames import Request, Values
+from conformance.codec.derivations import Values
+from conformance.targets.live.frames import Request
 from conformance.targets.live.naming import named
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.cases.conversations import INSTANCE, SUBSCRIPTION
-from conformance.targets.live.frames import Request, Values
+from conformance.codec.derivations import Values
+from conformance.targets.live.frames import Request
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker
