@@ -93,12 +93,13 @@ from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case, Kind
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
+from conformance.errors import CannotStart
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets.faults import PATIENCE
 from conformance.targets.launch import Launch
-from conformance.targets.session import Allowance, CannotStart
+from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 
 PACKAGE = Path(conformance.__file__).parent

@@ -3,10 +3,9 @@
 import pytest
 
 from conformance.codec import UnknownType
-from conformance.errors import ConformanceError, Defect, FileError, UsageError
+from conformance.errors import CannotStart, ConformanceError, Defect, FileError, UsageError
 from conformance.exit_status import ExitStatus, overall
 from conformance.targets.resolve import UnknownTarget
-from conformance.targets.session import CannotStart
 
 OK, FAILED, WRONG_INPUT, NOT_JUDGED, DEFECT, INTERRUPTED = ExitStatus
 

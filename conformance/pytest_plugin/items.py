@@ -11,13 +11,13 @@ import pytest
 
 from conformance import NAME
 from conformance.cases.model import Case, Kind
+from conformance.errors import CannotStart
 from conformance.pytest_plugin.plain_text import described, described_property, verdict
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
 from conformance.reports.annotated import printable
 from conformance.reports.grouping import Example, Section, section_of
 from conformance.running.results import Result, Shrunk
-from conformance.targets.session import CannotStart
 
 CLAIMS = "probe/claims"
 """The item that fails when a target cannot do what it says of itself."""

@@ -11,13 +11,14 @@ from conformance import codec
 from conformance.cases.model import Broke, Outcome, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.primitives import ARRAYS
+from conformance.errors import CannotStart
 from conformance.running.claim_checks import Claim, claims_of, first, is_known
 from conformance.running.exchanges import Weight, exchange
 from conformance.running.patterns import nearest
 from conformance.targets import protocol, reference
 from conformance.targets.launch import Launch
 from conformance.targets.protocol import OPS, Description, cut
-from conformance.targets.session import Allowance, CannotStart, Session
+from conformance.targets.session import Allowance, Session
 
 _MANY = 200
 """Requests sent without waiting, to see that answers come in order and are flushed."""

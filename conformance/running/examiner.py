@@ -11,6 +11,7 @@ from conformance.cases.due import AsDue
 from conformance.cases.model import PASSED, Case, Kind, Outcome, Refused, Unsupported, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.cases.requirement import Requirement
+from conformance.errors import CannotStart
 from conformance.judging.judge import judge, weightier
 from conformance.running.at_once import Stop
 from conformance.running.keeping import LITTLE, MOST, ROOM, Packed
@@ -18,7 +19,6 @@ from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.targets.claims import Answer, ClaimedTarget
 from conformance.targets.held import HeldAnswer
-from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
 

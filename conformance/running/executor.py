@@ -8,12 +8,12 @@ from typing import TypeAlias
 from conformance.cases.catalog import Catalog
 from conformance.cases.model import Case
 from conformance.cases.requirement import Requirement
+from conformance.errors import CannotStart
 from conformance.running.at_once import Stop
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import Wanted, shrink_all
-from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
 Further: TypeAlias = Callable[[], Sequence[Case]]

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, PackedCases
+from conformance.errors import CannotStart
 from conformance.running.at_once import Stop
-from conformance.targets.session import CannotStart
 
 
 class FurtherCases:

@@ -13,13 +13,12 @@ from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, PackedCases
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import types_with
-from conformance.errors import UsageError
+from conformance.errors import CannotStart, UsageError
 from conformance.running.generating import Order, made
 from conformance.running.patterns import check_patterns
 from conformance.strategies.seeded.cases import case_of, message_types, types_for
 from conformance.strategies.seeded.log_questions import OF_BROKERS
 from conformance.targets.protocol import Description
-from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
 _FEW = 64

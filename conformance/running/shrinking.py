@@ -13,13 +13,13 @@ from conformance.cases.model import LEVELS, Broke, Case, CaseKind
 from conformance.cases.operations import OPERATIONS, parts_of
 from conformance.cases.packing import refused_by
 from conformance.codec.notation import NotationError
+from conformance.errors import CannotStart
 from conformance.judging.causes import Cause
 from conformance.running.at_once import Stop
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
-from conformance.targets.session import CannotStart
 from conformance.targets.target import TargetSpec
 
 MOST = 60

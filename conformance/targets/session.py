@@ -21,7 +21,7 @@ from itertools import chain
 from typing import Self
 
 from conformance.cases.model import Broke, Outcome, Unsupported
-from conformance.errors import CannotStart as CannotStart  # noqa: PLC0414 - its users find it here
+from conformance.errors import CannotStart
 from conformance.targets import protocol
 from conformance.targets.aside import GLANCE, MOST, Aside
 from conformance.targets.asked import Asked, Waiting, explains, in_order, outcome_of_asked

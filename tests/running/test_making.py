@@ -14,6 +14,7 @@ from conformance import codec
 from conformance.cases.model import Kind, Unsupported
 from conformance.cases.packing import PackedCases
 from conformance.definitions.parser import parse_definition
+from conformance.errors import CannotStart
 from conformance.running import generating
 from conformance.running.at_once import Stop, do_at_once
 from conformance.running.executor import judge_target
@@ -26,7 +27,7 @@ from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets import protocol, reference
 from conformance.targets.resolve import target_spec
-from conformance.targets.session import Allowance, CannotStart
+from conformance.targets.session import Allowance
 
 NAMED = f"gen/{VERSION}/INT8/0/3"
 LONG = 60

@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from conformance.cases.model import Accepted, Broke, Refused, Unsupported
+from conformance.errors import CannotStart
 from conformance.targets import family, protocol
 from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.launch import Launch
 from conformance.targets.process import FAREWELL, TargetProcess
 from conformance.targets.process_errors import Gone, Silent
 from conformance.targets.protocol import ProtocolError
-from conformance.targets.session import Allowance, CannotStart, Session
+from conformance.targets.session import Allowance, Session
 from conformance.targets.window import WINDOW, outcome_of_line
 
 

@@ -11,11 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from conformance.cases.model import Accepted, Broke
+from conformance.errors import CannotStart
 from conformance.targets import protocol
 from conformance.targets.process import TargetProcess
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Allowance, CannotStart, Session
+from conformance.targets.session import Allowance, Session
 from conformance.targets.target import TargetSpec, loaded_once
 from conformance.targets.warm import WarmStart
 

@@ -15,7 +15,7 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.definitions.shipped import types_with
-from conformance.errors import UsageError
+from conformance.errors import CannotStart, UsageError
 from conformance.exit_status import ExitStatus
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.job import JobFailed, judge_slices
@@ -31,7 +31,6 @@ from conformance.running.status import status_of
 from conformance.safety.files import Outputs, check_writable
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
 from conformance.targets.probes import probe_case
-from conformance.targets.session import CannotStart
 
 
 def run_campaign(options: CampaignOptions, console: Console, errors: Console) -> ExitStatus:
