@@ -60,6 +60,8 @@ class Format(Struct, frozen=True):
     name: str
     module: str
     help: str
+    is_verdict: bool = False
+    """Whether it shows only the verdict: an interrupted run has none."""
 
     def pieces(self, report: Report) -> Iterator[str]:
         """The text of the file, in pieces."""
@@ -72,12 +74,17 @@ FORMATS = (
     Format("json", "json_file", "Write the results as JSON."),
     Format("html", "html_file", "Write the results as a page, one file that needs no network."),
     Format("markdown", "markdown_file", "Write a summary in Markdown, for a README or a CI job."),
-    Format("badge", "badge", "Write the verdict as an SVG badge."),
+    Format("badge", "badge", "Write the verdict as an SVG badge.", is_verdict=True),
 )
 
 
 def write_files(files: Mapping[str, Path], report: Report, outputs: Outputs) -> None:
     """Write the report in each format that `files` names; what goes wrong is kept in `outputs`."""
+    is_interrupted = any(run.interrupted for run in report.runs)
     for form in FORMATS:
-        if form.name in files:
+        if form.name not in files:
+            continue
+        if form.is_verdict and is_interrupted:
+            outputs.problems.append(f"{files[form.name]}: no {form.name} was written, because the run was interrupted")
+        else:
             outputs.write(files[form.name], form.pieces(report))

@@ -124,8 +124,10 @@ def _target(run: TargetRun) -> shape.Target:
     )
 
 
-def _status(run: TargetRun) -> Literal["judged", "answered nothing", "not judged", "stopped early", "not started"]:
-    """How far a target came."""
+def _status(run: TargetRun) -> shape.Status:
+    """Return how far a target came."""
+    if run.interrupted:
+        return "interrupted"
     if run.description is None:
         return "not started"
     if run.problem:

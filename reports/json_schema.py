@@ -14,6 +14,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 Level: TypeAlias = Literal["must", "should", "may", "informative"]
 Basis: TypeAlias = Literal["stated", "implied", "settled"]
+Status: TypeAlias = Literal["judged", "answered nothing", "not judged", "stopped early", "not started", "interrupted"]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Shown: TypeAlias = dict[str, Any]
 """Values in notation (docs/adapters.md#how-values-are-written), by name; Digest in the place of what is long."""
@@ -43,7 +44,7 @@ class Target(_Part):
 
     target: str
     describe: Annotated[Shown | None, Meta(description="Its answer to describe; null where it did not start.")]
-    status: Literal["judged", "answered nothing", "not judged", "stopped early", "not started"]
+    status: Status
     problem: Annotated[str, Meta(description="Why it was not judged to the end; empty where it was.")]
     skipped: Annotated[dict[str, Count], Meta(description="How many cases were skipped, by the reason.")]
 

@@ -53,7 +53,7 @@ def render(report: Report) -> Iterator[str]:
 
 
 def _target(run: TargetRun) -> Iterator[str]:
-    if run.problem:
+    if run.problem and not run.interrupted:
         yield f"\n**{plain(run.name)}**: {plain(run.problem)}\n"
     groups = [group for group in grouped(run) if group.examples]
     if not groups:

@@ -152,7 +152,9 @@ def met(run: TargetRun, requirements: Mapping[str, Requirement]) -> dict[str, tu
 
 
 def verdict_on(run: TargetRun) -> str:
-    """The verdict on a target in a word or two."""
+    """Return the verdict on a target in a few words."""
+    if run.interrupted:
+        return run.problem
     if run.problem or not run.judged:
         return "not judged"
     fails = not run.answered or any(result.is_unexpected for result in run.results)

@@ -122,7 +122,7 @@ def _verdict(run: TargetRun, requirements: Mapping[str, Requirement]) -> Iterato
     )
     if not run.answered and run.judged:
         yield Text(MUTE, style="bold red")
-    if run.problem:
+    if run.problem not in ("", verdict):
         # One line, however long: it names a command, and people search logs for it.
         yield Text(printable(run.problem), style="bold red", no_wrap=True, overflow="ignore")
     cases = [(sum(unexcused[level, kind] for level in LEVELS), str(kind)) for kind in Kind]

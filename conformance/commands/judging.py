@@ -250,7 +250,9 @@ def _judge(
         try:
             do_at_once(works)
         except KeyboardInterrupt:
-            runs[:] = [run for run in runs if run.description is not None or run.problem] or runs[:1]
+            made = further.count if further else 0
+            for run in runs:
+                run.interrupt(None if made is None else len(cases) + made)
             return True
     return False
 

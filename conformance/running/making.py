@@ -22,6 +22,12 @@ class FurtherCases:
         """The cases, which are waited for. Raises what making them raised, and CannotStart where it was stopped."""
         return self._made.result()
 
+    @property
+    def count(self) -> int | None:
+        """Return the number of these cases, or None while they are made."""
+        is_made = self._made.done() and self._made.exception() is None
+        return len(self._made.result()) if is_made else None
+
     def make(self, stop: Stop) -> None:
         """Make them, until the word to stop comes. Raises what that raises."""
         try:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from conformance.cases.model import FAILURES, ROBUSTNESS, Case, Kind, Outcome, Verdict
+from conformance.cases.model import FAILURES, ROBUSTNESS, Case, CaseKind, Kind, Outcome, Verdict
 from conformance.cases.packing import PackedCase
 from conformance.judging.causes import Cause
 from conformance.running.keeping import Packed, cause_in
@@ -162,6 +162,21 @@ class TargetRun(Struct):
     """Seconds that its answers were waited for, by the type of the cases."""
     told: Callable[[Result], object] | None = None
     """Who is told of each result as it comes, if anybody."""
+    interrupted: bool = False
+    """Whether the run was interrupted before the target had all its results."""
+
+    def interrupt(self, planned: int | None) -> None:
+        """Record an interrupt of the run. A target with all results, or with a problem, stays unchanged.
+
+        `planned` is the number of its cases, or None while cases are generated.
+        """
+        # A claim that proved false has a result too, and is no case of the run.
+        probes = sum(result.label.kind is CaseKind.PROBE for result in self.results)
+        done = self.numbers.verdicts.total() - probes
+        if self.problem or done == planned:
+            return
+        self.interrupted = True
+        self.problem = f"interrupted after {done}{'' if planned is None else f' of {planned}'} cases"
 
     def add(self, result: Result) -> None:
         """Add a result at the end."""

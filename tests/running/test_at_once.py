@@ -120,7 +120,7 @@ def test_an_interrupt_reports_what_all_targets_gathered(number, python_target, t
     assert running.returncode == 130
     found = json.loads(report.read_text())
     assert [target["target"] for target in found["targets"]] == targets
-    assert [target["problem"] for target in found["targets"]] == [""] * 3
+    assert [target["status"] for target in found["targets"]] == ["interrupted"] * 3
     for target in targets:
         rows = [row["verdict"] for row in found["results"] if row["target"] == target]
         assert len(rows) == sum(found["summary"][target].values()) - found["summary"][target]["disputed"]

@@ -136,6 +136,16 @@ def test_what_goes_wrong_in_making_is_raised_where_cases_are_waited_for(catalog,
         judged(Asked(), catalog, parts[0], further)
 
 
+def test_the_number_of_further_cases_is_known_when_they_are_made(parts):
+    further, failing = FurtherCases(lambda: parts[1]), FurtherCases(lambda: 1 // 0)
+    assert further.count is None
+    further.make(Stop())
+    assert further.count == len(parts[1])
+    with pytest.raises(ZeroDivisionError):
+        failing.make(Stop())
+    assert failing.count is None
+
+
 def test_what_is_made_in_two_parts_is_the_selection(catalog):
     spec = Spec(Asked())
     for patterns in ((), ("type:VARINT", NAMED), (NAMED,)):

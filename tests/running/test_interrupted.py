@@ -1,0 +1,236 @@
+"""An interrupted run: every format contains how far each target came, and no verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from command_line import Done, conformance
+
+from conformance.cases.catalog import select
+from conformance.cases.model import PASSED, CaseKind, Unsupported
+from conformance.commands import judging
+from conformance.running import executor
+from conformance.running.at_once import Stop
+from conformance.running.results import Result, Tally, TargetRun
+from conformance.running.selection import Selection, selected_cases
+
+HANGS = """
+for number, request in enumerate(requests()):
+    if number == 10:
+        time.sleep(1)  # the suite reads the ten answers meanwhile
+        open(os.path.join(HERE, NAME), "w").close(); time.sleep(3600)
+    say(request, ok=True, value=63, consumed=1)
+"""
+SUITE = (sys.executable, "-m", "conformance")
+TWO_AT_ONCE = "from conformance.running import at_once; at_once.AT_ONCE = 2; from conformance.cli import main; main()"
+OPTIONS = ("--select", "varint/*", "--generated", "0", "--timeout", "600", "--jobs", "1")
+
+
+@pytest.fixture
+def hanging(python_target):
+    """Returns a target that answers ten requests, writes a file with its name, and hangs."""
+    return lambda name: "command:" + shlex.join(python_target(f"NAME = {name!r}\n{HANGS}", f"{name}.py"))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file for each format."""
+    return {name: tmp_path / f"report.{name}" for name in ("json", "html", "markdown", "junit", "badge")}
+
+
+def options_of(files):
+    return [part for name, path in files.items() for part in (f"--{name}", str(path))]
+
+
+def interrupted(command, number, awaited, env):
+    """Start a command, wait for files, and send a signal."""
+    running = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while not all(path.exists() for path in awaited):
+        assert time.monotonic() < until
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)
+    running.send_signal(number)
+    texts = running.communicate(timeout=120)
+    return Done(running.returncode, *texts)
+
+
+def errors_of_targets(path):
+    return [one.get("message") for one in ET.parse(path).getroot().iter("error") if one.get("type") == "target"]
+
+
+def verdicts_in(path):
+    """Returns the column of verdicts in the Markdown."""
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|", path.read_text(), re.MULTILINE)
+    return [verdict for name, verdict in rows if " as " in name or name.startswith("reference")]
+
+
+# --- a process that is interrupted --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "option", "variables"),
+    [
+        (signal.SIGINT, (), {}),
+        (signal.SIGTERM, ("--quiet",), {}),
+        (signal.SIGHUP, ("-v",), {"GITHUB_ACTIONS": "true"}),
+    ],
+)
+def test_every_format_contains_how_far_the_target_came(
+    number, option, variables, hanging, files, traces, tmp_path, catalog
+):
+    files["badge"].write_text("the badge of yesterday")
+    command = [*SUITE, "run", hanging("slow"), *OPTIONS, *option, *options_of(files)]
+    done = interrupted(command, number, [tmp_path / "slow"], traces.env | variables)
+    assert done.returncode == 130
+    report = json.loads(files["json"].read_text())
+    ((_, summary),) = report["summary"].items()
+    results, cases = sum(summary.values()) - summary["disputed"], len(select(catalog.cases.values(), ["varint/*"]))
+    assert 0 < results == len(report["results"]) < cases
+    halt = f"interrupted after {results} of {cases} cases"
+    assert [(one["status"], one["problem"]) for one in report["targets"]] == [("interrupted", halt)]
+    assert halt in done.stdout
+    assert verdicts_in(files["markdown"]) == [halt]
+    assert f'<span class="verdict bad">{halt}</span>' in files["html"].read_text()
+    assert errors_of_targets(files["junit"]) == [halt]
+    assert files["badge"].read_text() == "the badge of yesterday"
+    no_badge = f"conformance: {files['badge']}: no badge was written, because the run was interrupted\n"
+    assert done.stderr == no_badge
+    assert bool(re.search(f"^::error title=[^\n]*::{halt}$", done.stdout, re.MULTILINE)) is bool(variables)
+    shown = [done.stdout, *(files[name].read_text() for name in ("markdown", "html", "junit"))]
+    assert not any(re.search("(?<!who )conforms", text) for text in shown), "the page has a headline"
+    (failing, *_) = (row["id"] for row in report["results"] if row["verdict"] == "fail")
+    assert all(failing in text for text in shown[option == ("--quiet",) :]), "failures that were found are shown"
+
+
+def test_of_several_targets_each_is_reported_by_how_far_it_came(hanging, files, traces, tmp_path, catalog):
+    targets = ["reference", *map(hanging, ("one", "two", "three"))]
+    command = [sys.executable, "-c", TWO_AT_ONCE, "run", *targets, *OPTIONS, *options_of(files)]
+    done = interrupted(command, signal.SIGINT, [tmp_path / "one", tmp_path / "two"], traces.env)
+    assert done.returncode == 130
+    report = json.loads(files["json"].read_text())
+    assert [one["target"] for one in report["targets"]] == targets
+    assert [one["status"] for one in report["targets"]] == ["judged", *["interrupted"] * 3]
+    first, *halts = verdicts_in(files["markdown"]) + [report["targets"][3]["problem"]]
+    cases = len(select(catalog.cases.values(), ["varint/*"]))
+    assert first == "conforms"
+    assert halts[-1] == f"interrupted after 0 of {cases} cases"
+    assert errors_of_targets(files["junit"]) == halts
+    assert all(re.fullmatch(rf"interrupted after [1-9]\d* of {cases} cases", halt) for halt in halts[:-1])
+    assert all(halt in done.stdout for halt in halts)
+    assert not files["badge"].exists()
+
+
+# --- an interrupt at a certain result -----------------------------------------------------------------
+
+WRONG = """
+def describe():
+    return {"name": "wrong", "version": "1", "language": "python", "supports": {"decode": ["VARINT"]}}
+
+def decode(type, data, **_):
+    return 0, 1
+"""
+
+
+@pytest.fixture
+def interrupt_at(monkeypatch, tmp_path):
+    """Interrupts the next runs after the first result that `chosen` accepts."""
+    (tmp_path / "wrong.py").write_text(WRONG)
+    add = TargetRun.add
+
+    def interrupt(chosen, works=lambda works: works):
+        def add_one(run, result):
+            add(run, result)
+            if chosen(run, result):
+                raise KeyboardInterrupt
+
+        def in_turn(given):
+            for work in works(given):
+                work(Stop())
+
+        monkeypatch.setattr(TargetRun, "add", add_one)
+        monkeypatch.setattr(judging, "do_at_once", in_turn)
+
+    return interrupt
+
+
+def test_cases_that_are_still_generated_have_no_number(interrupt_at, tmp_path):
+    interrupt_at(lambda run, _: len(run.results) == 3, works=lambda works: works[-1:])
+    done = conformance("run", "module:./wrong.py", "--quiet", cwd=tmp_path)
+    assert done.returncode == 130
+    assert "interrupted after 3 cases" in done.stdout.splitlines()
+
+
+def test_generated_cases_that_are_made_are_counted(interrupt_at, tmp_path, catalog):
+    interrupt_at(lambda run, _: len(run.results) == 3)
+    done = conformance("run", "module:./wrong.py", "--quiet", "--generated", "1", cwd=tmp_path)
+    cases = len(selected_cases(Selection((), generated=1), catalog, []))
+    assert cases > len(catalog.cases)
+    assert f"interrupted after 3 of {cases} cases" in done.stdout.splitlines()
+
+
+def test_an_interrupt_while_failures_are_shrunk_leaves_the_verdict(monkeypatch, files, tmp_path):
+    (tmp_path / "wrong.py").write_text(WRONG)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(executor, "shrink_all", interrupt)
+    arguments = ("module:./wrong.py", "--select", "type:VARINT", "--generated", "5", *options_of(files))
+    done = conformance("run", *arguments, cwd=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr == ""
+    assert "does not conform" in done.stdout
+    assert verdicts_in(files["markdown"]) == ["does not conform"]
+    assert json.loads(files["json"].read_text())["targets"][0]["status"] == "judged"
+    assert " musts" in files["badge"].read_text()
+
+
+# --- the record of a target ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def passed(catalog):
+    """Returns a result of a kind of case."""
+    case = catalog.cases["varint/zero"]
+    return lambda kind: Result("t", replace(case, kind=kind), Unsupported(""), PASSED, "must")
+
+
+@pytest.mark.parametrize(
+    ("planned", "kinds", "problem"),
+    [
+        (3, [CaseKind.VECTOR] * 2, "interrupted after 2 of 3 cases"),
+        (None, [CaseKind.VECTOR] * 2, "interrupted after 2 cases"),
+        (3, [], "interrupted after 0 of 3 cases"),
+        (3, [CaseKind.VECTOR] * 3, ""),
+        (3, [CaseKind.PROBE, CaseKind.VECTOR, CaseKind.GENERATED], "interrupted after 2 of 3 cases"),
+        (3, [CaseKind.PROBE, *[CaseKind.VECTOR] * 3], ""),
+    ],
+)
+def test_a_target_is_interrupted_unless_it_has_a_result_for_each_case(planned, kinds, problem, passed):
+    run = TargetRun("t", results=list(map(passed, kinds)))
+    run.interrupt(planned)
+    assert (run.problem, run.interrupted) == (problem, bool(problem))
+
+
+def test_a_target_that_has_a_problem_keeps_it(passed):
+    run = TargetRun("t", problem="it is gone", results=[passed(CaseKind.VECTOR)])
+    run.interrupt(3)
+    assert (run.problem, run.interrupted) == ("it is gone", False)
+
+
+def test_of_a_target_whose_results_are_only_counted_all_are_in_the_number(passed):
+    counted = Tally()
+    counted.verdicts["must", "pass"] = 7
+    run = TargetRun("t", results=[passed(CaseKind.PROBE)], counted=counted)
+    run.interrupt(None)
+    assert run.problem == "interrupted after 6 cases"
