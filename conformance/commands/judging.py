@@ -189,7 +189,7 @@ def _report(
 
         save_all(runs, options.save_failures, outputs)
     results = [result for run in runs for result in run.results]
-    old = stale(known, catalog.cases, results, catalog.requirements) if known else []
+    old = stale(known, catalog.cases, results, catalog.requirements) if known and _is_whole(runs) else []
     update = _update_known(options, runs, [entry for entry, _ in old]) if options.update_known_failures else None
     if update is not None:
         old = []
@@ -209,6 +209,11 @@ def _report(
     for problem in outputs.problems:
         open_console(err=True).print(f"conformance: {problem}", markup=False, soft_wrap=True)
     return ExitStatus.WRONG_INPUT if outputs.problems else status_of(runs, stale_entries=bool(old))
+
+
+def _is_whole(runs: Sequence[TargetRun]) -> bool:
+    """Return whether no target was interrupted. An interrupted run does not show stale entries."""
+    return not any(run.interrupted for run in runs)
 
 
 def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], FurtherCases | None]:
@@ -268,7 +273,7 @@ def _update_known(options: RunOptions, runs: Sequence[TargetRun], gone: Sequence
     assert options.known_failures is not None
     results = [result for run in runs for result in run.results]
     known = options.policy.known
-    if options.own_case is None and not options.selection.patterns:
+    if _is_whole(runs) and options.own_case is None and not options.selection.patterns:
         gone = [*gone, *unseen(known, results)]
     update = updated(known, results, gone)
     if not options.outputs.write(options.known_failures, [known_text(update.entries)]):

@@ -20,8 +20,10 @@ from conformance.cases.model import PASSED, CaseKind, Unsupported
 from conformance.commands import judging
 from conformance.running import executor
 from conformance.running.at_once import Stop
+from conformance.running.known_failures import read_known
 from conformance.running.results import Result, Tally, TargetRun
 from conformance.running.selection import Selection, selected_cases
+from conformance.strategies.seeded.cases import generated_cases
 
 HANGS = """
 for number, request in enumerate(requests()):
@@ -193,6 +195,39 @@ def test_an_interrupt_while_failures_are_shrunk_leaves_the_verdict(monkeypatch, 
     assert verdicts_in(files["markdown"]) == ["does not conform"]
     assert json.loads(files["json"].read_text())["targets"][0]["status"] == "judged"
     assert " musts" in files["badge"].read_text()
+
+
+# --- known failures -----------------------------------------------------------------------------------
+
+UPDATE = ("--known-failures", "known.yaml", "--update-known-failures")
+
+
+def known_ids(folder):
+    return [entry.id for entry in read_known(folder / "known.yaml")]
+
+
+def test_an_update_keeps_the_entry_of_a_case_that_did_not_run_on_every_target(interrupt_at, tmp_path):
+    (tmp_path / "known.yaml").write_text("- {id: varint/zero, reason: why}\n")
+    interrupt_at(lambda _, result: result.failed)
+    arguments = ("reference", "module:./wrong.py", *OPTIONS)
+    assert conformance("run", *arguments, *UPDATE[:2], "--junit", "j", cwd=tmp_path).returncode == 130
+    assert "stale" not in (tmp_path / "j").read_text()
+    done = conformance("run", *arguments, *UPDATE, cwd=tmp_path)
+    assert done.returncode == 130
+    before, added = known_ids(tmp_path)
+    assert before == "varint/zero"
+    assert f"  + {added}  (" in done.stdout, "a failure that was found is new"
+    assert "known.yaml: 1 added, 0 dropped, 2 in all" in done.stdout.splitlines()
+
+
+def test_an_update_keeps_an_entry_by_cause_when_not_all_generated_cases_ran(interrupt_at, tmp_path, catalog):
+    case = next(generated_cases(["VARINT"], 1, 0, catalog))
+    (tmp_path / "known.yaml").write_text(f"- {{requirement: {case.requirement}, cause: 'a cause', reason: why}}\n")
+    interrupt_at(lambda _, result: result.label.id == case.id)
+    done = conformance("run", "module:./wrong.py", "--generated", "1", *UPDATE, cwd=tmp_path)
+    assert done.returncode == 130
+    assert " 0 dropped, " in done.stdout
+    assert read_known(tmp_path / "known.yaml")[0].cause == "a cause"
 
 
 # --- the record of a target ---------------------------------------------------------------------------
