@@ -74,6 +74,8 @@ def _fill(runs: list[TargetRun], summary: Summary, options: CampaignOptions, err
         return True
     if not is_judged:
         summary.of_unfinished(runs)
+        for run in runs:
+            run.interrupt(None)
         return False
     return summary.of_finished(runs, errors)
 

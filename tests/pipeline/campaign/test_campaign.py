@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="campaigns need the extra spark")
 import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
+from command_line import conformance
 from py4j.protocol import Py4JNetworkError
 from rich.console import Console
 
@@ -535,3 +536,26 @@ def test_a_saved_corpus_is_read_with_its_vectors_and_without_the_bundled_ones(tm
     )
     corpus = _corpus((tmp_path,), read_catalog())
     assert {case.id for case in corpus} == {"mine/one", "mine/one:encode", "mine/one:size"}
+
+
+@pytest.mark.parametrize("while_it_shrinks", [False, True])
+def test_an_interrupted_campaign_has_no_verdict_unless_all_cases_are_judged(while_it_shrinks, tmp_path, monkeypatch):
+    from conformance.pipeline.campaign import driver, summary
+
+    def judge(work, *_):
+        assert all(number in range(2) for number in work(range(2) if while_it_shrinks else range(1)))
+        return while_it_shrinks
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver, "judge_slices", judge)
+    monkeypatch.setattr(summary, "shrunk", interrupt)
+    options = ("--cases", "200", "--select", "type:VARINT", "--out", "out", "--markdown", "m.md", "--badge", "b.svg")
+    done = conformance("campaign", OFF_BY_ONE, *options, cwd=tmp_path)
+    assert done.returncode == 130
+    shown, halt = (tmp_path / "m.md").read_text(), re.search("interrupted after [1-9][0-9]* cases", done.stdout)
+    assert bool(halt) is not while_it_shrinks
+    assert (f"| {halt[0]} |" if halt else "| does not conform |") in shown
+    assert (tmp_path / "b.svg").exists() is while_it_shrinks
+    assert ("no badge was written" in done.stderr) is not while_it_shrinks

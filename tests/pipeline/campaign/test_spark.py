@@ -222,7 +222,12 @@ def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(
     done = len(Store(out).done())
     assert 0 < done < CASES // 1000
     assert not Store(out).complete
-    assert json.loads(report.read_text())["summary"][LIAR]["fail"] > 0
+    told = json.loads(report.read_text())
+    assert told["summary"][LIAR]["fail"] > 0
+    results = sum(told["summary"][LIAR].values()) - told["summary"][LIAR]["disputed"]
+    halt = f"interrupted after {results} cases"
+    assert [(one["status"], one["problem"]) for one in told["targets"]] == [("interrupted", halt)]
+    assert halt in said[0].decode()
 
 
 def test_a_complete_campaign_is_reported_again_without_spark(quiet, tmp_path):
