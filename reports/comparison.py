@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -40,11 +41,18 @@ class Outcome(msgspec.Struct):
         """Whether the case was put to the target and judged."""
         return self.verdict in _JUDGED
 
+    @property
+    def is_generated(self) -> bool:
+        """Return whether the case was generated: then its id depends on the seed."""
+        return self.id.startswith("gen/")
+
 
 class _Target(msgspec.Struct):
     target: str
     describe: object = None
     """What it says of itself: length and digest where that is long, null where it did not start."""
+    status: str = ""
+    problem: str = ""
 
     @property
     def called(self) -> str:
@@ -58,6 +66,20 @@ class _File(msgspec.Struct):
     targets: list[_Target] = []
 
 
+_Outcomes: TypeAlias = Mapping[tuple[str, str], Outcome]
+"""By target and case."""
+
+
+class ReportRead(Struct, frozen=True):
+    """The parts of a JSON report that are compared."""
+
+    results: _Outcomes
+    names: Mapping[str, str]
+    """The name of each target in `results`, by its command line."""
+    interrupted: Mapping[str, str]
+    """The problem of each target that was interrupted, by its command line."""
+
+
 class Change(Struct, frozen=True):
     """The cases of a target that changed in one way for one reason."""
 
@@ -65,6 +87,16 @@ class Change(Struct, frozen=True):
     reason: str
     """The cause of the failures, or why the cases are not judged."""
     cases: tuple[Outcome, ...]
+
+
+class Missing(Struct, frozen=True):
+    """The cases that a report lacks because a target was interrupted."""
+
+    target: str
+    problem: str
+    """How far it came."""
+    count: int
+    """How many the other report has. Generated cases are left out: their ids depend on the seed."""
 
 
 class Comparison(Struct, frozen=True):
@@ -78,10 +110,12 @@ class Comparison(Struct, frozen=True):
     """It was judged, and is not any more."""
     otherwise: tuple[Change, ...]
     """It failed and fails, for another cause: one fault may be mended, and another come to light behind it."""
+    older_lacks: tuple[Missing, ...]
+    newer_lacks: tuple[Missing, ...]
 
 
-def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
-    """The results of a report that `--json` wrote, by target and case. Raises FileError.
+def read_report(path: Path) -> ReportRead:
+    """Read a report that `--json` wrote. Raises FileError.
 
     A target goes by what it calls itself, however it was started; where two call themselves the same, by its command
     line.
@@ -96,38 +130,71 @@ def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
     names = {one.target: one.called if several[one.called] == 1 else one.target for one in report.targets}
     for result in report.results:
         result.target = names.get(result.target, result.target)
-    return {(result.target, result.id): result for result in report.results}
+    interrupted = {one.target: one.problem for one in report.targets if one.status == "interrupted"}
+    return ReportRead({(result.target, result.id): result for result in report.results}, names, interrupted)
 
 
-def compare(old: Mapping[tuple[str, str], Outcome], new: Mapping[tuple[str, str], Outcome]) -> Comparison:
-    """What differs between two reports. Where each is of one target, these two are compared, whatever their names.
+def compare(older: ReportRead, newer: ReportRead) -> Comparison:
+    """Compare two reports. If each has one target, the names of these targets may differ.
 
     Generated cases of another seed have no partner: they began to fail where the target did not fail for that cause
-    before, and are neither mended nor dropped.
+    before, and are neither mended nor dropped. Cases that an interrupted target lacks are missing, not dropped.
     """
-    names = {target for target, _ in old}, {target for target, _ in new}
+    old, new = older.results, newer.results
+    old_ends, new_ends = _interrupted(older, newer), _interrupted(newer, older)
+    names = {*old_ends, *(target for target, _ in old)}, {*new_ends, *(target for target, _ in new)}
     if len(names[0]) == len(names[1]) == 1:
-        (name,) = names[1]
+        (was,), (name,) = names
         old = {(name, case): result for (_, case), result in old.items()}
+        old_ends = {name: old_ends[was]} if old_ends else {}
     causes = {(name, result.cause) for (name, _), result in old.items() if result.failed}
     began, mended, dropped, otherwise = [], [], [], []
     for key, after in new.items():
         before = old.get(key)
         if after.failed and not after.known and _is_new(before, after, causes):
-            began.append((after.cause or after.detail, after))
+            unknown = ", not judged in the older report" * (before is None and after.target in old_ends)
+            began.append((f"{after.cause or after.detail}{unknown}", after))
         elif before is not None and before.failed and after.failed and before.cause != after.cause:
             otherwise.append((f"{after.cause}, before: {before.cause}", after))
         if before is not None and before.failed and after.judged and not after.failed:
             mended.append((before.cause or before.detail, before))
     for key, before in old.items():
         after_all = new.get(key)
-        if before.judged and not (after_all.judged if after_all else before.id.startswith("gen/")):
+        if after_all is None and (before.is_generated or key[0] in new_ends):
+            continue
+        if before.judged and not (after_all and after_all.judged):
             dropped.append((after_all.detail if after_all else "the newer report does not have it", before))
-    return Comparison(*(tuple(_grouped(changed)) for changed in (began, mended, dropped, otherwise)))
+    return Comparison(
+        began=tuple(_grouped(began)),
+        mended=tuple(_grouped(mended)),
+        dropped=tuple(_grouped(dropped)),
+        otherwise=tuple(_grouped(otherwise)),
+        older_lacks=tuple(_missing(old_ends, old, new)),
+        newer_lacks=tuple(_missing(new_ends, new, old)),
+    )
+
+
+def _interrupted(report: ReportRead, other: ReportRead) -> dict[str, str]:
+    """Return the problem of each interrupted target, by its name.
+
+    A target that did not start has its name from the other report.
+    """
+    return {
+        other.names.get(line, line) if name == line else name: report.interrupted[line]
+        for line, name in report.names.items()
+        if line in report.interrupted
+    }
+
+
+def _missing(ends: Mapping[str, str], lacking: _Outcomes, other: _Outcomes) -> Iterator[Missing]:
+    """Yield a row for each interrupted target of the report that lacks cases."""
+    counts = Counter(key[0] for key, one in other.items() if one.judged and not one.is_generated and key not in lacking)
+    for target, problem in ends.items():
+        yield Missing(target, problem, counts[target])
 
 
 def _is_new(before: Outcome | None, after: Outcome, causes: set[tuple[str, str]]) -> bool:
-    if before is None and after.id.startswith("gen/"):
+    if before is None and after.is_generated:
         return (after.target, after.cause) not in causes
     if before is None or not before.failed:
         return True

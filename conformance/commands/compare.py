@@ -27,12 +27,18 @@ def command(old: Path, new: Path, fail_on: str, *, strict: bool) -> ExitStatus:
 
     What fails in both and for another cause is told, too.
 
+    A line names each interrupted target, and the number of cases that are missing.
+
     A target goes by the name that it gives itself, so it may be started by another command line in NEW. Where each
     file is of one target, their names do not matter: two releases under two names are compared.
 
     Exit status: 1 if anything at the level of --fail-on began to fail, known and disputed failures left out.
     """
     changes = compare(read_report(old), read_report(new))
+    for path, other, missing in ((old, new, changes.older_lacks), (new, old, changes.newer_lacks)):
+        for one in missing:
+            halt = printable(f"{one.target}: {one.problem}")
+            click.echo(f"{path}: {halt}; {one.count} cases that {other} has are missing")
     policy = FailurePolicy(fail_on, strict)
     parts = {"began to fail": changes.began, "mended": changes.mended, "not judged any more": changes.dropped}
     if changes.otherwise:

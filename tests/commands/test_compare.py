@@ -177,3 +177,81 @@ def test_reports_of_a_run_are_compared_by_the_described_name(tmp_path):
         assert CliRunner().invoke(main, ["run", line, *options]).exit_code == 0
     done = CliRunner().invoke(main, ["compare", str(tmp_path / "old"), str(tmp_path / "new")])
     assert (done.exit_code, counts(done.output)) == (0, [0, 0, 0])
+
+
+# --- reports of interrupted runs ----------------------------------------------------------------------
+
+
+def halted(line, name, cases="interrupted after 1 of 3 cases"):
+    return {**target(line, name), "status": "interrupted", "problem": cases}
+
+
+THREE = [result("a/one", "pass"), result("a/two", "pass"), result("a/three", "fail", cause="off by 1: VARINT")]
+
+
+def test_cases_that_an_interrupted_newer_report_lacks_are_missing(compared, tmp_path):
+    newer = [result("a/one", "skip")]
+    older = [*THREE, result("gen/4/VARINT/0/1", "pass"), result("a/skipped", "skip")]
+    status, output = compared(older, newer, targets=([target("t", "t")], [halted("t", "t")]))
+    assert (status, counts(output)) == (0, [0, 0, 1]), "only the case that the newer report skipped"
+    halt = "t: interrupted after 1 of 3 cases; 2 cases"
+    assert output.splitlines()[0] == f"{tmp_path}/new: {halt} that {tmp_path}/old has are missing"
+
+
+def test_a_failure_that_an_interrupted_older_report_lacks_is_new_and_the_reason_contains_that(compared, tmp_path):
+    status, output = compared(THREE[:1], THREE, targets=([halted("t", "t")], [target("t", "t")]))
+    assert (status, counts(output)) == (1, [1, 0, 0])
+    halt = "t: interrupted after 1 of 3 cases; 2 cases"
+    assert output.splitlines()[0] == f"{tmp_path}/old: {halt} that {tmp_path}/new has are missing"
+    assert "  t  off by 1: VARINT, not judged in the older report  (must, 1)" in output.splitlines()
+    _, output = compared([result("a/three", "pass")], THREE, targets=([halted("t", "t")], [target("t", "t")]))
+    assert "  t  off by 1: VARINT  (must, 1)" in output.splitlines()
+
+
+def test_a_report_that_is_compared_with_itself_lacks_nothing(compared):
+    listed = [halted("t", "t")]
+    status, output = compared(THREE[:1], THREE[:1], targets=(listed, listed))
+    assert (status, counts(output)) == (0, [0, 0, 0])
+    assert [line.split("; ")[1].split()[0] for line in output.splitlines()[:2]] == ["0", "0"]
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+@pytest.mark.parametrize("others", [[], ["u"]])
+def test_a_target_that_an_interrupt_kept_from_starting_lacks_all_its_cases(compared, is_old, others):
+    whole = [{**one, "target": "command:./t"} for one in THREE]
+    alike = [result("a/one", "pass", target=name) for name in others]
+    listed = [target(name, name) for name in others]
+    reports = [
+        ([*whole, *alike], [target("command:./t", "mine"), *listed]),
+        (alike, [halted("command:./t", None, "interrupted after 0 of 3 cases"), *listed]),
+    ]
+    (old, of_old), (new, of_new) = reversed(reports) if is_old else reports
+    status, output = compared(old, new, targets=(of_old, of_new))
+    assert (status, counts(output)) == (int(is_old), [int(is_old), 0, 0])
+    assert "mine: interrupted after 0 of 3 cases; 3 cases" in output
+
+
+def test_two_releases_are_compared_when_one_was_interrupted(compared):
+    older = [{**one, "target": "t 1.0"} for one in THREE]
+    newer = [result("a/three", "pass", target="t 2.0")]
+    for flip in (False, True):
+        pair = [(older, [target("t 1.0", "t 1.0")]), (newer, [halted("t 2.0", "t 2.0")])]
+        (old, of_old), (new, of_new) = pair[::-1] if flip else pair
+        _, output = compared(old, new, targets=(of_old, of_new))
+        assert counts(output) == ([1, 0, 0] if flip else [0, 1, 0])
+        assert "interrupted after 1 of 3 cases; 2 cases" in output
+
+
+def test_two_releases_are_compared_when_one_did_not_start(compared):
+    older = [{**one, "target": "t 1.0"} for one in THREE], [target("t 1.0", "t 1.0")]
+    newer = [], [halted("command:./t2", None)]
+    for (old, of_old), (new, of_new) in ((older, newer), (newer, older)):
+        _, output = compared(old, new, targets=(of_old, of_new))
+        assert counts(output)[2] == 0
+        assert "interrupted after 1 of 3 cases; 3 cases" in output
+
+
+def test_what_an_interrupted_target_is_called_cannot_drive_the_terminal(compared):
+    output = compared([], [], targets=([], [halted("t", "\x1b[31mred")]))[1]
+    assert "\x1b" not in output
+    assert "\\x1b" in output
