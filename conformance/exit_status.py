@@ -19,6 +19,7 @@ class ExitStatus(IntEnum):
     DEFECT = 70
     """The suite itself is wrong: an error that nobody expected."""
     INTERRUPTED = 130
+    """A signal ended the command early: SIGINT (Ctrl-C), SIGTERM or SIGHUP."""
 
 
 _PRECEDENCE = (

@@ -109,6 +109,11 @@ def test_every_command_that_is_shown_exists_with_its_options(name):
         parse(words)
 
 
+def test_the_help_the_readme_and_the_docs_name_the_status_of_an_interrupted_run():
+    help_text = main.get_command(click.Context(main), "run").help
+    assert all(re.search(r"\b130( \|)? interrupted", text) for text in (help_text, README, PAGES["concepts"]))
+
+
 @pytest.mark.parametrize("words", [["run", "x", "--no-such"], ["runn", "x"], ["run", "x", "--fail-on", "never"]])
 def test_a_command_that_does_not_exist_is_found(words):
     with pytest.raises((click.UsageError, AssertionError)):

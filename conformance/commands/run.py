@@ -87,7 +87,8 @@ def command(**given: Any) -> ExitStatus:
 
     TARGET is reference, the name of a bundled adapter, module:dotted.name, module:./file.py, command:COMMAND LINE,
     live:NAME (a client), broker:HOST:PORT, broker:./broker.yaml or broker:NAME (a broker).
-    Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged.
+    Exit status: 0 conforms, 1 failures, 2 wrong usage or files, 3 a target could not be judged,
+    130 interrupted.
     """
     with ExitStack() as stack:
         begun = tuple(stack.enter_context(loaded_once(target)) for target in _targets(given))

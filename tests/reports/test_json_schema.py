@@ -1,15 +1,19 @@
 """The schema of the JSON report; tests/conftest.py holds every report that any test writes to it."""
 
 import json
+import re
 import subprocess
 import sys
+from typing import get_args
 
 import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 from json_reports import VALIDATOR, broken_reports
+from traces import ROOT
 
 from conformance.cli import main
+from conformance.reports.json_schema import Status
 
 
 @pytest.fixture
@@ -57,6 +61,12 @@ def test_a_report_holds_to_it_and_has_all_that_it_names(report):
     named = json.loads(CliRunner().invoke(main, ["run", "--json-schema"]).output)["$defs"]["Result"]["properties"]
     of_brokers = {"codes"}  # tests/targets/brokers/test_lying_brokers.py
     assert set().union(*shown["results"], *shown["shrunk"]) == {*named, "of", "count"} - of_brokers
+
+
+def test_the_docs_list_every_status_of_a_target():
+    text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    listed = re.search(r"`describe`, `status` \((.*?)\)", text)[1]
+    assert set(listed.split(", ")) == {f"`{status}`" for status in get_args(Status)}
 
 
 SPOILT = {
