@@ -130,5 +130,5 @@ def charged(
     row = requirements[verdict.requirement]
     if case.op in (*WRITING_OPS, "convert"):
         row = of_writer(verdict.requirement, case.wire, requirements)
-    charged = verdict if verdict.requirement == row.id else replace(verdict, requirement=row.id)
+    charged = verdict if verdict.requirement == row.id else structs.replace(verdict, requirement=row.id)
     return charged, row, verdict.level or row.level, row.disputed(case.op)
