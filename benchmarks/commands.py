@@ -41,7 +41,7 @@ COUNTING = "import sys, atexit; atexit.register(lambda: print(len(sys.modules), 
 def command(arguments: list[str], before: str = "") -> list[str]:
     """The command line of a new Python."""
     code = "from conformance.cli import main; main()" if arguments else "pass"
-    return [sys.executable, "-c", before + code, *arguments]
+    return [sys.executable, "-P", "-c", before + code, *arguments]
 
 
 def seconds(arguments: list[str], folder: str) -> float:

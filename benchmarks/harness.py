@@ -32,7 +32,7 @@ from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, TargetRun
 from conformance.targets import protocol
-from conformance.targets.launch import Launch
+from conformance.targets.launch import Launch, own_python
 from conformance.targets.target import TargetSpec
 from conformance.targets.window import WINDOW
 
@@ -158,7 +158,7 @@ def main() -> None:
             "looks the right answer up": right(Path(folder), decodes, types),
             "accepts everything, shows nothing": trivial(Path(folder), "accepts", '"ok":true', types),
             "refuses everything": trivial(Path(folder), "refuses", '"ok":false,"error":"malformed"', types),
-            "the reference, behind `serve`": Launch("ref", (sys.executable, "-m", "conformance", "serve", "reference")),
+            "the reference, behind `serve`": Launch("ref", own_python("conformance", "serve", "reference")),
         }
         for jobs in (1, 2):
             for label, launch in targets.items():
@@ -184,12 +184,12 @@ def main() -> None:
     startup = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "conformance", "--version"], check=True, capture_output=True)
+        subprocess.run(own_python("conformance", "--version"), check=True, capture_output=True)
         startup.append(time.perf_counter() - start)
     print(f"conformance --version: {sorted(startup)[ROUNDS // 2]:.3f} s")
     start = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "conformance", "run", "reference", "--quiet", "--generated", "0"],
+        own_python("conformance", "run", "reference", "--quiet", "--generated", "0"),
         check=True,
         capture_output=True,
     )

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from peak import run_alone
 
+from conformance.targets.launch import own_python
+
 LARGEST = 500 << 20
 """Bytes of the suite's own process."""
 
@@ -70,7 +72,7 @@ def judged(options: list[str]) -> tuple[int, int, float, int]:
     with tempfile.TemporaryDirectory() as place:
         target, report = Path(place, "target.py"), Path(place, "report.json")
         target.write_text(_TARGET, encoding="utf-8")
-        line = [sys.executable, "-m", "conformance", "run", f"command:{sys.executable} {target}", *options]
+        line = [*own_python("conformance", "run", f"command:{sys.executable} {target}"), *options]
         started = time.perf_counter()
         done, memory = run_alone([*line, "--json", str(report), "--junit", str(Path(place, "report.xml"))])
         seconds = time.perf_counter() - started

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import psutil
 from hostile_targets import command, written
+
+from conformance.targets.launch import own_python
 
 LARGEST = 500 << 20
 _PATIENCE = 300
@@ -59,7 +60,7 @@ def _judged(folder: Path, path: Path, alone: object) -> tuple[list[str], float, 
 def _run(folder: Path, name: str, further: list[str]) -> tuple[object, int, str, float, int, list[str]]:
     mark = uuid.uuid4().hex
     report = folder / f"{name}.json"
-    line = [sys.executable, "-m", "conformance", "run", "reference", *further, *_ASKED]
+    line = [*own_python("conformance", "run", "reference"), *further, *_ASKED]
     line += ["--timeout", "0.5", "--memory", "300", "--json", str(report)]
     env = {**os.environ, "HOUR_MARK": mark, "PYTHONDONTWRITEBYTECODE": "1"}
     started = time.perf_counter()

@@ -37,7 +37,7 @@ def main() -> int:
     makers = 0
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "status")
-        line = [sys.executable, "-c", _RUN.format(place=place), "run", *sys.argv[1:], "--quiet"]
+        line = [sys.executable, "-P", "-c", _RUN.format(place=place), "run", *sys.argv[1:], "--quiet"]
         with subprocess.Popen([*line, "--json", f"{folder}/report.json"], stdout=subprocess.DEVNULL) as judging:
             while judging.poll() is None:
                 makers = max(makers, _of_maker(judging.pid))

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +25,7 @@ import conformance
 from conformance.errors import MachineError
 from conformance.pipeline.java import java_home
 from conformance.pipeline.options import SUBMITTED, SparkOptions
+from conformance.targets.launch import SAFE_PATH, environment
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ def session(options: SparkOptions | None = None, app: str = "conformance") -> It
             conf = conf.setMaster(master)
         log = folder / "java.log"
         with _plain_interrupts():
-            with _environment({} if is_submitted else _variables(master)):
+            with environment({} if is_submitted else _variables(master)):
                 context = _started(conf, log)
             identity = ""
             try:
@@ -90,6 +91,8 @@ def _settings(master: str | None, folder: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Each job hands it to its workers, also if spark-submit started Java.
+        **{f"spark.executorEnv.{name}": value for name, value in _safe_path().items()},
     }
     if not _is_local(master):
         return {**quiet, **contained}
@@ -97,28 +100,29 @@ def _settings(master: str | None, folder: Path) -> dict[str, str]:
     return {**quiet, **contained, **local, "spark.local.dir": str(folder)}
 
 
+def _safe_path() -> dict[str, str]:
+    """Return the variable that keeps Python workers from importing from the working folder.
+
+    Java starts them with `-m`. A value that the user has set stays.
+    """
+    return {name: value for name, value in SAFE_PATH.items() if not os.environ.get(name)}
+
+
+def _spark_home() -> dict[str, str]:
+    """Return where the Spark of this pyspark is. pyspark searches the parent of the working folder first."""
+    package = Path(pyspark.__file__).parent
+    places = (package / "spark-distribution", package, package.parents[1])
+    homes = [str(place) for place in places if (place / "bin" / "spark-submit").is_file()]
+    return {"SPARK_HOME": homes[0]} if homes and not os.environ.get("SPARK_HOME") else {}
+
+
 def _variables(master: str | None) -> dict[str, str]:
     """The environment that Java and the Python workers are started with."""
-    variables = {"JAVA_HOME": str(java_home())}
+    variables = {"JAVA_HOME": str(java_home()), **_spark_home(), **_safe_path()}
     if _is_local(master):
         # The workers run on the driver's interpreter: it has the packages that this one needs.
         variables |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return variables
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables that are set while Spark starts."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = old
 
 
 def _started(conf: SparkConf, log: Path) -> SparkContext:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -19,10 +18,10 @@ from conformance.cases.packing import PackedCase, packed_with_due
 from conformance.definitions.shipped import types_with
 from conformance.running.at_once import collect_seldom
 from conformance.strategies.seeded.cases import generated_cases
+from conformance.targets.launch import own_python
 
 _TOGETHER = 64
 """Cases that are written at once."""
-_SERVE = "from conformance.running.generating import serve; serve()"
 
 
 class Order(Struct, frozen=True):
@@ -73,14 +72,12 @@ def _from_another(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """A process of this Python that finds the same modules; the Ctrl-C of a terminal does not reach it."""
-    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    """A process of ours; the Ctrl-C of a terminal does not reach it."""
     return subprocess.Popen(  # noqa: S603 - it is ourselves
-        (sys.executable, "-P", "-c", _SERVE),
+        own_python("conformance.running.generating"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # what goes wrong there goes wrong here, too
-        env={**os.environ, "PYTHONPATH": path},
         process_group=0,
     )
 
@@ -105,3 +102,7 @@ def serve() -> None:
 def _write(some: list[PackedCase]) -> None:
     pickle.dump(some, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
     sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()

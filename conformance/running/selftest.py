@@ -19,6 +19,7 @@ from conformance.errors import Defect
 from conformance.judging.judge import judge
 from conformance.targets.defects import DEFECTS
 from conformance.targets.defects.model import SeededDefect
+from conformance.targets.launch import SAFE_PATH, environment
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations import heard
 
@@ -42,12 +43,13 @@ def trials(names: Sequence[str], jobs: int) -> Iterator[Trial]:
         yield from map(_trial_of, names)
         return
     _catalog()  # made once, where it was not: the processes load it
-    # A fresh interpreter, not a copy of this one: it ends when this one is gone, however that went.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_leave_interrupts)
-    try:
-        yield from pool.map(_trial_of, names, chunksize=_AT_ONCE)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with environment(SAFE_PATH):
+        # A fresh interpreter, not a copy of this one: it ends when this one is gone, however that went.
+        pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_leave_interrupts)
+        try:
+            yield from pool.map(_trial_of, names, chunksize=_AT_ONCE)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _leave_interrupts() -> None:

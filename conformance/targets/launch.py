@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import IO, Protocol
 
 from msgspec import Struct, field
@@ -22,6 +23,39 @@ from conformance.targets import keeper
 TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
 _PASSING, _ATTEMPTS, _PAUSE = (errno.EAGAIN, errno.ENOMEM), 3, 1.0
 """What another target may do to the machine for a while; how often a start is tried again then, and after how long."""
+
+SAFE_PATH = {"PYTHONSAFEPATH": "conformance"}
+"""Keeps a Python that a library starts from importing from the working folder; the value marks it as ours."""
+_ROOT = str(Path(__file__).absolute().parents[2])
+"""The folder that contains this package."""
+# That folder is on the path only while the package is imported: in a checkout it can be the working folder.
+_RUN_OURS = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import conformance; del sys.path[0], sys.argv[1]; "
+    "import runpy; runpy.run_module(sys.argv.pop(1), None, '__main__', True)"
+)
+
+
+def own_python(module: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command that runs a module of this package as `-m` does, but without the working folder.
+
+    The process imports the same copy of the package as this one.
+    """
+    return (sys.executable, "-P", "-c", _RUN_OURS, _ROOT, module, *arguments)
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = old
 
 
 class Launch(Struct, frozen=True):

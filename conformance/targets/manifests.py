@@ -10,7 +10,6 @@ import hashlib
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ from platformdirs import user_cache_path
 
 from conformance import __version__
 from conformance.errors import FileError
-from conformance.targets.launch import Launch
+from conformance.targets.launch import Launch, own_python
 from conformance.targets.live.offers import OFFERS
 
 DRIVER = "driver.yaml"
@@ -116,11 +115,10 @@ class Adapter(Struct, frozen=True):
     def launch(self, python: str) -> Launch:
         """How it is started."""
         if self.live:
-            serving = (sys.executable, "-m", "conformance.targets.live", str(self.driver), python)
-            return Launch(self.target, serving)
+            return Launch(self.target, own_python("conformance.targets.live", str(self.driver), python))
         if self.broker:
-            asking = (sys.executable, "-m", "conformance.targets.brokers", str(self.folder / BROKER))
-            return Launch(self.target, (*asking, "--python", python))
+            asking = own_python("conformance.targets.brokers", str(self.folder / BROKER), "--python", python)
+            return Launch(self.target, asking)
         if self.module:
             return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)
         command = tuple(part.replace("{dir}", str(self.home)) for part in self.command)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.errors import UsageError, UserError
-from conformance.targets.launch import Launch
+from conformance.targets.launch import Launch, own_python
 from conformance.targets.manifests import BROKER, DRIVER, SHIM, Adapter, adapter_in
 from conformance.targets.proportion import Allowance
 from conformance.targets.target import TargetSpec
@@ -174,7 +174,7 @@ def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Lau
         ) from None
     if address is None:
         return _ready(target, adapter_in(path.resolve()), python, interpreter)
-    asking = (sys.executable, "-m", "conformance.targets.brokers", rest, "--run", uuid4().hex[:8])
+    asking = own_python("conformance.targets.brokers", rest, "--run", uuid4().hex[:8])
     return Launch(target, asking, cleaning=() if address.topics else (*asking, "--clean"))
 
 

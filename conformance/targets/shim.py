@@ -15,6 +15,10 @@ import sys
 import types
 import uuid
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Our own folder is first on the path of a script; the target must not find our modules there.
+PATH = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
+
 
 class Reject(Exception):
     """The target refuses the input."""
@@ -37,10 +41,7 @@ def install_stub():
 
 def load(name):
     """The target module: a file when the name ends in .py, else a dotted name looked up from the working directory."""
-    # Our own folder stands first on the path of a script; the target must not find our modules there.
-    sys.path[:] = [
-        entry for entry in sys.path if os.path.abspath(entry or ".") != os.path.dirname(os.path.abspath(__file__))
-    ]
+    sys.path[:] = PATH
     if not name.endswith(".py"):
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(name)
@@ -270,12 +271,14 @@ def is_alone(before):
 
 def fork_on_request(module, out, control):
     """For each message on a socket, fork a keeper with a target on the pipes that came; write the keeper's id."""
+    theirs, sys.path[:] = sys.path[:], PATH  # the target's folder may contain modules of these names
     import signal
     import socket
 
-    spec = importlib.util.spec_from_file_location("keeper", os.path.join(os.path.dirname(__file__), "keeper.py"))
+    spec = importlib.util.spec_from_file_location("keeper", os.path.join(HERE, "keeper.py"))
     keeper = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(keeper)
+    sys.path[:] = theirs
     handlers = {number: signal.getsignal(number) for number in keeper.CHANGED}
     awake = signal.set_wakeup_fd(-1)
     if awake != -1 or None in handlers.values():
@@ -317,7 +320,6 @@ def keep(keeper, parent, pipes, out, become):
 def begin(module, out, pipes, handlers):
     """Be the target on its pipes, with nothing of its keeper; never returns."""
     import signal
-    import traceback
 
     status = 1
     try:
@@ -332,6 +334,9 @@ def begin(module, out, pipes, handlers):
         serve(module, out)
         status = 0
     except BaseException as error:
+        sys.path[:] = PATH  # the target imports nothing any more
+        import traceback
+
         traceback.print_exc()
         if isinstance(error, KeyboardInterrupt):  # Python ends as the signal would have ended it
             signal.signal(signal.SIGINT, signal.SIG_DFL)

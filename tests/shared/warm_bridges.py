@@ -27,11 +27,11 @@ import psutil
 import tiny_client
 
 from conformance.targets import keeper, process
-from conformance.targets.launch import TOKEN, hand_over, start
+from conformance.targets.launch import TOKEN, hand_over, own_python, start
 from conformance.targets.live import __main__ as bridge
 from conformance.targets.live import seats, telling
 
-BRIDGE = ("-m", bridge.__spec__.parent)
+BRIDGE = own_python(bridge.__spec__.parent)
 OURS = f"from {tiny_client.__name__} import"
 """What stands in a program that may be forked: all that it imports is loaded."""
 DESCRIPTORS = 1 << 12
@@ -47,7 +47,7 @@ def forked_bridges(**limits):
     """Fork the bridges that are started meanwhile, where the system can; they have these limits instead of theirs."""
 
     def begin(launch, token, report):
-        is_bridge = launch.command[1:3] == BRIDGE and Path(launch.command[0]).samefile(sys.executable)
+        is_bridge = launch.command[: len(BRIDGE)] == BRIDGE
         return _forked(launch, token, report, limits) if is_bridge else start(launch, token, report)
 
     with patch.object(process, "start", begin if hasattr(os, "pidfd_open") else start):
@@ -77,7 +77,7 @@ def descendants():
 def _forked(launch, token, report, limits):
     """The keeper of a bridge."""
     told = {
-        "arguments": launch.command[2:],
+        "arguments": launch.command[len(BRIDGE) - 1 :],
         "env": {**os.environ, **launch.env, TOKEN: token},
         "cwd": str(Path.cwd()),
         "limits": limits,

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
+from traps import Traps
 
 from conformance.cases.model import Accepted, Broke
 from conformance.errors import CannotStart
@@ -168,6 +169,15 @@ def test_what_becomes_of_a_forked_process_is_what_becomes_of_a_program(deed, lau
         program, forked = pool.map(lambda warm: outcomes(way, 0, 1, 2, 3, 4, warm=warm, timeout=1), (False, True))
     assert forked == program
     assert loaded(tmp_path) >= 2
+
+
+def test_the_shim_imports_nothing_from_the_folder_of_a_module_that_it_forks(launch, tmp_path):
+    traps = Traps(tmp_path, ("select", "socket", "traceback"))
+    interrupts = "os._exit(5) if len(open(HERE + '/loaded').read()) < 2 else os.kill(os.getpid(), signal.SIGINT)"
+    found = outcomes(launch(f"{interrupts}; time.sleep(60)"), 1, 3)
+    assert found[-1] == Broke("crash", "died of SIGINT; standard error ends: KeyboardInterrupt")
+    assert loaded(tmp_path) == 2
+    assert traps.imported == []
 
 
 def test_a_forked_process_is_held_to_its_memory(launch):

@@ -7,6 +7,7 @@ enough for the reference to remark on it, the pass ends and returns the number o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
@@ -76,8 +77,12 @@ def compile_all() -> bool:
     if not _progress.compiled:
         try:
             from numba import njit
+            from numba.core import config
         except ImportError:
             return False
+        # numba reads .numba_config.yaml of the working folder: it can name a folder of pickled code.
+        config._config_fname = os.devnull  # noqa: SLF001
+        config.reload_config()  # type: ignore[no-untyped-call]
         for name in _KERNELS:
             globals()[name] = _compiled(njit, globals()[name])
         _progress.compiled = True

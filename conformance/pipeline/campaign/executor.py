@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import commit
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
+from conformance.targets.launch import SAFE_PATH
 from conformance.targets.probes import Claim
 from conformance.targets.resolve import target_spec
 
@@ -38,6 +40,10 @@ class Task:
         """Judge and commit slices; yields the number of each that is done. Raises CannotStart or OSError."""
         # Spark's daemon sends SIGHUP to its workers when their executor dies: targets must not outlive them.
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(1))
+        # Spark's workers need it, but a target that is a script imports the modules in its folder.
+        for name, value in SAFE_PATH.items():
+            if os.environ.get(name) == value:
+                del os.environ[name]
         catalog = Catalog(self.requirements, Cases(), types_with(self.campaign.messages))
         with ExitStack() as stack:
             examiners = []

@@ -156,6 +156,20 @@ assert kernels._varint(kernels.octets(b"\\x02"), 0, 1) == varint(b"\\x02", 0, 1)
     assert done.returncode == 0, done.stderr
 
 
+def test_numba_takes_no_settings_from_the_working_folder(tmp_path):
+    pytest.importorskip("numba", reason="the extra scan")
+    (tmp_path / ".numba_config.yaml").write_text("cache_dir: cache\n")
+    program = """
+from conformance.pipeline.audit import kernels
+assert kernels.compile_all()
+kernels._varint(kernels.octets(b"\\x02"), 0, 1)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "cache").exists()
+
+
 @pytest.mark.parametrize("number", [0, 1, -1, 63, 64, -64, -65, 1 << 20, (1 << 31) - 1, -(1 << 31)])
 @pytest.mark.parametrize("spare", [b"", b"\xff"])
 def test_a_varint_is_read_in_its_shortest_form(number, spare):

@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from command_line import conformance
 from segment_files import RECORDS, audit, changed, partition, places, plain, shown, written
 from traces import is_at_work
+from traps import Traps
 
 from conformance import codec
 from conformance.cli import main
@@ -46,6 +47,7 @@ def scanned(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("scanned")
     logs, expected = with_damage(folder)
+    Traps(folder)
     kept = []
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
 
@@ -54,6 +56,7 @@ def scanned(tmp_path_factory):
             return nullcontext(kept[0])
 
         patched.setattr(job, "session", opened)
+        patched.delenv("PYTHONSAFEPATH", raising=False)
         told = ("--out", folder / "out", "--json", folder / "found.json")
         done = conformance("scan", logs, *told, "--master", "local[2]", cwd=folder)
         yield folder, expected, done, kept[0]
@@ -239,6 +242,11 @@ def test_batches_are_rows_with_the_requirement_that_they_break(spark, damaged):
     assert sorted(map(tuple, bad)) == sorted(("broken", row[3], row[5]) for row in expected if row[5] != RISE)
     kinds = found.filter("magic = 2").groupBy("topic", "compression").count().collect()
     assert sorted(map(tuple, kinds)) == [("broken", "zstd", 12), ("sound", "none", 12)]
+
+
+def test_no_worker_of_spark_imports_from_the_working_folder(scanned, spark, damaged):
+    spark.read.format("kafka-log").load(str(damaged[0])).count()
+    assert Traps(scanned[0]).imported == []
 
 
 def test_records_are_rows_as_the_reference_reads_them(spark, broker_logs):

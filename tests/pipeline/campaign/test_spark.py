@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,14 +17,18 @@ import pytest
 
 pytest.importorskip("pyspark", reason="campaigns need the extra spark")
 
+import pyspark
 from command_line import conformance
 from traces import is_at_work
+from traps import Traps, without_safe_path
 
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import rows_of
 from conformance.strategies.seeded.cases import types_for
 
+PROGRAM = Path(sys.executable).parent / "conformance"
+SPARK = Path(pyspark.__file__).parent
 LIAR = f"command:{sys.executable} -m conformance.targets.liars varint-off-by-one"
 CASES = 8000
 
@@ -200,6 +205,51 @@ def java_dies(out, traces):
     assert "Spark stopped: its Java has ended (the same command continues from here)\n" in said
     assert "Traceback" not in said
     assert "Connection refused" not in said
+
+
+NEIGHBOURLY = """
+import json, sys
+from neighbour import answer
+
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], **answer}), flush=True)
+"""
+FEW = ("--select", "type:INT8", "--cases", "20", "--out", "out")
+DESCRIBED = {"ok": True, "protocol": 1, "name": "t", "version": "1", "language": "python", "supports": {}}
+
+
+@pytest.mark.parametrize("is_submitted", [False, True], ids=["alone", "by spark-submit"])
+def test_a_campaign_runs_no_code_of_the_working_folder_or_above_and_scripts_import_their_neighbours(
+    is_submitted, tmp_path
+):
+    above, cwd, target, driver = (tmp_path / name for name in ("above", "above/cwd", "target", "driver.py"))
+    traps = Traps(cwd)
+    for folder in (above / "bin", above / "jars", target):
+        folder.mkdir()
+    spark_submit = above / "bin" / "spark-submit"
+    spark_submit.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'submitted'))}\nexit 1\n")
+    spark_submit.chmod(0o755)
+    (target / "neighbour.py").write_text(f"answer = {DESCRIBED}\n")
+    (target / "script.py").write_text(NEIGHBOURLY)
+    driver.write_text("from conformance.cli import main\n\nmain()\n")
+    asked = ["campaign", f"command:{shlex.join([sys.executable, str(target / 'script.py')])}", *FEW]
+    command, env = [PROGRAM, *asked, "--master", "local[1]"], without_safe_path()
+    if is_submitted:
+        command = [SPARK / "bin" / "spark-submit", "--master", "local[1]", driver, *asked]
+        env |= {"SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert traps.imported == []
+    assert not (tmp_path / "submitted").exists()
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "decode of INT8" in done.stdout
 
 
 def test_an_interrupted_campaign_reports_what_it_has_and_leaves_nothing_running(tmp_path, traces):
