@@ -11,9 +11,8 @@ from importlib import import_module
 import click
 
 from conformance import __version__
-from conformance.errors import ConformanceError, Defect
-from conformance.exit_status import ExitStatus
-from conformance.safety.last_net import report_of
+from conformance.errors import ConformanceError, Defect, ExitStatus
+from conformance.files.crash_report import report_of
 
 COMMANDS = {
     "campaign": "Judge targets on millions of generated cases, on Spark.",

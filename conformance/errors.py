@@ -5,10 +5,41 @@ The message of each is one line, made to be read by the user. Whatever else is r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import IntEnum
 from pathlib import Path
 from typing import ClassVar
 
-from conformance.exit_status import ExitStatus
+
+class ExitStatus(IntEnum):
+    """What a command tells the shell."""
+
+    OK = 0
+    FAILED = 1
+    """A failure that counts, or a stale known failure."""
+    WRONG_INPUT = 2
+    """The command line, a file or a vector is wrong, a selection matches no case, or the machine lacks something."""
+    NOT_JUDGED = 3
+    """A target could not be started, was judged on no case, or broke the protocol."""
+    DEFECT = 70
+    """The suite itself is wrong: an error that nobody expected."""
+    INTERRUPTED = 130
+    """A signal ended the command early: SIGINT (Ctrl-C), SIGTERM or SIGHUP."""
+
+
+_PRECEDENCE = (
+    ExitStatus.INTERRUPTED,
+    ExitStatus.DEFECT,
+    ExitStatus.WRONG_INPUT,
+    ExitStatus.NOT_JUDGED,
+    ExitStatus.FAILED,
+)
+
+
+def overall(reasons: Iterable[ExitStatus]) -> ExitStatus:
+    """The status for several reasons: 130 before 70 before 2 before 3 before 1, and 0 where there is none."""
+    given = set(reasons)
+    return next((status for status in _PRECEDENCE if status in given), ExitStatus.OK)
 
 
 class ConformanceError(Exception):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec import Struct
 
-from conformance.safety.files import Outputs
+from conformance.files.atomic import Outputs
 
 if TYPE_CHECKING:
     from conformance.cases.requirement import Requirement

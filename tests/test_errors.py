@@ -3,8 +3,7 @@
 import pytest
 
 from conformance.codec import UnknownType
-from conformance.errors import CannotStart, ConformanceError, Defect, FileError, UsageError
-from conformance.exit_status import ExitStatus, overall
+from conformance.errors import CannotStart, ConformanceError, Defect, ExitStatus, FileError, UsageError, overall
 from conformance.targets.resolve import UnknownTarget
 
 OK, FAILED, WRONG_INPUT, NOT_JUDGED, DEFECT, INTERRUPTED = ExitStatus

@@ -1,7 +1,7 @@
 """The bundled catalogue, compiled: its cases are made once for each version of the sources, and kept.
 
 To make all cases from YAML takes seconds, to load them takes a fraction of a tenth. The wheel comes with them; in a
-checkout they are kept in the user's cache (kept.py).
+checkout they are kept in the user's cache (files/cache.py).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.catalog import Cases, Catalog, is_own
 from conformance.cases.from_vectors import make_cases
-from conformance.cases.kept import Kept
 from conformance.cases.requirement import Requirement
 from conformance.cases.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_definition import Message
 from conformance.definitions.shipped import shipped_types, types_with
 from conformance.errors import FileError
+from conformance.files.cache import Kept
 
 KEPT = Kept("catalogue")
 

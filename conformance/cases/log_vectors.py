@@ -25,11 +25,11 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.cases.operations import OPERATIONS
-from conformance.cases.rows import Row
 from conformance.cases.vector_files import OF_A_MESSAGE, Vector
 from conformance.codec.messages import wire_of
 from conformance.codec.notation import Fields, ListOf, NotationError
 from conformance.codec.observation import parse_known
+from conformance.files.yaml_mapping import Row
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.sequences import ANSWERS
 from conformance.semantics.visibility import ISOLATIONS, VIEW

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from conformance.codec import MessageWire, Wire
 from conformance.codec.notation import NotationError
-from conformance.safety.json_text import is_text
+from conformance.files.bounded_json import is_text
 from conformance.semantics.visibility import View
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance import codec
-from conformance.cases.kept import PACKAGE
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.requirement import Requirement
-from conformance.cases.rows import Row
 from conformance.codec.log import codecs_and_magics
 from conformance.codec.message_definition import type_name
 from conformance.codec.primitives import VARINT
 from conformance.definitions.files import parse_definition
 from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
+from conformance.files.cache import PACKAGE
+from conformance.files.yaml_mapping import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Vector:
 
 def read_requirements(path: Path) -> dict[str, Requirement]:
     """The register in a file. Raises FileError."""
-    from conformance.cases.yaml_files import load
+    from conformance.files.yaml_loader import load
 
     rows = load(path)
     if not isinstance(rows, list):
@@ -101,7 +101,7 @@ _ID = re.compile(
 
 def read_vectors(path: Path, types: codec.Types = codec.BUILT_IN) -> Iterator[Vector]:
     """The vectors in a file, shape checked, beside the types known so far. Raises FileError with the line."""
-    from conformance.cases.yaml_files import load
+    from conformance.files.yaml_loader import load
 
     document = load(path)
     common = Row()

@@ -19,10 +19,10 @@ from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value, Writes
 from conformance.cases.requirement import Requirement
 from conformance.cases.vector_files import VECTORS, Vector, hex_pieces, read_requirements, read_vectors
-from conformance.cases.yaml_files import content_of, in_file, misread
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError
-from conformance.safety.files import replace_text
+from conformance.files.atomic import replace_text
+from conformance.files.yaml_loader import content_of, in_file, misread
 
 # --- check --------------------------------------------------------------------------------------------
 

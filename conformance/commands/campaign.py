@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from conformance.commands import options as shared
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus
 from conformance.pipeline.options import CampaignOptions, SparkOptions
 from conformance.reports.console import open_console
 from conformance.running.interrupts import interrupt_on_signals

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from conformance.commands import options as shared
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus
 from conformance.reports.annotated import printable
 from conformance.reports.comparison import Change, Outcome, compare, read_report
 from conformance.running.policy import FailurePolicy

@@ -8,7 +8,7 @@ import click
 
 from conformance.commands import options as shared
 from conformance.definitions.shipped import types_with
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus
 from conformance.running.doctor import examine
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance

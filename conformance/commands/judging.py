@@ -16,8 +16,8 @@ from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
-from conformance.errors import UsageError, UserError
-from conformance.exit_status import ExitStatus, overall
+from conformance.errors import ExitStatus, UsageError, UserError, overall
+from conformance.files.atomic import Outputs, check_folder, check_writable
 from conformance.reports.annotated import printable
 from conformance.reports.console import open_console
 from conformance.reports.formats import Report, write_files
@@ -43,7 +43,6 @@ from conformance.running.results import TargetRun
 from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
 from conformance.running.shrinking import Kin, failures_by_kin, kin
 from conformance.running.status import status_of
-from conformance.safety.files import Outputs, check_folder, check_writable
 from conformance.targets.launch import clean
 from conformance.targets.target import TargetSpec
 

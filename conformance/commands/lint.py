@@ -17,8 +17,8 @@ from conformance.commands import options as shared
 from conformance.definitions.files import DefinitionError
 from conformance.definitions.findings import Finding
 from conformance.definitions.lint import lint
-from conformance.exit_status import ExitStatus
-from conformance.safety.files import check_writable, replace_text
+from conformance.errors import ExitStatus
+from conformance.files.atomic import check_writable, replace_text
 
 
 @click.command("lint")

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from conformance.commands import options as shared
 from conformance.errors import FileError
-from conformance.safety.files import replace_text
+from conformance.files.atomic import replace_text
 
 _STARTERS = Path(__file__).parent.parent / "adapters" / "starters"
 

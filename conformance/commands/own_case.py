@@ -14,7 +14,7 @@ from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.notation import NotationError
 from conformance.commands.options import bytes_of
 from conformance.errors import UsageError
-from conformance.safety.json_text import read_json
+from conformance.files.bounded_json import read_json
 
 
 class OwnCase(Struct, frozen=True):

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from conformance.commands import options as shared
-from conformance.errors import UsageError
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus, UsageError
 from conformance.targets.proportion import Allowance
 from conformance.targets.resolve import BrokerOptions, target_spec
 from conformance.targets.target import TargetSpec, loaded_once

@@ -14,11 +14,11 @@ from rich.table import Table
 from conformance import __version__
 from conformance.cases.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus
+from conformance.files.atomic import check_writable, replace_text
 from conformance.reports.console import open_console
 from conformance.reports.progress import progress_bar
 from conformance.running.selftest import Trial, trials
-from conformance.safety.files import check_writable, replace_text
 from conformance.targets.defects import DEFECTS
 
 _SHARE = 0.97

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus
 from conformance.reports.console import open_console
 from conformance.targets.manifests import BROKER, DRIVER, Adapter, adapter_in, set_up
 from conformance.targets.resolve import UnknownTarget, adapters, brokers, drivers

@@ -9,7 +9,7 @@ import click
 from conformance.cases.vector_files import VECTORS, vector_files
 from conformance.cases.vector_tool import check, fix
 from conformance.commands import options as shared
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus
 
 
 @click.group("vectors")

@@ -22,8 +22,8 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import read_catalog
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.operations import WHOLE_LOG
-from conformance.safety.files import replacing
-from conformance.safety.json_text import read_json
+from conformance.files.atomic import replacing
+from conformance.files.bounded_json import read_json
 
 MANIFEST = "manifest.json"
 SUITE = "kafka-conformance"

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.cases.model import Kind
-from conformance.cases.rows import Row
 from conformance.errors import FileError
+from conformance.files.yaml_mapping import Row
 from conformance.running.results import Result
 
 _VERDICTS = (str(Kind.FAIL), str(Kind.CRASH), str(Kind.TIMEOUT))
@@ -108,7 +108,7 @@ def read_known(path: Path) -> tuple[Known, ...]:
     """The entries of a file, none of one that does not exist yet. Raises FileError with the line."""
     if not path.exists() and path.parent.is_dir():
         return ()
-    from conformance.cases.yaml_files import load
+    from conformance.files.yaml_loader import load
 
     rows = load(path)
     if not isinstance(rows, list):

@@ -23,13 +23,13 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.operations import parts_of
-from conformance.cases.yaml_bounds import JSON_TAG
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.notation import UNSHOWN
 from conformance.errors import Defect
+from conformance.files.atomic import Outputs
+from conformance.files.bounded_json import is_text
+from conformance.files.yaml_loader import JSON_TAG
 from conformance.running.results import Shrunk, TargetRun
-from conformance.safety.files import Outputs
-from conformance.safety.json_text import is_text
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.visibility import VIEW
 

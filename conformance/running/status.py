@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.cases.model import Kind
-from conformance.exit_status import ExitStatus, overall
+from conformance.errors import ExitStatus, overall
 from conformance.running.results import TargetRun
 
 

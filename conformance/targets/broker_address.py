@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.rows import Row
 from conformance.errors import FileError
+from conformance.files.yaml_mapping import Row
 from conformance.targets.manifests import BROKER
 
 _PREFIX = "conformance-"
@@ -108,7 +108,7 @@ def _place(key: str, given: str) -> tuple[str, int]:
 
 
 def _address_in(path: Path) -> Address | None:
-    from conformance.cases.yaml_files import load
+    from conformance.files.yaml_loader import load
 
     row = load(path)
     if not isinstance(row, Row) or "address" not in row:

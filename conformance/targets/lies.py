@@ -16,7 +16,7 @@ from typing import Any
 from conformance.cases.model import Answer, Request
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
-from conformance.safety.json_text import is_text
+from conformance.files.bounded_json import is_text
 from conformance.targets.reference import answer as honest
 
 Shown = dict[str, Any]

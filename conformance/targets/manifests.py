@@ -159,7 +159,7 @@ _COMMANDS = ("setup", "prepare")
 
 def adapter_in(path: Path) -> Adapter:
     """The adapter, driver or broker that a file describes. Raises FileError with the line."""
-    from conformance.cases.yaml_files import load
+    from conformance.files.yaml_loader import load
 
     row: Any = load(path)
     if not isinstance(row, dict):

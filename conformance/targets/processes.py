@@ -15,10 +15,10 @@ from msgspec import Struct
 from conformance.cases.model import Case, Outcome
 from conformance.cases.packing import LazyCases, PackedCase, kin
 from conformance.errors import CannotStart
-from conformance.safety.memory import share_one_heap
 from conformance.targets import protocol
 from conformance.targets.held import memory_of
 from conformance.targets.launch import Launch
+from conformance.targets.memory import share_one_heap
 from conformance.targets.session import Allowance, Session
 from conformance.targets.warm import WarmStart
 

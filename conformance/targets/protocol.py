@@ -16,7 +16,7 @@ from conformance.cases.operations import WHOLE_LOG
 from conformance.cases.packing import PackedCase, written
 from conformance.codec.message_definition import LAST, Versions
 from conformance.errors import CannotStart
-from conformance.safety.json_text import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
+from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
 from conformance.targets.process_errors import Breakdown
 
 PROTOCOL = 1

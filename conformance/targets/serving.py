@@ -9,7 +9,7 @@ import msgspec
 
 from conformance.cases.model import Answer, Request
 from conformance.codec import BUILT_IN, Types
-from conformance.safety.json_text import read_json
+from conformance.files.bounded_json import read_json
 from conformance.targets.reference import answer
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import Accepted, Broke, Outcome
 from conformance.errors import CannotStart
-from conformance.safety.json_text import MOST_VALUES, holds_too_many
+from conformance.files.bounded_json import MOST_VALUES, holds_too_many
 from conformance.targets import protocol
 from conformance.targets.held import held
 from conformance.targets.process_errors import Breakdown

@@ -26,10 +26,10 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.cases.vector_files import VECTORS, hex_pieces, read_requirements, read_vectors, vector_files
-from conformance.cases.yaml_files import load
 from conformance.codec.batch_building import ENCODE_FIELDS
 from conformance.codec.notation import UNSHOWN
 from conformance.errors import FileError
+from conformance.files.yaml_loader import load
 from conformance.judging.judge import judge
 from conformance.targets import reference
 

@@ -9,9 +9,9 @@ import pytest
 
 from conformance import codec
 from conformance.cases import compiled
-from conformance.cases import kept as kept_files
 from conformance.cases.compiled import read_catalog
 from conformance.errors import FileError
+from conformance.files import cache as kept_files
 
 SOME = ("batch/three-records", "batch/three-records:read", "varint/six-bytes:encode")
 

@@ -12,13 +12,13 @@ from rich.console import Console
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Reads
+from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.badge import render as badge
 from conformance.reports.formats import FORMATS, Report, write_files
 from conformance.reports.github import render as annotations
 from conformance.reports.screen import texts
 from conformance.running.results import Result, TargetRun
-from conformance.safety.files import Outputs
 from conformance.targets.protocol import description
 
 DESCRIBED = {"ok": True, "protocol": 1, "name": "t", "version": "1", "supports": {"decode": ["VARINT"]}}

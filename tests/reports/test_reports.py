@@ -36,6 +36,7 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.notation import UNSHOWN
+from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.explain import explain
 from conformance.reports.formats import FORMATS, Report, write_files
@@ -46,7 +47,6 @@ from conformance.reports.reproduction import reproduce
 from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import Result, TargetRun
-from conformance.safety.files import Outputs
 from conformance.semantics.visibility import View
 from conformance.targets.protocol import description
 

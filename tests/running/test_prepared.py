@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases import kept
 from conformance.definitions.parser import parse_definition
+from conformance.files import cache as kept
 from conformance.running import prepared as prepared_cases
 from conformance.running.generating import Order, made
 from conformance.running.prepared import COUNT, KEPT, SEED, prepared

@@ -22,6 +22,7 @@ from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.notation import NotationError
 from conformance.definitions.shipped import shipped_types
+from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.grouping import Example
 from conformance.reports.text import stands_for
@@ -31,7 +32,6 @@ from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.running.saving import as_vector, save_all
-from conformance.safety.files import Outputs
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import generate

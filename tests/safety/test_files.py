@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.safety.files import Outputs, check_folder, check_writable, replace_text, replacing
+from conformance.files.atomic import Outputs, check_folder, check_writable, replace_text, replacing
 
 
 def names(folder):

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 from conformance.cli import main
 from conformance.commands import show
-from conformance.errors import Defect
-from conformance.exit_status import ExitStatus
+from conformance.errors import Defect, ExitStatus
 from conformance.judging.judge import judge
 from conformance.running import examiner
 

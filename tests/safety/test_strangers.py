@@ -10,15 +10,14 @@ from peak import run_alone
 
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import fix
-from conformance.cases.yaml_bounds import DEEPEST as DEEPEST_YAML
-from conformance.cases.yaml_bounds import LARGEST, MOST_NODES, check_yaml
-from conformance.cases.yaml_files import load
 from conformance.definitions.files import DefinitionError, read_definitions
 from conformance.errors import FileError
+from conformance.files.bounded_json import DEEPEST, MOST_VALUES, read_json
+from conformance.files.yaml_loader import DEEPEST as DEEPEST_YAML
+from conformance.files.yaml_loader import LARGEST, MOST_NODES, check_yaml, load
 from conformance.reports.comparison import read_report
 from conformance.running.fixtures import write_fixtures
 from conformance.running.known_failures import read_known
-from conformance.safety.json_text import DEEPEST, MOST_VALUES, read_json
 
 
 def laughs(levels, width=10):

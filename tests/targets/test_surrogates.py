@@ -12,13 +12,13 @@ from conformance import codec
 from conformance.cases.compiled import read_catalog
 from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import Accepted, AnyOf, CaseKind, Kind, Refused, Verdict, Writes
-from conformance.cases.yaml_files import load
 from conformance.errors import FileError
+from conformance.files.atomic import Outputs
+from conformance.files.bounded_json import is_text, read_json
+from conformance.files.yaml_loader import load
 from conformance.judging.judge import judge
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.running.saving import save_all
-from conformance.safety.files import Outputs
-from conformance.safety.json_text import is_text, read_json
 from conformance.targets.protocol import body, description
 
 HALF = "a\ud800b"

@@ -13,15 +13,14 @@ from pathlib import Path
 from rich.console import Console
 
 from conformance.cases.compiled import read_catalog
-from conformance.errors import FileError
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus, FileError
+from conformance.files.atomic import Outputs, check_folder, check_writable
 from conformance.pipeline.audit import here
 from conformance.pipeline.audit.page import render
 from conformance.pipeline.audit.segments import Segment, find_segments
 from conformance.pipeline.audit.steps import AuditRules, remove_tables
 from conformance.pipeline.audit.summary import Scanned, as_text, exit_status
 from conformance.pipeline.options import ScanOptions, require
-from conformance.safety.files import Outputs, check_folder, check_writable
 
 
 def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitStatus:

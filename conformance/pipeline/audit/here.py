@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from conformance.files.atomic import replacing
 from conformance.pipeline.audit import steps
 from conformance.pipeline.audit.findings import NOTE
 from conformance.pipeline.audit.segments import Segment
 from conformance.pipeline.audit.steps import AUDITED, COUNTED, FINDINGS, ORDER, SUMMED_BY, TABLES, TOTALS, remove_tables
 from conformance.pipeline.audit.summary import ON_PAGE, Scanned, scanned
-from conformance.safety.files import replacing
 
 MOST_BYTES = steps.SPLIT_SIZE
 """The largest input, all its segments together, that is audited here when nobody asks for Spark.

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance import __version__
-from conformance.exit_status import ExitStatus
+from conformance.errors import ExitStatus
 from conformance.pipeline.audit.findings import NOTE, UNREAD
 from conformance.pipeline.audit.shape import LogShape
 from conformance.reports.annotated import printable

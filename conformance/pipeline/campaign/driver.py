@@ -15,8 +15,8 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
 from conformance.definitions.shipped import types_with
-from conformance.errors import CannotStart, UsageError
-from conformance.exit_status import ExitStatus
+from conformance.errors import CannotStart, ExitStatus, UsageError
+from conformance.files.atomic import Outputs, check_writable
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.job import JobFailed, judge_slices
 from conformance.pipeline.campaign.slices import Campaign
@@ -28,7 +28,6 @@ from conformance.reports.text import target_report, target_summary
 from conformance.running.results import TargetRun
 from conformance.running.shrinking import MOST
 from conformance.running.status import status_of
-from conformance.safety.files import Outputs, check_writable
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
 from conformance.targets.probes import probe_case
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from conformance.errors import FileError
+from conformance.files.bounded_json import read_json
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.tables import is_sound, merge_slices
-from conformance.safety.json_text import read_json
 
 _SLICE_FILE = re.compile(r"(\d{8})\.parquet\Z")
 

@@ -17,6 +17,7 @@ from rich.progress import Progress
 from conformance.cases.catalog import Catalog
 from conformance.cases.model import Kind
 from conformance.errors import CannotStart
+from conformance.files.atomic import Outputs
 from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.rows import Rebuilder
@@ -27,7 +28,6 @@ from conformance.reports.progress import progress_bar
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, Tally, TargetRun
 from conformance.running.saving import save_all
-from conformance.safety.files import Outputs
 from conformance.targets.protocol import Description
 
 

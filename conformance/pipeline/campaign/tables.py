@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from conformance.errors import FileError
+from conformance.files.atomic import replacing
 from conformance.pipeline.campaign.rows import Row, SliceRows
-from conformance.safety.files import replacing
 
 _TEXT = pa.string()
 

@@ -9,7 +9,7 @@ import pytest
 from live_findings import HEADINGS, NAMED, entries, findings, shown
 from live_runs import judged, lacking
 
-from conformance.cases.yaml_files import load
+from conformance.files.yaml_loader import load
 from conformance.targets.live.offers import from_on
 from conformance.targets.resolve import drivers
 

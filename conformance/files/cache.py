@@ -15,12 +15,12 @@ from msgspec import Struct
 from platformdirs import user_cache_path
 
 from conformance import __version__
-from conformance.safety.files import replacing
+from conformance.files.atomic import replacing
 
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (
     *(f"{room}/*.py" for room in ("cases", "cases/covering", "codec", "definitions", "safety", "semantics")),
-    *("__init__.py", "errors.py", "exit_status.py", *(f"vectors/**/*.{kind}" for kind in ("yaml", "csv", "json"))),
+    *("__init__.py", "errors.py", "errors.py", *(f"vectors/**/*.{kind}" for kind in ("yaml", "csv", "json"))),
 )
 """All that cases are made from: the storeys at and below this one."""
 _DIGEST = 32
