@@ -32,7 +32,7 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.request_frames import START, api_of, frame_wire, message_of, wire_in
-from conformance.codec.message_definition import Message
+from conformance.codec.message_spec import Message
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.judging.exchanges import MOST_GROWN
 from conformance.semantics.sequences import ANSWERS

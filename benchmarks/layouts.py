@@ -27,7 +27,7 @@ from conformance import codec
 from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
-from conformance.codec import quick
+from conformance.codec import dispatch
 from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, cases_at
 from conformance.targets.reference import ReferenceTarget
@@ -94,7 +94,7 @@ def _compared(title: str, places: Sequence[Place], catalog: Catalog) -> None:
     for _ in range(ROUNDS):
         for enabled in (True, False):
             for first in range(0, len(places), SLICE):
-                with patch.object(quick, "ENABLED", enabled):
+                with patch.object(dispatch, "ENABLED", enabled):
                     count, cost = cost_of(places[first : first + SLICE], catalog, target)
                 before = best.get((enabled, first), (count, cost))[1]
                 best[enabled, first] = count, Cost(*map(min, cost, before))
@@ -123,7 +123,7 @@ def ours(data: bytes) -> int:
 
 def interpreted(data: bytes) -> int:
     """The same by the interpreter of the tables."""
-    with patch.object(quick, "ENABLED", new=False):
+    with patch.object(dispatch, "ENABLED", new=False):
         return ours(data)
 
 

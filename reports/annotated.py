@@ -11,7 +11,7 @@ from rich.text import Text
 from conformance.cases.model import Case
 from conformance.cases.requirement import Requirement
 from conformance.codec import Violation
-from conformance.codec.dump import Line
+from conformance.codec.hex_dump import Line
 
 _LONGEST = 8192
 """Characters of a line at most. The longest that the suite itself makes is a command with a kilobyte of hex."""

@@ -21,7 +21,7 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.codec.notation import UNSHOWN
+from conformance.codec.json_notation import UNSHOWN
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.visibility import VIEW
 

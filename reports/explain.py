@@ -34,8 +34,8 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.cases.request_frames import frame_at, frame_wire
-from conformance.codec.dump import Line, annotate, place_of
-from conformance.codec.notation import NotationError
+from conformance.codec.hex_dump import Line, annotate, place_of
+from conformance.codec.json_notation import NotationError
 from conformance.reports.expected import expectation_json, expected_json
 from conformance.reports.reproduction import reproduce
 from conformance.running.keeping import Packed

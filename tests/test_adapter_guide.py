@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance import codec
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import ENTRY, MESSAGE
 from conformance.codec.record import HEADER, HEADER_LAYOUT, RECORD, RECORD_LAYOUT

@@ -196,7 +196,7 @@ def a_codec(copy):
     )
     # zlib under number 5, which the documents leave free.
     copy.append(
-        "conformance/codec/framings.py",
+        "conformance/codec/compression_formats.py",
         '''
 
 def open_zlib(stream: Stream) -> None:
@@ -215,7 +215,7 @@ def store_zlib(data: bytes) -> bytes:
     table = copy.folder / "conformance/codec/compression.py"
     text = table.read_text(encoding="utf-8")
     end = text.index("\n", text.index('Codec("zstd"')) + 1
-    row = '    Codec("zlib", "codec.zlib", framings.open_zlib, zlib.compress, (framings.store_zlib,), magics=(2,)),\n'
+    row = '    Codec("zlib", "codec.zlib", formats.open_zlib, zlib.compress, (formats.store_zlib,), magics=(2,)),\n'
     text = text[:end] + row + text[end:]
     table.write_text(text.replace("from collections.abc", "import zlib\nfrom collections.abc", 1), encoding="utf-8")
 

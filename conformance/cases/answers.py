@@ -7,9 +7,9 @@ import msgspec
 from conformance import codec
 from conformance.cases.log_questions import first_seen, transactions
 from conformance.cases.model import Answer, Request, Value
+from conformance.codec.json_notation import NotationError
 from conformance.codec.log import CHECKSUM_RULES
-from conformance.codec.messages import with_absent
-from conformance.codec.notation import NotationError
+from conformance.codec.message_layout import with_absent
 from conformance.semantics.conversion import convert
 from conformance.semantics.sequences import answered
 from conformance.semantics.visibility import VIEW, view

@@ -19,7 +19,7 @@ from conformance.cases.model import (
     Request,
     Value,
 )
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.record_batch import stored_magic
 from conformance.semantics.appending import APPENDED, SETTINGS, appended, appended_bytes

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from conformance.cases.model import Value
-from conformance.codec.message_definition import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of
-from conformance.codec.notation import ListOf
+from conformance.codec.json_notation import ListOf
+from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of
 from conformance.codec.primitives import PRIMITIVES
 
 KINDS = ("edges", "null", "tags")

@@ -8,11 +8,10 @@ from itertools import product
 
 from conformance import codec
 from conformance.cases.model import AnyOf, NotAsked, Question, Refuses, Request, Value, Writes, WritesAs
-from conformance.codec.batch_building import ENCODE_FIELDS, RECORD_ENCODE_FIELDS
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.message_definition import type_name
-from conformance.codec.notation import LONE
-from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE
+from conformance.codec.json_notation import LONE
+from conformance.codec.message_spec import type_name
+from conformance.codec.record_batch import BATCH_LAYOUT, ENCODE_FIELDS, HEADER_SIZE, RECORD_ENCODE_FIELDS
 
 LEADER_EPOCH = (BATCH_LAYOUT.offset("partitionLeaderEpoch"), BATCH_LAYOUT.offset("magic"))
 """Where partitionLeaderEpoch lies: outside the checksum, written by the broker, not judged in what encoders write."""

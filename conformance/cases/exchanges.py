@@ -8,8 +8,8 @@ from conformance import codec
 from conformance.cases.edges import KINDS, LONG, Values
 from conformance.cases.model import Answer, Due, Exchanges, Question, Request, Value
 from conformance.cases.request_frames import START, names
-from conformance.codec.message_definition import UNKNOWN, Message, header_version, type_name
-from conformance.codec.notation import HEX, Fields, ListOf, NotationError
+from conformance.codec.json_notation import HEX, Fields, ListOf, NotationError
+from conformance.codec.message_spec import UNKNOWN, Message, header_version, type_name
 from conformance.definitions.shipped import shipped_types
 
 TOPIC_ID = b"conformancetopic"

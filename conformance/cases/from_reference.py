@@ -31,8 +31,8 @@ from conformance.cases.model import (
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
 from conformance.cases.record_fields import holds_other_bytes
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.json_notation import NotationError, is_nan
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
-from conformance.codec.notation import NotationError, is_nan
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
 from conformance.semantics.visibility import READ_COMMITTED
 

@@ -33,11 +33,11 @@ from conformance.cases.model import (
 from conformance.cases.operations import request_of
 from conformance.cases.requirement import Requirement
 from conformance.cases.vector_files import Vector
+from conformance.codec.compare import parse_known
+from conformance.codec.json_notation import UNSHOWN, Fields, ListOf, NotationError
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import STRUCTURED
-from conformance.codec.messages import with_absent
-from conformance.codec.notation import UNSHOWN, Fields, ListOf, NotationError
-from conformance.codec.observation import parse_known
+from conformance.codec.message_layout import with_absent
 
 READABLE = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 """Types whose bytes are a log to `read`."""

@@ -25,9 +25,9 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.json_notation import DECIMAL, Fields, ListOf
 from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
-from conformance.codec.notation import DECIMAL, Fields, ListOf
 from conformance.codec.record_batch import OVERHEAD, stored_offset
 from conformance.semantics.conversion import converted, rewritten
 from conformance.semantics.sequences import BATCHES, judged

@@ -26,9 +26,9 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import OPERATIONS
 from conformance.cases.vector_files import OF_A_MESSAGE, Vector
-from conformance.codec.messages import wire_of
-from conformance.codec.notation import Fields, ListOf, NotationError
-from conformance.codec.observation import parse_known
+from conformance.codec.compare import parse_known
+from conformance.codec.json_notation import Fields, ListOf, NotationError
+from conformance.codec.message_layout import wire_of
 from conformance.files.yaml_mapping import Row
 from conformance.semantics.conversion import CONVERTED
 from conformance.semantics.sequences import ANSWERS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from msgspec import Struct
 
 from conformance.codec import MessageWire, Wire
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.files.bounded_json import is_text
 from conformance.semantics.visibility import View
 

@@ -14,9 +14,9 @@ from msgspec import Struct
 from conformance import codec
 from conformance.cases import answers, conversations, log_questions, sending
 from conformance.cases.model import Answer, Case, Op, Question, Request, Value
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
+from conformance.codec.compare import unknown_fields
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.observation import unknown_fields
 from conformance.semantics.appending import SETTINGS
 from conformance.semantics.sequences import BATCHES
 from conformance.semantics.visibility import ISOLATIONS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from conformance import codec
 from conformance.cases.model import Value
-from conformance.codec.message_definition import Message
+from conformance.codec.message_spec import Message
 
 _RECORDS = ("RECORDS", "COMPACT_RECORDS")
 

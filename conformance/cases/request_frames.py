@@ -6,11 +6,11 @@ import struct
 from functools import lru_cache
 
 from conformance import codec
-from conformance.codec.derivations import ByteLength, Values
-from conformance.codec.message_definition import Message, header_version, type_name
-from conformance.codec.notation import HEX, NUMBER, Fields, ListOf
+from conformance.codec.derived_fields import ByteLength, Values
+from conformance.codec.json_notation import HEX, NUMBER, Fields, ListOf
+from conformance.codec.layout import Field, Layout, wire_of
+from conformance.codec.message_spec import Message, header_version, type_name
 from conformance.codec.primitives import INT32
-from conformance.codec.structure import Field, Layout, wire_of
 from conformance.definitions.shipped import shipped_types
 
 SENT = ListOf(Fields({"hex": HEX, "inFlight": ListOf(NUMBER), "offered": ListOf(NUMBER)}), nullable=False)

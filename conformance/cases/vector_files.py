@@ -13,7 +13,7 @@ from conformance.cases.model import BASES, LEVELS
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.requirement import Requirement
 from conformance.codec.log import codecs_and_magics
-from conformance.codec.message_definition import type_name
+from conformance.codec.message_spec import type_name
 from conformance.codec.primitives import VARINT
 from conformance.definitions.files import parse_definition
 from conformance.definitions.shipped import shipped_types

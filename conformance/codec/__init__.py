@@ -10,18 +10,17 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from conformance.codec.batch_building import encode_built
 from conformance.codec.control_record import CONTROL_RECORD
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Openness, Span, Unencodable, Violation
+from conformance.codec.dispatch import decoded, encoded
 from conformance.codec.log import LOG, Entry, entries
-from conformance.codec.message_definition import Message
+from conformance.codec.message_layout import MessageWire, wire_of
 from conformance.codec.message_set import MESSAGE_SET, encode_set
-from conformance.codec.messages import MessageWire, wire_of
+from conformance.codec.message_spec import Message
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, array_of
-from conformance.codec.quick import decoded, encoded
 from conformance.codec.record import RECORD
-from conformance.codec.record_batch import RECORD_BATCH
-from conformance.codec.wire import Wire
+from conformance.codec.record_batch import RECORD_BATCH, encode_built
+from conformance.codec.wire_type import Wire
 from conformance.errors import UserError
 
 __all__ = [

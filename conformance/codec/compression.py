@@ -1,6 +1,6 @@
 """The table of compression codecs: a row each, and nothing about a codec stands anywhere else.
 
-A codec is added here: its framing in `framings`, the forms of it that need no compressor in `stored`, and one row.
+To add a codec, add its format to `compression_formats`, its forms without a compressor to `stored_frames`, and a row.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from conformance.codec import framings, stored
+from conformance.codec import compression_formats as formats
+from conformance.codec import stored_frames as frames
+from conformance.codec.compression_formats import Stream
 from conformance.codec.cursor import Cursor, Malformed
-from conformance.codec.streams import Stream
 
 
 class Codec(Struct, frozen=True):
@@ -49,19 +50,19 @@ class Codec(Struct, frozen=True):
 
 
 CODECS: tuple[Codec, ...] = (
-    Codec("none", "codec.none", framings.open_plain, bytes, (bytes,)),
-    Codec("gzip", "codec.gzip", framings.open_gzip, framings.write_gzip, stored.GZIP),
-    Codec("snappy", "codec.snappy", framings.open_snappy, framings.write_snappy, stored.SNAPPY),
+    Codec("none", "codec.none", formats.open_plain, bytes, (bytes,)),
+    Codec("gzip", "codec.gzip", formats.open_gzip, formats.write_gzip, frames.GZIP),
+    Codec("snappy", "codec.snappy", formats.open_snappy, formats.write_snappy, frames.SNAPPY),
     Codec(
         "lz4",
         "codec.lz4",
-        framings.open_lz4,
-        framings.write_lz4,
-        stored.LZ4,
+        formats.open_lz4,
+        formats.write_lz4,
+        frames.LZ4,
         magics=(1, 2),
-        mend_magic_0=framings.with_header_checksum,
+        mend_magic_0=formats.with_header_checksum,
     ),
-    Codec("zstd", "codec.zstd", framings.open_zstd, framings.write_zstd, stored.ZSTD, magics=(2,)),
+    Codec("zstd", "codec.zstd", formats.open_zstd, formats.write_zstd, frames.ZSTD, magics=(2,)),
 )
 """Indexed by the number on the wire (record-batch#compression-codec-values)."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Openness
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.layout import Field, Layout, wire_of
 from conformance.codec.primitives import INT16
-from conformance.codec.structure import Field, Layout, wire_of
-from conformance.codec.wire import Wire
+from conformance.codec.wire_type import Wire
 
 CONTROL_TYPES = (
     "ABORT",

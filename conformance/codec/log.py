@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Cursor, Findings, Limits, Malformed, Unencodable, Violation
+from conformance.codec.dispatch import decoded, encoded
 from conformance.codec.legacy_message import LAYOUTS, is_cut_off
 from conformance.codec.message_set import ENTRY, MESSAGE_RULES, encode_entry, read_entry
-from conformance.codec.quick import decoded, encoded
 from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, MAGIC_AT, OVERHEAD, RECORD_BATCH, stored_magic, stored_size
-from conformance.codec.wire import Wire
+from conformance.codec.wire_type import Wire
 
 _LAYOUTS = {**LAYOUTS, 2: BATCH_LAYOUT}
 """The layout of an entry, by its magic."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.cursor import Cursor, Unencodable
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.dispatch import encoded
 from conformance.codec.legacy_message import LAYOUTS, MESSAGES, is_cut_off, read_message
-from conformance.codec.quick import encoded
 from conformance.codec.record_batch import (
     TIMESTAMP_TYPES,
 )
-from conformance.codec.wire import Wire
+from conformance.codec.wire_type import Wire
 
 _COMPRESSION = n.Names(CODEC_NAMES)
 

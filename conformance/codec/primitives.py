@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
-from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized, write_bytes
-from conformance.codec.wire import Grouped, Groups, Wire, fixed, integer, write_boolean, write_float, write_uuid, zigzag
+from conformance.codec.length_prefixed import CHARACTERS, OCTETS, Prefix, array, sized, write_bytes
+from conformance.codec.wire_type import (
+    Grouped,
+    Groups,
+    Wire,
+    fixed,
+    integer,
+    write_boolean,
+    write_float,
+    write_uuid,
+    zigzag,
+)
 
 # --- numbers -------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from conformance.codec.cursor import Cursor, Unencodable
-from conformance.codec.derivations import ByteLength, Usual
-from conformance.codec.lengths import CHARACTERS, OCTETS, Prefix, array, sized, write_text
+from conformance.codec.derived_fields import ByteLength, Usual
+from conformance.codec.layout import Field, Layout, wire_of
+from conformance.codec.length_prefixed import CHARACTERS, OCTETS, Prefix, array, sized, write_text
 from conformance.codec.primitives import INT8, VARINT, VARLONG
-from conformance.codec.structure import Field, Layout, wire_of
-from conformance.codec.wire import Wire
+from conformance.codec.wire_type import Wire
 
 # --- header -------------------------------------------------------------------------------------------
 

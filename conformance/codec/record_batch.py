@@ -15,17 +15,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import RECORD_COST, Cursor, Malformed, Openness, Unencodable
-from conformance.codec.derivations import ByteLength, ChecksumOf, Constant, CountOf, Values
+from conformance.codec.derived_fields import ByteLength, ChecksumOf, Constant, CountOf, Values
+from conformance.codec.dispatch import all_encoded, encoded, several
+from conformance.codec.layout import Bits, Field, Layout, smallest, wire_of
 from conformance.codec.primitives import INT8, INT16, INT32, INT64, UINT32
-from conformance.codec.quick import all_encoded, several
 from conformance.codec.record import RECORD
-from conformance.codec.structure import Bits, Field, Layout, smallest, wire_of
-from conformance.codec.wire import Wire
+from conformance.codec.wire_type import Wire
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -300,3 +300,59 @@ def stored_magic(data: bytes, at: int = 0) -> int:
 def sealed(batch: bytes, *, length: bool = True, crc: bool = True) -> bytes:
     """One batch with its length and checksum made right for the bytes it has; too short a one is left as it is."""
     return BATCH_LAYOUT.sealed(batch, [*["batchLength"] * length, *["crc"] * crc])
+
+
+ENCODE_FIELDS = (
+    "baseOffset",
+    "partitionLeaderEpoch",
+    "compression",
+    "timestampType",
+    "isTransactional",
+    "isControlBatch",
+    "producerId",
+    "producerEpoch",
+    "baseSequence",
+    "records",
+)
+"""What an encoder is told of a batch; it derives the rest."""
+
+RECORD_ENCODE_FIELDS = ("offset", "timestamp", "key", "value", "headers")
+
+
+def build(request: Values) -> Values:
+    """All fields of the batch that an application's choices make (ENCODE_FIELDS, records with RECORD_ENCODE_FIELDS).
+
+    baseTimestamp is the first record's timestamp, maxTimestamp the largest, lastOffsetDelta the last record's offset
+    relative to baseOffset. Raises Unencodable for a batch without records or a field that is missing.
+    """
+    for name in ENCODE_FIELDS:
+        if name not in request:
+            raise Unencodable("general.exact-encoding", f"{name} is missing")
+    records = request["records"]
+    if not records:
+        raise Unencodable("batch.one-or-more-records", "a producer's batch has at least one record")
+    for index, record in enumerate(records):
+        for name in RECORD_ENCODE_FIELDS:
+            if name not in record:
+                raise Unencodable("general.exact-encoding", f"records[{index}].{name} is missing")
+    base, origin = request["baseOffset"], records[0]["timestamp"]
+    return {
+        **{name: request[name] for name in ENCODE_FIELDS},
+        "lastOffsetDelta": records[-1]["offset"] - base,
+        "baseTimestamp": origin,
+        "maxTimestamp": max(record["timestamp"] for record in records),
+        "records": tuple(
+            {
+                **record,
+                "attributes": 0,
+                "offsetDelta": record["offset"] - base,
+                "timestampDelta": record["timestamp"] - origin,
+            }
+            for record in records
+        ),
+    }
+
+
+def encode_built(request: Values) -> bytes:
+    """The bytes of the batch that `build` makes."""
+    return encoded(RECORD_BATCH, build(request))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from conformance.codec.dump import annotate
+from conformance.codec.hex_dump import annotate
 from conformance.commands import options as shared
 from conformance.definitions.shipped import types_with
 from conformance.reports.annotated import dump

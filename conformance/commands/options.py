@@ -16,7 +16,7 @@ from conformance.errors import UsageError
 from conformance.reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from conformance.codec.message_definition import Message
+    from conformance.codec.message_spec import Message
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from conformance.cases.catalog import Catalog
 from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import Case, NotAsked, Op, Request
 from conformance.cases.operations import WHOLE_LOG
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.commands.options import bytes_of
 from conformance.errors import UsageError
 from conformance.files.bounded_json import read_json

@@ -9,7 +9,7 @@ import click
 from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
-from conformance.codec.dump import annotate
+from conformance.codec.hex_dump import annotate
 from conformance.commands import options as shared
 from conformance.errors import UserError
 from conformance.reports.annotated import case_report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from conformance.codec.message_definition import LAST, NONE, Versions
+from conformance.codec.message_spec import LAST, NONE, Versions
 from conformance.definitions.findings import SOME, Finding, shown
 
 Row = Mapping[str, object]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from conformance.codec.message_definition import Versions
+from conformance.codec.message_spec import Versions
 from conformance.definitions.attributes import Attributes
 from conformance.definitions.findings import shown
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from conformance.codec.message_definition import NONE, Member, Message, Versions
+from conformance.codec.message_spec import NONE, Member, Message, Versions
 from conformance.definitions.files import Definitions
 from conformance.definitions.ranges import over
 from conformance.definitions.rules import PLAIN, commons_of, joined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from conformance.codec.message_definition import Member, Versions
+from conformance.codec.message_spec import Member, Versions
 from conformance.definitions.evolution import Evolution, FieldChange, StructureChange
 from conformance.definitions.findings import shown
 from conformance.definitions.ranges import has, over, spoken, without

@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec import Struct, field, structs
 
-from conformance.codec.message_definition import Message
+from conformance.codec.message_spec import Message
 from conformance.definitions.findings import SOME, Finding, shown
 from conformance.definitions.parser import parse_definition
 from conformance.errors import UserError

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 
-from conformance.codec.message_definition import LAST, NONE, SCALARS, SIZED, Member, Message, Versions
+from conformance.codec.message_spec import LAST, NONE, SCALARS, SIZED, Member, Message, Versions
 from conformance.definitions.attributes import NAME, Attributes, Row, Unusable
 from conformance.definitions.defaults import NEVER_NULL, Typed, read_default
 from conformance.definitions.findings import Finding, shown

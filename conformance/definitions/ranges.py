@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.codec.message_definition import NONE, Versions
+from conformance.codec.message_spec import NONE, Versions
 
 
 def over(one: Versions, other: Versions) -> Versions:

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from conformance.codec.message_definition import SCALARS, Member, Message
+from conformance.codec.message_spec import SCALARS, Member, Message
 
 PLAIN = frozenset(SCALARS)
 """Types that are not structures."""

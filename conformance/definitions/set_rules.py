@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from conformance.codec.message_definition import Member, Message, Versions
+from conformance.codec.message_spec import Member, Message, Versions
 from conformance.definitions.files import Definitions
 from conformance.definitions.ranges import over, without
 from conformance.definitions.rules import Problems, Rule

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from conformance import codec
-from conformance.codec.message_definition import Message
+from conformance.codec.message_spec import Message
 from conformance.definitions.files import usable
 
 SHIPPED = Path(__file__).parent.parent / "vectors" / "definitions"

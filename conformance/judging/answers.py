@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from conformance import codec
 from conformance.cases.model import Answer, Kind, Value, Verdict
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 
 
 def count(answer: Answer, name: str) -> int:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.appends import ANSWERED, BATCHES, OTHERS
 from conformance.cases.model import PASSED, Appends, Kind, Value, Verdict
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.judging.answers import batches_in, failed
 from conformance.semantics.conversion import CONVERTED, converted, flattened
 

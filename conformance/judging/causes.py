@@ -35,8 +35,8 @@ from conformance.cases.model import (
 )
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.log import last_offset
-from conformance.codec.notation import UNSHOWN
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.judging.differences import KEPT, STEP, part_at, way_of
 from conformance.judging.open_places import explaining, open_places

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.cases.error_codes import named
 from conformance.cases.exchanges import EXCHANGED
 from conformance.cases.model import Accepted, Answer, Case, Exchanges, Outcome, Refused
-from conformance.codec.notation import NotationError
+from conformance.codec.error_codes import named
+from conformance.codec.json_notation import NotationError
 from conformance.judging.exchanges import errors_in
 
 _LONGEST = 4000

@@ -21,7 +21,7 @@ from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.cases.request_frames import START, api_of, frame_wire
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings, Malformed
-from conformance.codec.message_definition import type_name
+from conformance.codec.message_spec import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.judging.sent_requests import at, body_in, fetch_in, named
 from conformance.judging.written_courses import WRITTEN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.cases.model import Value
-from conformance.codec.notation import UNSHOWN, Names
+from conformance.codec.json_notation import UNSHOWN, Names
 from conformance.codec.record_batch import ATTRIBUTES
 
 STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from conformance import codec
 from conformance.cases.exchanges import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERSION
 from conformance.cases.model import PASSED, ROBUSTNESS, Due, Exchanges, Kind, Value, Verdict
-from conformance.codec.message_definition import header_version, type_name
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
+from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.shipped import shipped_types
 
 MOST_GROWN = 256 << 20

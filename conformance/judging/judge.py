@@ -39,10 +39,9 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.codec.known_tags import compare_shown
+from conformance.codec.compare import Comparison, compare_shown
+from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of
-from conformance.codec.notation import UNSHOWN, NotationError
-from conformance.codec.observation import Comparison
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.about import is_about, touches
 from conformance.judging.answers import bytes_of, count

@@ -19,10 +19,10 @@ from conformance.cases.model import (
     Verdict,
     WholeLog,
 )
+from conformance.codec.compare import unshown_paths
+from conformance.codec.json_notation import UNSHOWN, ListOf, NotationError
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_set import MESSAGE_RULES
-from conformance.codec.notation import UNSHOWN, ListOf, NotationError
-from conformance.codec.observation import unshown_paths
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.judging.answers import batches_in, bytes_of, failed
 from conformance.judging.differences import KEPT, is_of_a_map

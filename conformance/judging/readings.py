@@ -33,7 +33,7 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.operations import ONLY_LIVE
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.judging.judge import fits
 from conformance.semantics.visibility import VIEW
 

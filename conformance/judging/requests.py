@@ -9,8 +9,8 @@ from conformance.cases.conversations import LATEST
 from conformance.cases.encoding import is_free
 from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
 from conformance.cases.request_frames import SENT, START, api_of, frame_wire
-from conformance.codec.message_definition import type_name
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
+from conformance.codec.message_spec import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.judging.courses import COURSES
 from conformance.judging.sent_requests import at, body_in, fetch_in, named

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from conformance.codec.message_definition import Message
+from conformance.codec.message_spec import Message
 from conformance.errors import MachineError
 from conformance.running.policy import FailurePolicy
 from conformance.targets.session import Allowance

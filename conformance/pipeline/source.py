@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import TIMESTAMP_TYPES, stored_magic
 from conformance.pipeline.audit.boundaries import Window, parts_of

@@ -12,7 +12,7 @@ from conformance.cases.log_questions import convert_question, read_question
 from conformance.cases.model import Case
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.message_definition import Versions, type_name
+from conformance.codec.message_spec import Versions, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.targets.probes import MAGICS, decode_probe, log_probe, newest_magic, plain_log, probe_case
 from conformance.targets.protocol import Description

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Accepted, Answer, Broke, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
-from conformance.codec.observation import unknown_fields
+from conformance.codec.compare import unknown_fields
 from conformance.judging.judge import judge
 from conformance.running.claim_checks import first
 from conformance.targets import reference

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from conformance.cases.model import FAILURES, Accepted, Answer, Case, Kind, Outcome, Verdict
-from conformance.codec.notation import UNSHOWN
+from conformance.codec.json_notation import UNSHOWN
 from conformance.judging.causes import Cause, cause_of
 from conformance.judging.differences import part_at
 

@@ -23,8 +23,8 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.operations import parts_of
+from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.log import CHECKSUM_RULES
-from conformance.codec.notation import UNSHOWN
 from conformance.errors import Defect
 from conformance.files.atomic import Outputs
 from conformance.files.bounded_json import is_text

@@ -12,7 +12,7 @@ from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import LEVELS, Broke, Case, CaseKind
 from conformance.cases.operations import OPERATIONS, parts_of
 from conformance.cases.packing import refused_by
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.errors import CannotStart
 from conformance.judging.causes import Cause
 from conformance.running.at_once import Stop

@@ -6,9 +6,9 @@ Where the documents are silent it is Apache Kafka's broker (decisions#batch), an
 from __future__ import annotations
 
 from conformance import codec
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 
 KEPT = "producer"

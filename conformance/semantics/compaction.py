@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 
 _DERIVED = ("batchLength", "crc", "attributes")
 """What follows from the rest when the batch is written; what stood there is no longer true."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance import codec
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.cursor import Unencodable
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import TIMESTAMP_TYPES

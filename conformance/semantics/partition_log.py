@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from conformance import codec
 from conformance.codec.control_record import CONTROL_KEYS, CONTROL_TYPES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.semantics.appending import appended
 from conformance.semantics.compaction import compacted

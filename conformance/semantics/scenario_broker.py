@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.semantics.conversion import convert
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.scenarios import (

@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Struct
 
-from conformance.codec.derivations import Values
-from conformance.codec.notation import NotationError
+from conformance.codec.derived_fields import Values
+from conformance.codec.json_notation import NotationError
 
 Number = Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]{1,19}$")]
 """An INT64 in decimal digits."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.codec import notation as n
-from conformance.codec.derivations import Values
+from conformance.codec import json_notation as n
+from conformance.codec.derived_fields import Values
 
 ANSWERS = ("accept", "duplicate", "out-of-order", "fenced")
 ANY = frozenset(ANSWERS)

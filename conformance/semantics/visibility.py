@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.codec import Openness
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.control_record import CONTROL_TYPES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import CHECKSUM_RULES, extents, first_offset, last_offset
 from conformance.codec.record import RECORD

@@ -10,10 +10,10 @@ from conformance import __version__, codec
 from conformance.cases.answers import NOT_ENCODED, error_class
 from conformance.cases.model import Answer, Case, Outcome, Request
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
+from conformance.codec.compare import unknown_fields
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.message_definition import type_name
-from conformance.codec.notation import NotationError
-from conformance.codec.observation import unknown_fields
+from conformance.codec.json_notation import NotationError
+from conformance.codec.message_spec import type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.files import parse_definition
 from conformance.definitions.shipped import shipped_types

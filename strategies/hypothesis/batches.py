@@ -9,14 +9,13 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from conformance.codec.batch_building import build
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.primitives import INT16, INT32, INT64, VARINT, VARLONG
 from conformance.codec.record import HEADER_LAYOUT, RECORD_LAYOUT
-from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES
-from conformance.codec.wire import Wire
+from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES, build
+from conformance.codec.wire_type import Wire
 from conformance.strategies.hypothesis.building import (
     LONGEST,
     SMALL,

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from conformance.codec import Unencodable, decode, wire
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.layout import Layout
 from conformance.codec.primitives import INT16, PRIMITIVES
-from conformance.codec.structure import Layout
-from conformance.codec.wire import Wire
+from conformance.codec.wire_type import Wire
 
 T = TypeVar("T")
 Sizes = tuple[int, int | None]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.codec import TYPES, decode, wire
-from conformance.codec import notation as n
-from conformance.codec.derivations import Values
+from conformance.codec import json_notation as n
+from conformance.codec.derived_fields import Values
 from conformance.codec.primitives import INT8, INT32, UNSIGNED_VARINT, array_of
 from conformance.strategies.hypothesis.building import (
     FOR_TYPE,

@@ -11,7 +11,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import LOG, first_offset, last_offset
 from conformance.codec.primitives import INT32, INT64

@@ -9,9 +9,9 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.codec import TYPES, Unencodable
 from conformance.codec.cursor import Cursor, Findings
-from conformance.codec.derivations import Values
-from conformance.codec.message_definition import FIXED, SIZED, UNKNOWN, Member, Message, default_of
-from conformance.codec.messages import wire_of
+from conformance.codec.derived_fields import Values
+from conformance.codec.message_layout import wire_of
+from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, Member, Message, default_of
 from conformance.strategies.hypothesis.building import FOR_TYPE, SMALL, contents_of, named, steps_of, tuples
 from conformance.strategies.hypothesis.fields import tagged_fields
 from conformance.strategies.seeded.messages import writable

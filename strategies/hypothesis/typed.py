@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from conformance.codec import MessageWire, Wire, wire
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.strategies.hypothesis.batches import (
     control_batches,
     control_records,

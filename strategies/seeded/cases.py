@@ -15,8 +15,8 @@ from conformance.cases.encoding import batch_to_encode
 from conformance.cases.from_reference import decode_case, encode_case, log_case
 from conformance.cases.model import Case, NotAsked, Op
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
-from conformance.codec.message_definition import Message, type_name
+from conformance.codec.derived_fields import Values
+from conformance.codec.message_spec import Message, type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.strategies.seeded import rare
 from conformance.strategies.seeded.choices import Choices

@@ -14,13 +14,12 @@ from typing import Any
 from msgspec import Struct
 
 from conformance import codec
-from conformance.codec import notation as n
-from conformance.codec.batch_building import build
+from conformance.codec import json_notation as n
 from conformance.codec.compression import CODECS
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.dispatch import encoded
 from conformance.codec.log import last_offset
-from conformance.codec.quick import encoded
-from conformance.codec.record_batch import PACKED_BATCH, plain_records
+from conformance.codec.record_batch import PACKED_BATCH, build, plain_records
 from conformance.semantics.compaction import compacted
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from conformance import codec
-from conformance.codec.batch_building import build
 from conformance.codec.compression import CODEC_NAMES, CODECS
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
+from conformance.codec.record_batch import build
 from conformance.semantics.compaction import compacted
 from conformance.semantics.sequences import next_sequence
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from conformance.codec.message_definition import FIXED, SIZED, UNKNOWN, Member, Message, default_of
-from conformance.codec.notation import is_nan
+from conformance.codec.json_notation import is_nan
+from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, Member, Message, default_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.codec.derivations import Values
+    from conformance.codec.derived_fields import Values
 from conformance.strategies.seeded.choices import Choices
 
 Scalar: TypeAlias = "Callable[[str, Choices], object]"

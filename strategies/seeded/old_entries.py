@@ -7,9 +7,9 @@ magic 1 begin, and which time each message carries. Nothing depends on a compres
 from __future__ import annotations
 
 from conformance.codec.compression import CODECS
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.dispatch import encoded
 from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
-from conformance.codec.quick import encoded
 from conformance.strategies.seeded.choices import Choices
 
 Entry = Values

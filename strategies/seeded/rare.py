@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from conformance import codec
 from conformance.cases.model import Value
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import Generated, batch_bytes, text, value
 

@@ -123,7 +123,7 @@ DAMAGES = [
 
 def test_what_is_damaged_and_what_is_left_alone(sweeping, tmp_path):
     put(tmp_path, "codec/it.py", SNIPPET)
-    put(tmp_path, "codec/dump.py", SNIPPET)
+    put(tmp_path, "codec/hex_dump.py", SNIPPET)
     put(tmp_path, "targets/it.py", SNIPPET)
     found = sweeping.mutants_of(tmp_path)
     assert [(mutant.text, mutant.damage) for mutant in found] == DAMAGES
@@ -155,7 +155,7 @@ def test_every_mutant_is_python_other_than_the_original_and_has_an_id_of_its_own
         assert ast.dump(ast.parse(mutant.applied(sources[mutant.file]))) != plain[mutant.file], mutant
     assert len({mutant.id for mutant in mutants}) == len(mutants)
     assert {"codec/__init__.py", "codec/primitives.py", "codec/log.py", "semantics/visibility.py"} <= set(sources)
-    assert not {"codec/dump.py", "codec/stored.py", "semantics/compaction.py"} & set(sources)
+    assert not {"codec/hex_dump.py", "codec/stored_frames.py", "semantics/compaction.py"} & set(sources)
 
 
 def test_a_sample_is_the_same_every_time(sweeping, mutants):
@@ -177,17 +177,17 @@ def test_survivors_that_are_explained_exist(sweeping, mutants):
 # --- who is killed ------------------------------------------------------------------------------------
 
 DEADLY = [
-    ("codec/wire.py", "if at - start == self.limit:", "== -> !="),
+    ("codec/wire_type.py", "if at - start == self.limit:", "== -> !="),
     ("codec/primitives.py", '_32 = Groups(32, 5, "varint', "5 -> 6"),
-    ("codec/wire.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
-    ("codec/derivations.py", "if computed != stated:", "!= -> =="),
-    ("codec/derivations.py", "self.checksum.name", "blame -> pass"),
-    ("codec/derivations.py", "cursor.end = cursor.pos + stated", "+ -> -"),
+    ("codec/wire_type.py", 'raise Unencodable("int.out-of-range', "raise -> pass"),
+    ("codec/derived_fields.py", "if computed != stated:", "!= -> =="),
+    ("codec/derived_fields.py", "self.checksum.name", "blame -> pass"),
+    ("codec/derived_fields.py", "cursor.end = cursor.pos + stated", "+ -> -"),
     ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),
-    ("codec/framings.py", "zlib.decompressobj(", "+ -> -"),
+    ("codec/compression_formats.py", "zlib.decompressobj(", "+ -> -"),
     ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
     ("semantics/sequences.py", "if _span(first, count) in known.batches:", "in -> not in"),
-    ("codec/framings.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
+    ("codec/compression_formats.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
 ]
 
 
@@ -195,7 +195,7 @@ def test_the_undamaged_copy_is_neither_killed_nor_told_apart_whoever_was_damaged
     """That no case of the whole catalogue kills it is found when the workshop of the others is opened."""
     every_eighth = {case.id for case in list(catalog.cases.values())[::8]}
     with sweeping.opened(only(catalog, lambda case: case.id in every_eighth)) as workshop:
-        assert workshop.fate(the(mutants, "codec/derivations.py", "if computed != stated:", "!= -> ==")).killed
+        assert workshop.fate(the(mutants, "codec/derived_fields.py", "if computed != stated:", "!= -> ==")).killed
         assert workshop.fate(sweeping.NOBODY) == sweeping.Fate(sweeping.NOBODY)
 
 
@@ -213,7 +213,7 @@ def test_deadly_mutants_are_killed(fate_of, file, text, damage):
 
 
 def test_the_crc_that_is_not_checked_is_a_failure_of_the_crc(fate_of):
-    fate = fate_of("codec/derivations.py", "self.checksum.name", "blame -> pass")
+    fate = fate_of("codec/derived_fields.py", "self.checksum.name", "blame -> pass")
     assert fate.vectors.rpartition(" ")[2].startswith(("crc.", "legacy.crc")), fate
 
 
@@ -225,12 +225,12 @@ def test_a_mutant_that_cannot_be_imported_is_killed(workshop, sweeping):
 def test_a_mutant_that_answers_no_more_is_killed(workshop, sweeping, mutants, monkeypatch):
     """The loop over the groups of a number never ends; a second fault is not waited for."""
     monkeypatch.setattr(sweeping, "ALLOWANCE", structs.replace(sweeping.ALLOWANCE, timeout=2.0))
-    fate = workshop.fate(the(mutants, "codec/wire.py", "raw >>= 7", ">> -> <<"))
+    fate = workshop.fate(the(mutants, "codec/wire_type.py", "raw >>= 7", ">> -> <<"))
     assert fate.vectors.startswith(("timeout: ", "fail: ", "crash: "))
 
 
 def test_another_reading_at_an_open_place_is_told_apart_and_not_killed(sweeping, mutants, catalog):
-    another = the(mutants, "codec/framings.py", "if stop.violation.open or not stream.plain:", "not removed")
+    another = the(mutants, "codec/compression_formats.py", "if stop.violation.open or not stream.plain:", "not removed")
     framed = only(catalog, lambda case: case.id.startswith(("snappy/", "gzip/", "lz4/", "zstd/", "compression/")))
     with sweeping.opened(framed) as workshop:
         fate = workshop.fate(another)
@@ -242,7 +242,7 @@ def test_generated_cases_are_put_to_a_mutant_as_if_there_were_no_vectors(sweepin
     cases = list(generated_cases(["VARINT"], 20, 0, catalog))
     vectors = only(catalog, lambda case: case.type == "VARINT")
     with sweeping.opened(vectors, cases, alone=True) as workshop:
-        fate = workshop.fate(the(mutants, "codec/wire.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
+        fate = workshop.fate(the(mutants, "codec/wire_type.py", "return raw >> 1 ^ -(raw & 1)", "^ -> |"))
     assert fate.vectors
     assert fate.generated.startswith("fail: gen/"), fate
 

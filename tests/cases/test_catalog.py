@@ -26,8 +26,8 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.cases.vector_files import VECTORS, hex_pieces, read_requirements, read_vectors, vector_files
-from conformance.codec.batch_building import ENCODE_FIELDS
-from conformance.codec.notation import UNSHOWN
+from conformance.codec.json_notation import UNSHOWN
+from conformance.codec.record_batch import ENCODE_FIELDS
 from conformance.errors import FileError
 from conformance.files.yaml_loader import load
 from conformance.judging.judge import judge

@@ -9,7 +9,7 @@ from conformance import codec
 from conformance.cases.covering import batches, families, messages, sequences
 from conformance.cases.covering.pairs import Constraint, Table, rows
 from conformance.cases.model import AnyOf, Delivers
-from conformance.codec import framings
+from conformance.codec import compression_formats
 from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
 
@@ -294,10 +294,10 @@ def test_no_compressor_is_asked(monkeypatch):
         pytest.fail("a compression library wrote bytes")
 
     for library, name in [
-        (framings.gzip, "compress"),
-        (framings.snappy, "compress"),
-        (framings.lz4.frame, "compress"),
-        (framings.zstandard, "ZstdCompressor"),
+        (compression_formats.gzip, "compress"),
+        (compression_formats.snappy, "compress"),
+        (compression_formats.lz4.frame, "compress"),
+        (compression_formats.zstandard, "ZstdCompressor"),
     ]:
         monkeypatch.setattr(library, name, refuse)
     for name in ("record-batch", "log", "message-set", "marker"):

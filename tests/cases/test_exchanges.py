@@ -3,7 +3,7 @@
 import pytest
 
 from conformance.cases.exchanges import NAMES, TOPIC_ID, asked_in, due_for, frame_bytes, frames_of
-from conformance.codec.notation import DASHED, NotationError
+from conformance.codec.json_notation import DASHED, NotationError
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.live.frames import request_in
 

@@ -8,8 +8,8 @@ from conformance import codec
 from conformance.cases.from_reference import decode_case, log_case
 from conformance.cases.model import Accepted, Delivers, Kind, Refused
 from conformance.cases.operations import parts_of
-from conformance.codec.known_tags import by_name
-from conformance.codec.message_definition import type_name
+from conformance.codec.compare import by_name
+from conformance.codec.message_spec import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.judging.judge import judge
 from conformance.semantics.visibility import VIEW

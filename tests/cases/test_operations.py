@@ -7,7 +7,7 @@ from conformance import cli, codec
 from conformance.cases.from_reference import log_case
 from conformance.cases.log_vectors import question_of
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.targets import reference
 
 LOG = codec.wire("LOG")

@@ -9,7 +9,7 @@ import pytest
 
 from conformance import codec
 from conformance.codec.checksums import CRC32C
-from conformance.codec.dump import annotate, line_at, line_of, place_of
+from conformance.codec.hex_dump import annotate, line_at, line_of, place_of
 
 PLAIN = bytes.fromhex(
     "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"

@@ -9,8 +9,8 @@ from log_bytes import batch, record
 from work import work_of
 
 from conformance import codec
-from conformance.codec.dump import annotate
-from conformance.codec.framings import with_header_checksum
+from conformance.codec.compression_formats import with_header_checksum
+from conformance.codec.hex_dump import annotate
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, sealed
 from conformance.targets.reference import answer
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from conformance import codec
 from conformance.codec import Unencodable
 from conformance.codec.cursor import Cursor, Findings, Malformed
-from conformance.codec.message_definition import UNKNOWN, header_version, type_name
-from conformance.codec.messages import wire_of
+from conformance.codec.message_layout import wire_of
+from conformance.codec.message_spec import UNKNOWN, header_version, type_name
 from conformance.definitions.files import parse_definition, read_definitions
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import value

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from conformance import codec
-from conformance.codec.notation import NotationError
-from conformance.codec.observation import unknown_fields, unshown_paths
+from conformance.codec.compare import unknown_fields, unshown_paths
+from conformance.codec.json_notation import NotationError
 from conformance.codec.primitives import PRIMITIVES
 
 PLAIN = bytes.fromhex(

@@ -5,11 +5,12 @@ import random
 import pytest
 
 from conformance import codec
-from conformance.codec import quick, quick_readers, quick_writers
+from conformance.codec import dispatch
+from conformance.codec.compiled import readers, writers
 from conformance.codec.cursor import Cursor, Findings
-from conformance.codec.lengths import Counted
-from conformance.codec.messages import Structure
-from conformance.codec.structure import Layout
+from conformance.codec.layout import Layout
+from conformance.codec.length_prefixed import Counted
+from conformance.codec.message_layout import Structure
 from conformance.strategies.seeded.cases import TYPES, message_types
 from conformance.strategies.seeded.generator import choices_of, generate, value, value_of_another_version
 from conformance.strategies.seeded.log_questions import QUESTIONS
@@ -25,7 +26,7 @@ DAMAGED, DAMAGED_AT_LENGTH = 2_000, 100_000
 @pytest.fixture(autouse=True)
 def _from_the_first_use(monkeypatch):
     """Functions are made of messages at once, not only of those that are used often."""
-    monkeypatch.setattr(quick, "FREE", 0)
+    monkeypatch.setattr(dispatch, "FREE", 0)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def interpreted(monkeypatch):
 
     def without(work, *given):
         with monkeypatch.context() as patch:
-            patch.setattr(quick, "ENABLED", False)
+            patch.setattr(dispatch, "ENABLED", False)
             return outcome(work, *given)
 
     return without
@@ -168,9 +169,9 @@ def read_quickly(wires, count, interpreted):
             if plain.ok and not plain.remarks and not plain.rests_on:
                 cursor = Cursor(data, Findings(size=len(data)))
                 cursor.hurried = True
-                read = quick_readers.reader_of(wire)(cursor)
+                read = readers.reader_of(wire)(cursor)
                 assert (read, keys(read), cursor.pos) == (plain.value, keys(plain.value), plain.consumed)
-                assert quick_writers.writer_of(wire)(plain.value) == interpreted(wire.encode, plain.value)
+                assert writers.writer_of(wire)(plain.value) == interpreted(wire.encode, plain.value)
                 read_on += 1
     return read_on
 
@@ -191,10 +192,10 @@ def test_messages_are_read_quickly_where_there_is_nothing_to_say(messages, inter
 
 
 def test_functions_are_made_of_a_message_once_it_is_used_often(messages, monkeypatch):
-    monkeypatch.setattr(quick, "FREE", 3)
-    monkeypatch.setattr(quick, "_uses", {})
+    monkeypatch.setattr(dispatch, "FREE", 3)
+    monkeypatch.setattr(dispatch, "_uses", {})
     made = []
-    monkeypatch.setattr(quick_readers, "reader_of", lambda wire: made.append(wire) or wire.decode)
+    monkeypatch.setattr(readers, "reader_of", lambda wire: made.append(wire) or wire.decode)
     for _ in range(5):
         codec.decode(messages[0], bytes(100))
     assert isinstance(messages[0].shape, Structure)

@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 
 from conformance import codec
-from conformance.codec.batch_building import ENCODE_FIELDS, build
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.record_batch import ENCODE_FIELDS, build
 
 PLAIN = bytes.fromhex(
     "0000000000000000 0000004c ffffffff 02 fcfd2439 0000 00000002 00000000000003e8 00000000000003f2"

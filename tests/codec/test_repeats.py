@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.codec import notation as n
-from conformance.codec.lengths import Prefix, array
-from conformance.codec.observation import compare
+from conformance.codec import json_notation as n
+from conformance.codec.compare import compare
+from conformance.codec.length_prefixed import Prefix, array
 from conformance.codec.primitives import INT32, VARINT
 
 ELEMENTS = {

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from conformance.codec.message_definition import Versions, default_of
-from conformance.codec.messages import wire_of
+from conformance.codec.message_layout import wire_of
+from conformance.codec.message_spec import Versions, default_of
 from conformance.definitions import files as definitions
 from conformance.definitions.files import DefinitionError, parse_definition, parse_json, read_definitions, usable
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformance.cases.error_codes import named
 from conformance.cases.exchanges import answer_to
 from conformance.cases.model import Accepted, Broke, Due, Refused
+from conformance.codec.error_codes import named
 from conformance.judging.codes import codes_of
 
 

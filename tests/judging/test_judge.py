@@ -23,10 +23,10 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.checksums import CRC32C
+from conformance.codec.json_notation import UNSHOWN
+from conformance.codec.layout import write
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import entry_of
-from conformance.codec.notation import UNSHOWN
-from conformance.codec.structure import write
 from conformance.judging.judge import judge, weightier
 
 PLAIN = bytes.fromhex(

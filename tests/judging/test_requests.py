@@ -10,7 +10,7 @@ from conformance.cases.conversations import CHECKS, METRIC
 from conformance.cases.model import Case, Kind, Sends
 from conformance.cases.request_frames import SENT, api_of, frame_wire
 from conformance.cases.sending import TOGETHER, written_for
-from conformance.codec.message_definition import header_version, type_name
+from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.judging.judge import judge
 from conformance.judging.requests import flaws_of

@@ -9,7 +9,7 @@ import pytest
 from conformance import codec
 from conformance.cases.model import Accepted, Kind, Plays
 from conformance.cases.operations import OPERATIONS
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.judging.judge import judge
 from conformance.judging.scenarios import judge_scenario
 from conformance.semantics.scenarios import EARLIER, parsed_steps

@@ -35,7 +35,7 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.codec.notation import UNSHOWN
+from conformance.codec.json_notation import UNSHOWN
 from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.explain import explain

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance.cases.compiled import read_catalog
-from conformance.codec.message_definition import Versions
+from conformance.codec.message_spec import Versions
 from conformance.definitions.parser import parse_definition
 from conformance.definitions.shipped import shipped_types
 from conformance.running.selection import Selection, claimed_messages, selected_cases

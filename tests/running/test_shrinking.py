@@ -20,7 +20,7 @@ from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Refused, Refuses, Verdict, Writes, WritesAs
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
-from conformance.codec.notation import NotationError
+from conformance.codec.json_notation import NotationError
 from conformance.definitions.shipped import shipped_types
 from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge

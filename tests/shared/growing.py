@@ -12,8 +12,8 @@ from log_bytes import ABORT, NOBODY, batch, marker, message, part, record, wrapp
 from conformance import codec
 from conformance.cases.log_questions import read_question, sequence_question
 from conformance.cases.operations import OPERATIONS
-from conformance.codec import stored
-from conformance.codec.dump import annotate
+from conformance.codec import stored_frames
+from conformance.codec.hex_dump import annotate
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, sealed
 from conformance.judging.logs import judge_read
@@ -28,9 +28,9 @@ Row = Callable[[int], Callable[[], object]]
 ONE = batch(0)
 PLAIN = ONE[HEADER_SIZE:]
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
-_XERIAL = stored.SNAPPY[0](b"")[:16]
-_LZ4_HEADER = stored.LZ4[0](b"")[:7]
-_ZSTD_HEADER = stored.ZSTD[0](b"")[:6]
+_XERIAL = stored_frames.SNAPPY[0](b"")[:16]
+_LZ4_HEADER = stored_frames.LZ4[0](b"")[:7]
+_ZSTD_HEADER = stored_frames.ZSTD[0](b"")[:6]
 _EMPTY_FRAME = _ZSTD_HEADER + b"\1\0\0"
 _SKIPPABLE = b"\x5a\x2a\x4d\x18" + bytes(4)
 
@@ -169,24 +169,24 @@ def _annotating(size: int) -> Callable[[], object]:
 
 CODECS: dict[str, Row] = {
     "members of gzip": packed(_GZIP, lambda size: gzip.compress(b"", mtime=0) * size + gzip.compress(PLAIN, mtime=0)),
-    "stored blocks of gzip": packed(_GZIP, lambda size: stored.gzip(_records(size), block=1), lambda size: size),
+    "stored blocks of gzip": packed(_GZIP, lambda size: stored_frames.gzip(_records(size), block=1), lambda size: size),
     "chunks of snappy": packed(
-        _SNAPPY, lambda size: _XERIAL + b"\0\0\0\1\0" * size + stored.SNAPPY[0](PLAIN)[len(_XERIAL) :]
+        _SNAPPY, lambda size: _XERIAL + b"\0\0\0\1\0" * size + stored_frames.SNAPPY[0](PLAIN)[len(_XERIAL) :]
     ),
-    "xerial headers of snappy": packed(_SNAPPY, lambda size: _XERIAL * size + stored.SNAPPY[0](PLAIN)),
-    "literals of snappy": packed(_SNAPPY, lambda size: stored.SNAPPY[1](_records(size)), lambda size: size),
+    "xerial headers of snappy": packed(_SNAPPY, lambda size: _XERIAL * size + stored_frames.SNAPPY[0](PLAIN)),
+    "literals of snappy": packed(_SNAPPY, lambda size: stored_frames.SNAPPY[1](_records(size)), lambda size: size),
     "empty stored blocks of lz4": packed(
-        _LZ4, lambda size: _LZ4_HEADER + b"\0\0\0\x80" * size + stored.LZ4[0](PLAIN)[len(_LZ4_HEADER) :]
+        _LZ4, lambda size: _LZ4_HEADER + b"\0\0\0\x80" * size + stored_frames.LZ4[0](PLAIN)[len(_LZ4_HEADER) :]
     ),
     "empty blocks of lz4": packed(
-        _LZ4, lambda size: _LZ4_HEADER + b"\1\0\0\0\0" * size + stored.LZ4[0](PLAIN)[len(_LZ4_HEADER) :]
+        _LZ4, lambda size: _LZ4_HEADER + b"\1\0\0\0\0" * size + stored_frames.LZ4[0](PLAIN)[len(_LZ4_HEADER) :]
     ),
-    "blocks of lz4": packed(_LZ4, lambda size: stored.lz4(_records(size), block=1), lambda size: size),
-    "frames of lz4": packed(_LZ4, lambda size: stored.LZ4[0](PLAIN) + stored.LZ4[0](b"") * size),
-    "frames of zstd": packed(_ZSTD, lambda size: _EMPTY_FRAME * size + stored.ZSTD[0](PLAIN)),
-    "skippable frames of zstd": packed(_ZSTD, lambda size: _SKIPPABLE * size + stored.ZSTD[0](PLAIN)),
+    "blocks of lz4": packed(_LZ4, lambda size: stored_frames.lz4(_records(size), block=1), lambda size: size),
+    "frames of lz4": packed(_LZ4, lambda size: stored_frames.LZ4[0](PLAIN) + stored_frames.LZ4[0](b"") * size),
+    "frames of zstd": packed(_ZSTD, lambda size: _EMPTY_FRAME * size + stored_frames.ZSTD[0](PLAIN)),
+    "skippable frames of zstd": packed(_ZSTD, lambda size: _SKIPPABLE * size + stored_frames.ZSTD[0](PLAIN)),
     "empty blocks of zstd": packed(
-        _ZSTD, lambda size: _ZSTD_HEADER + bytes(3 * size) + stored.ZSTD[0](PLAIN)[len(_ZSTD_HEADER) :]
+        _ZSTD, lambda size: _ZSTD_HEADER + bytes(3 * size) + stored_frames.ZSTD[0](PLAIN)[len(_ZSTD_HEADER) :]
     ),
 }
 """What each codec may have many of."""

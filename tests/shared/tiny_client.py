@@ -7,7 +7,7 @@ import sys
 import time
 
 from conformance import codec
-from conformance.codec.message_definition import header_version, type_name
+from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.reference import answer
 

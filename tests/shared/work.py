@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from conformance.codec.compression_formats import Stream
 from conformance.codec.cursor import Cursor
-from conformance.codec.streams import Stream
 
 
 class _Counted(bytes):

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import conformance
 from conformance import codec, strategies
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.json_notation import NUMBER, Notation
 from conformance.codec.log import first_offset, last_offset
-from conformance.codec.message_definition import UNKNOWN
-from conformance.codec.messages import wire_of
-from conformance.codec.notation import NUMBER, Notation
+from conformance.codec.message_layout import wire_of
+from conformance.codec.message_spec import UNKNOWN
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire
 from conformance.definitions.files import parse_definition
 from conformance.semantics.visibility import Aborted, view

@@ -18,7 +18,7 @@ from conformance.cases.from_reference import decode_case, encode_case, expectati
 from conformance.cases.model import Accepted, CaseKind, Delivers, Kind, Refuses, Writes
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
-from conformance.codec.notation import NUMBER, Notation
+from conformance.codec.json_notation import NUMBER, Notation
 from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import sealed
 from conformance.judging.judge import judge

@@ -5,7 +5,7 @@ import pytest
 from conformance import codec
 from conformance.cases.due import AsDue
 from conformance.cases.model import Kind, Unsupported
-from conformance.codec.message_definition import type_name
+from conformance.codec.message_spec import type_name
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.shipped import shipped_types
 from conformance.targets import protocol

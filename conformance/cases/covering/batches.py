@@ -13,8 +13,8 @@ from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES
-from conformance.codec.derivations import Values
-from conformance.codec.quick import encoded
+from conformance.codec.derived_fields import Values
+from conformance.codec.dispatch import encoded
 from conformance.codec.record_batch import (
     ATTRIBUTES,
     CHECKSUMMED,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.cases.covering.shapes import EPOCH, MARKER_VALUES, START_MS, marker_key
-from conformance.codec.batch_building import build
 from conformance.codec.compression import CODECS
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.dispatch import encoded
 from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
-from conformance.codec.quick import encoded
-from conformance.codec.record_batch import BATCH_LAYOUT, PACKED_BATCH, plain_records
+from conformance.codec.record_batch import BATCH_LAYOUT, PACKED_BATCH, build, plain_records
 
 _NEGATIVE_LENGTH = b"\x01"
 """The length of a record, as VARINT: -1."""

@@ -11,7 +11,7 @@ from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.cases.covering.shapes import CONTENTS, EPOCH, HEADERS, MARKER_TYPES, MARKER_VALUES, START_MS, headers
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.control_record import CONTROL_TYPES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES
 from conformance.semantics.compaction import compacted
 from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED

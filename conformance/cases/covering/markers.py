@@ -8,7 +8,7 @@ from conformance.cases.covering import building
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.cases.covering.shapes import EPOCH, MARKER_TYPES, MARKER_VALUES, headers, marker_key
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.semantics.visibility import ISOLATIONS
 

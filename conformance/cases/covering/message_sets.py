@@ -8,7 +8,7 @@ from conformance.cases.covering import building
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.cases.covering.shapes import CONTENTS, START_MS
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.semantics.visibility import ISOLATIONS
 
 _PLAIN = "none"

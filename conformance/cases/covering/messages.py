@@ -13,7 +13,7 @@ from conformance.cases.covering import building
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.cases.covering.shapes import START_MS
 from conformance.cases.model import Value
-from conformance.codec.message_definition import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of, type_name
+from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of, type_name
 from conformance.codec.primitives import PRIMITIVES
 from conformance.definitions.shipped import shipped_types
 

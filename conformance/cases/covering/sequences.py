@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.semantics.sequences import next_sequence
 
 _PRODUCERS = {"0": 0, "7": 7, "beyond 2^53": (1 << 53) + 1}

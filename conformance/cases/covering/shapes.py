@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from conformance.codec.control_record import CONTROL_TYPES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 
 START_MS = 1_700_000_000_000
 EPOCH = 3

@@ -15,7 +15,7 @@ from conformance.cases.covering.messages import both_ways, may_be_null, messages
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.cases.covering.shapes import START_MS
 from conformance.cases.model import Value
-from conformance.codec.message_definition import Member, Message, default_of, type_name
+from conformance.codec.message_spec import Member, Message, default_of, type_name
 
 _FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
 _EMPTY = "empty but for structures"

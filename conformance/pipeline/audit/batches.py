@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from conformance import codec
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import MAGIC_AT, stored_magic, stored_offset, stored_size
 from conformance.pipeline.audit.boundaries import LEAST_SIZE, Window, is_blank

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from conformance import __version__
 from conformance.cases.requirement import Requirement
-from conformance.codec.dump import Line, annotate
+from conformance.codec.hex_dump import Line, annotate
 from conformance.codec.record_batch import HEADER_SIZE, MAGIC_AT
 from conformance.pipeline.audit.boundaries import Window, entry_end
 from conformance.pipeline.audit.segments import file_system_of

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from conformance import __version__
 from conformance.cases.catalog import Catalog, of_bases
 from conformance.cases.model import Case
-from conformance.codec.message_definition import Message
+from conformance.codec.message_spec import Message
 from conformance.strategies.seeded.cases import cases_at
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets.session import Allowance

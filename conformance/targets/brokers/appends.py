@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from conformance.cases.appends import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
 from conformance.cases.model import Answer, Request
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.brokers.connection import BrokerDown, Connection, Late, Lost, NotOffered
 from conformance.targets.brokers.partition import UNSURE, Partition, Receipt, Refusal, error_class
 from conformance.targets.brokers.segments import Segments, Stored

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from conformance.cases.request_frames import names
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.broker_address import Security
 from conformance.targets.brokers.scope import Scope
 from conformance.targets.live.frames import Garbled, request_frame, response_in, spoken

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.partition import Refusal
 from conformance.targets.brokers.topics import NOT_YET

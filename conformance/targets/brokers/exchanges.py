@@ -11,7 +11,7 @@ import psutil
 
 from conformance.cases.exchanges import TOPIC_ID, announces_more, asked_in, frame_bytes
 from conformance.cases.model import Request
-from conformance.codec.notation import DASHED
+from conformance.codec.json_notation import DASHED
 from conformance.targets.brokers.connection import Connection, Late, Lost, NotOffered
 from conformance.targets.brokers.topics import Topic
 

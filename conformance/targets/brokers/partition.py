@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from conformance.cases.error_codes import named
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import named
 from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
 from conformance.targets.brokers.connection import Connection

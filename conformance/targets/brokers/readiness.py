@@ -7,7 +7,7 @@ import struct
 import time
 
 from conformance import codec
-from conformance.codec.message_definition import type_name
+from conformance.codec.message_spec import type_name
 from conformance.definitions.shipped import shipped_types
 
 _API_VERSIONS, _CORRELATION = 18, 1

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from conformance import codec
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.semantics.scenarios import FILLER, Compact, Expire, Step, Write, batch_of
 from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.topics import NOT_YET

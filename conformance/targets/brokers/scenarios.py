@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.cases.model import Answer
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.semantics.scenarios import (
     ALL,
     BEYOND,

@@ -16,8 +16,8 @@ from conformance import codec
 from conformance.cases.model import Answer, Request
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
-from conformance.codec.notation import NotationError
 from conformance.targets.broker_address import Address
 from conformance.targets.brokers.appends import Appending
 from conformance.targets.brokers.connection import BrokerDown, Connection, Denied, Late, Lost, NotOffered

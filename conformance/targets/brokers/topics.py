@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from msgspec import Struct, field
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.brokers.connection import Connection, NotOffered
 
 NOT_YET = frozenset((3, 5, 6, 14))

@@ -8,7 +8,7 @@ from functools import partial
 
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.cursor import Cursor
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.targets.defects.bending import Function, entries_of, wrong
 from conformance.targets.defects.model import SeededDefect
@@ -33,7 +33,7 @@ def _prefix(change: Callable[[int | None], int | None], rule: str) -> Lie:
 
         return read
 
-    return wrong("codec.lengths.Prefix.read", make, "decode", "read")
+    return wrong("codec.length_prefixed.Prefix.read", make, "decode", "read")
 
 
 def _low_half(text: str) -> str:
@@ -267,20 +267,20 @@ CODECS = (
         "field/xerial-first-block",
         says="a reader takes the first of several xerial blocks, and no other",
         source="https://github.com/TrackingSoft/Kafka/issues/38",
-        bend=wrong("codec.framings._xerial_block", _first_block_only, "decode", "read"),
+        bend=wrong("codec.compression_formats._xerial_block", _first_block_only, "decode", "read"),
         first=("reader.snappy-xerial", "codec.snappy"),
     ),
     _codec(
         "meets/gzip-first-member",
         says="a reader takes the first of several gzip members, and no other",
         source="reader.gzip-members",
-        bend=wrong("codec.framings._gzip_member", _one_member, "decode", "read"),
+        bend=wrong("codec.compression_formats._gzip_member", _one_member, "decode", "read"),
     ),
     _codec(
         "meets/zstd-first-frame",
         says="a reader takes the first of several zstd frames, and no other",
         source="reader.zstd-frames",
-        bend=wrong("codec.framings._zstd_frame", _one_member, "decode", "read"),
+        bend=wrong("codec.compression_formats._zstd_frame", _one_member, "decode", "read"),
     ),
     _codec(
         "meets/no-more-records-than-bytes",

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from unittest.mock import patch
 
 from conformance.cases.model import Answer, Request, Value
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations.families import NO, fits
@@ -31,7 +31,7 @@ def wrong(name: str, make: Callable[[Function], Function], *ops: str) -> Lie:
         if request["op"] not in ops:
             return answer
         # The quick readers and writers are made of the tables, and do not call the functions.
-        with patch("conformance.codec.quick.ENABLED", new=False), patch(where, make(resolve_name(where))):
+        with patch("conformance.codec.dispatch.ENABLED", new=False), patch(where, make(resolve_name(where))):
             try:
                 return honest(request)
             except _DEATHS as death:

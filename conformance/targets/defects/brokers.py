@@ -7,7 +7,7 @@ from ctypes import c_int32
 from functools import partial
 
 from conformance.cases.model import Answer, Request, Value
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.defects.bending import Function, wrong
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.lies import Lie

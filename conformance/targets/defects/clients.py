@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from conformance.cases.conversations import ANOTHER, LATEST, LEFT, MARKED, PLACE
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.defects.bending_requests import (
     Rows,
     bodies,

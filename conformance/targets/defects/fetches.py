@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 from conformance.cases.model import Request
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.defects.bending import (
     Function,
     Log,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from conformance.cases.model import Answer, Request
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.defects.bending import Log, entries_of, fetches, is_batch
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.lies import Lie

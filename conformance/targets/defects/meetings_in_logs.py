@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from conformance.cases.model import Request
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.defects.bending import Function, Log, ends, fetches, is_batch, wrong
 from conformance.targets.defects.meetings import DATA, MISTAKES, Mistake, Test, changed
 from conformance.targets.defects.model import SeededDefect

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from functools import partial
 
 from conformance.cases.model import Answer, Request, Value
-from conformance.codec.derivations import Values
-from conformance.codec.framings import with_header_checksum
+from conformance.codec.compression_formats import with_header_checksum
+from conformance.codec.derived_fields import Values
 from conformance.targets.defects.bending import Function, wrong
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.lies import Lie
 from conformance.targets.violations.families import NO, fits, hands_out
 
 _XERIAL = b"\x82SNAPPY\0"
-_PLACES = "codec.wrapper._place_offsets"
-_TIMES = "codec.wrapper._place_timestamps"
+_PLACES = "codec.legacy_message._place_offsets"
+_TIMES = "codec.legacy_message._place_timestamps"
 
 
 def _placed(offset: Callable[[Values, list[int], int], int], *magics: int) -> Lie:

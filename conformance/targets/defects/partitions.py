@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.appends import BATCHES, OTHERS
 from conformance.cases.model import Answer, Request, Value
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
 from conformance.semantics.conversion import convert

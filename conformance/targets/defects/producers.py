@@ -10,7 +10,7 @@ from conformance import codec
 from conformance.cases.conversations import OF_CLIENTS
 from conformance.cases.model import Answer, Request
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.legacy_message import LAYOUTS, sealed_message
 from conformance.codec.message_set import encode_set
 from conformance.targets.defects.bending_requests import batches, bodies, each, in_version, sent, with_number

@@ -8,8 +8,8 @@ from contextlib import suppress
 from conformance.cases.log_questions import read_question
 from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request, Value
 from conformance.cases.operations import OPERATIONS
+from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
-from conformance.codec.notation import NotationError
 from conformance.judging.logs import judge_read
 from conformance.targets.live.topics import plain
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from msgspec import Struct, field
 
 from conformance.cases.request_frames import names
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.live import consuming, groups, producing, telemetry
 from conformance.targets.live.frames import Closed, Request, Unanswerable, opening, request_in, response_frame
 from conformance.targets.live.kinds import NODE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.appends import carried
 from conformance.cases.conversations import LATEST
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.live.frames import Request, Unanswerable
 from conformance.targets.live.kinds import (
     ALONE,

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.request_frames import names
-from conformance.codec.derivations import Values
-from conformance.codec.message_definition import UNKNOWN, Message, Versions, header_version, type_name
+from conformance.codec.derived_fields import Values
+from conformance.codec.message_spec import UNKNOWN, Message, Versions, header_version, type_name
 from conformance.definitions.files import usable
 from conformance.definitions.shipped import types_with
 

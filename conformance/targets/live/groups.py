@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.live.frames import Request, Unanswerable
 from conformance.targets.live.kinds import APART, NOTHING
 from conformance.targets.live.memberships import COMPANIES, Membership, company

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.live.frames import Request
 from conformance.targets.live.naming import named
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
 from conformance.cases.model import Value
-from conformance.codec.message_definition import type_name
+from conformance.codec.message_spec import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.targets.live.frames import Closed
 from conformance.targets.live.kinds import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.live.topics import NO_ID
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from conformance.cases.model import Answer
+from conformance.codec.json_notation import NotationError
 from conformance.codec.log import extents
-from conformance.codec.notation import NotationError
 from conformance.targets.live.clients import Heard
 from conformance.targets.live.neighbours import Between
 from conformance.targets.live.topics import Topic

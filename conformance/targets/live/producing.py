@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.model import Answer, Value
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
+from conformance.codec.json_notation import HEX
 from conformance.codec.log import extents
-from conformance.codec.notation import HEX
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.targets.live.frames import Request, Unanswerable
 from conformance.targets.live.leaders import NOT_LEADER, with_leader

@@ -15,8 +15,8 @@ from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.cases.request_frames import SENT
 from conformance.cases.sending import written_for as plain_batches
+from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
-from conformance.codec.notation import NotationError
 from conformance.codec.record_batch import RECORD_BATCH
 from conformance.judging.requests import judge_sent
 from conformance.semantics.visibility import ISOLATIONS

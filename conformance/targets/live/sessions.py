@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 
 _NOT_FOUND, _INVALID_EPOCH = 70, 71
 _OPENING, _CLOSING = 0, -1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.cases.conversations import INSTANCE, SUBSCRIPTION
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.live.frames import Request
 
 if TYPE_CHECKING:

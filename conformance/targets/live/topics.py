@@ -12,10 +12,16 @@ from uuid import uuid4
 
 from conformance.cases.conversations import LEFT, PLACE
 from conformance.cases.model import Delivers, Expectation, Request, Value
-from conformance.codec.batch_building import encode_built
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
-from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_offset, stored_size
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    OVERHEAD,
+    encode_built,
+    stored_magic,
+    stored_offset,
+    stored_size,
+)
 from conformance.semantics.visibility import View, abort_markers
 from conformance.targets.live.frames import Closed
 from conformance.targets.live.kinds import EPOCH, NODE, OTHER, Kind, Move

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from conformance import codec
 from conformance.cases.appends import BATCHES, LIMIT
 from conformance.codec.compression import CODEC_NAMES
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest

@@ -8,7 +8,7 @@ import lz4.frame
 
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.checksums import CRC32C
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import sealed
 from conformance.targets import lies
 from conformance.targets.lies import Lie

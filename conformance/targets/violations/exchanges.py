@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.cases.exchanges import answer_to, due_for
 from conformance.cases.model import Due
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.lies import Lie
 
 _CLOSED = {"hex": None, "end": "closed"}

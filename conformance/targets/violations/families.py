@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.cases.model import Answer, Request, Value
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
 

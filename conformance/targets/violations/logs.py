@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.cases.model import Answer, Request
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets import lies
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from conformance.cases.model import Answer, Request, Value
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.targets.lies import Lie
 from conformance.targets.violations.families import (
     ONE_MORE,

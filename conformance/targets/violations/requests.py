@@ -7,7 +7,7 @@ from collections.abc import Callable
 from conformance.cases.conversations import METRIC, SEVERAL
 from conformance.cases.request_frames import START, api_of
 from conformance.cases.sending import PRODUCER
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.semantics.visibility import ISOLATIONS
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest

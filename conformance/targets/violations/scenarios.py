@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import field
 
-from conformance.codec.derivations import Values
+from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.semantics.partition_log import PartitionLog
 from conformance.semantics.scenario_broker import ScenarioBroker

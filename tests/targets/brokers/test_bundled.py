@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.codec.message_definition import type_name
+from conformance.codec.message_spec import type_name
 from conformance.definitions.shipped import shipped_types
 from conformance.errors import FileError
 from conformance.targets.brokers import bundled

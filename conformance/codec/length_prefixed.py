@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Openness, Span, Unencodable
-from conformance.codec.wire import Number, Wire
+from conformance.codec.wire_type import Number, Wire
 
 
 class Prefix(Struct, frozen=True):

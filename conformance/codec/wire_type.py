@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
 
 _LETTERS = {1: "b", 2: "h", 4: "i", 8: "q"}

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Unencodable
-from conformance.codec.derivations import ByteLength, Derivation, Values
-from conformance.codec.wire import Wire
+from conformance.codec.derived_fields import ByteLength, Derivation, Values
+from conformance.codec.wire_type import Wire
 
 
 class Bits(Struct, frozen=True):

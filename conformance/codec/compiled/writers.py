@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
+from conformance.codec.compiled.source_builder import Doubt, Source
 from conformance.codec.cursor import Unencodable
-from conformance.codec.derivations import ByteLength
-from conformance.codec.lengths import Content, Counted, Prefix, Sized
-from conformance.codec.message_definition import UNKNOWN, default_of, is_default
-from conformance.codec.messages import Keyed, Marked, Section, Structure
+from conformance.codec.derived_fields import ByteLength
+from conformance.codec.layout import Field, Layout
+from conformance.codec.length_prefixed import Content, Counted, Prefix, Sized
+from conformance.codec.message_layout import Keyed, Marked, Section, Structure
+from conformance.codec.message_spec import UNKNOWN, default_of, is_default
 from conformance.codec.primitives import INT8, TAGGED_FIELDS
-from conformance.codec.source import Doubt, Source
-from conformance.codec.structure import Field, Layout
-from conformance.codec.wire import Grouped, Number, Raw, Wire
+from conformance.codec.wire_type import Grouped, Number, Raw, Wire
 
 DOUBTS = (Doubt, Unencodable, KeyError, TypeError, AttributeError, UnicodeEncodeError, struct.error)
 """What ends a quick writer: it uses a value without looking first what it is, where another kind cannot pass."""

@@ -13,11 +13,12 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conformance.codec import notation as n
+from conformance.codec import json_notation as n
 from conformance.codec.cursor import Cursor, Openness, Unencodable
-from conformance.codec.derivations import Values
-from conformance.codec.lengths import Prefix, array
-from conformance.codec.message_definition import (
+from conformance.codec.derived_fields import Values
+from conformance.codec.layout import Field, Layout, read, write
+from conformance.codec.length_prefixed import Prefix, array
+from conformance.codec.message_spec import (
     FIXED,
     SCALARS,
     SIZED,
@@ -29,8 +30,7 @@ from conformance.codec.message_definition import (
     type_name,
 )
 from conformance.codec.primitives import INT8, INT32, PRIMITIVES, TAGGED_FIELDS, UNSIGNED_VARINT, read_tagged
-from conformance.codec.structure import Field, Layout, read, write
-from conformance.codec.wire import Wire
+from conformance.codec.wire_type import Wire
 
 # --- layouts ------------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from conformance.codec import quick_readers, quick_writers
+from conformance.codec.compiled import readers, writers
 from conformance.codec.cursor import Cursor
-from conformance.codec.lengths import Counted
-from conformance.codec.messages import Structure
-from conformance.codec.structure import Layout
-from conformance.codec.wire import Wire
+from conformance.codec.layout import Layout
+from conformance.codec.length_prefixed import Counted
+from conformance.codec.message_layout import Structure
+from conformance.codec.wire_type import Wire
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def decoded(wire: Wire, cursor: Cursor) -> Any:
     """One value of a type, as `wire.decode` reads it. Raises Malformed."""
     if cursor.explaining or not _pays(wire):
         return wire.decode(cursor)
-    return _attempted(cursor, quick_readers.reader_of(wire), wire.decode)
+    return _attempted(cursor, readers.reader_of(wire), wire.decode)
 
 
 def several(wire: Wire, cursor: Cursor, count: int, one: Callable[[Cursor, int], T]) -> list[T]:
@@ -52,7 +52,7 @@ def several(wire: Wire, cursor: Cursor, count: int, one: Callable[[Cursor, int],
 
     if cursor.tracing or not ENABLED:
         return explain(cursor)
-    read, was = quick_readers.several_of(wire), cursor.explaining
+    read, was = readers.several_of(wire), cursor.explaining
     # What is around the values may be what is to be explained.
     cursor.explaining = False
     try:
@@ -65,8 +65,8 @@ def encoded(wire: Wire, value: Any) -> bytes:
     """The bytes of a value, as `wire.encode` writes them. Raises Unencodable."""
     if _pays(wire):
         try:
-            return quick_writers.writer_of(wire)(value)
-        except quick_writers.DOUBTS:
+            return writers.writer_of(wire)(value)
+        except writers.DOUBTS:
             pass
     return wire.encode(value)
 
@@ -75,8 +75,8 @@ def all_encoded(wire: Wire, values: Sequence[Any]) -> bytes:
     """The bytes of values one after another, as `wire.encode` writes each. Raises Unencodable."""
     if _pays(wire):
         try:
-            return quick_writers.several_of(wire)(values)
-        except quick_writers.DOUBTS:
+            return writers.several_of(wire)(values)
+        except writers.DOUBTS:
             pass
     return b"".join(map(wire.encode, values))
 
@@ -92,7 +92,7 @@ def _attempted(cursor: Cursor, quick: Callable[[Cursor], T], explain: Callable[[
         value = quick(cursor)
         if findings.mark()[:2] == mark[:2]:
             return value
-    except quick_readers.DOUBTS:
+    except readers.DOUBTS:
         pass
     finally:
         cursor.hurried = False

@@ -1,0 +1,1 @@
+"""Readers and writers generated from the layouts; only `codec.dispatch` imports them."""
