@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from conformance import codec
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.strategies.seeded.cases import message_types
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import generate, value

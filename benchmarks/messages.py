@@ -19,7 +19,7 @@ from pathlib import Path
 
 from conformance import codec
 from conformance.codec.message_layout import wire_of
-from conformance.definitions.files import read_definitions
+from conformance.definitions.loader import read_definitions
 from conformance.strategies.seeded.cases import message_types
 from conformance.strategies.seeded.generator import choices_of, value
 

@@ -105,7 +105,7 @@ from conformance.targets.target import TargetSpec
 PACKAGE = Path(conformance.__file__).parent
 FOLDERS = ("codec", "semantics")
 EXEMPT_FILES = (
-    *("codec/hex_dump.py", "codec/compare.py", "codec/stored_frames.py", "semantics/compaction.py"),
+    *("codec/hex_dump.py", "codec/compare.py", "codec/stored_frames.py", "semantics/partition_log.py"),
     *(
         "codec/compiled/source_builder.py",
         "codec/dispatch.py",
@@ -209,27 +209,28 @@ _UNSEEN = _names(
     "codec/layout.py:_traced_fields codec/layout.py:_checked codec/layout.py:_split_bits",
     "_FIT CONTROL_KEYS _BATCH _MAGICS remarks _doubt _doubts _doubt_sizes matters",
     "rescued _rescue self.fed _doubt_part _beyond _MUCH _traced_numbers _LETTERS",
-    "semantics/visibility.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
+    "semantics/consumer_view.py:_INT64_MAX codec/record_batch.py:_INT64_MAX",
     "Usual Number.code _may_overflow self.explaining self.hurried inner.hurried",
     # whether a refusal is open
     "_OPEN_GZIP _lacks_trailer _SNAPPY_FRAMING _LZ4_LEGACY _OPEN_LZ4 _is_open_lz4 _is_skippable _ZSTD_MAGIC _OPEN_ZSTD",
     "_is_open_zstd _ends_between_blocks _RLE _has_zlib_header is_zlib",
     # the judge's half
     "_refuse _same_float _same_text _REPLACED _FORMS unshown_paths _collect_unshown unknown_fields",
-    "compare Comparison parse_known codec/compare.py:_MOST judged semantics/sequences.py:_answers",
-    "semantics/sequences.py:_told_apart codecs_and_magics _OF_ENTRIES",
+    "compare Comparison parse_known codec/compare.py:_MOST judged semantics/producer_state.py:_answers",
+    "semantics/producer_state.py:_told_apart codecs_and_magics _OF_ENTRIES",
     "ListOf.nullable Fields.nullable Fields.with_parts",
     *(f"{kind}.{part}" for kind in ("Notation", "Names", "ListOf", "Fields") for part in ("same", "mismatches")),
     *(f"{kind}.observed" for kind in ("Notation", "Names", "ListOf", "Fields")),
-    "CONVERTED ANSWERS ANY View.partial semantics/visibility.py:partial semantics/visibility.py:_BATCHES is_wrapper",
-    "semantics/visibility.py:position semantics/visibility.py:before_damage _NO_SIZE",
+    "CONVERTED ANSWERS ANY View.partial semantics/consumer_view.py:partial semantics/consumer_view.py:_BATCHES",
+    "is_wrapper",
+    "semantics/consumer_view.py:position semantics/consumer_view.py:before_damage _NO_SIZE",
     "self.hidden.update self.legacy.update seen.remarks _Seen.remark_the_first_entry seen.remark_the_first_entry",
     "_Transactions.passes_over _need_not_be_met _header _is_passed_over _whole_records",
     "outcomes _outcome _label parsed_told FILLER Producer.in_transaction Producer.has_written self.has_written",
     # what serves clients at work
     "abort_markers",
     # complaints about a scenario, and names of types
-    "semantics/scenarios.py:_problem _problem_of_batch _DAY Step Told Number _Index _State",
+    "semantics/broker_steps.py:_problem _problem_of_batch _DAY Step Told Number _Index _State",
     # what puts scenarios to brokers, and what tells definitions apart
     "listed_in Write.wants_answer Message.is_shipped",
     # the generator's, the linter's, and what no target is asked for

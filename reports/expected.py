@@ -22,8 +22,8 @@ from conformance.cases.model import (
     WritesAs,
 )
 from conformance.codec.json_notation import UNSHOWN
-from conformance.semantics.conversion import CONVERTED
-from conformance.semantics.visibility import VIEW
+from conformance.semantics.consumer_view import VIEW
+from conformance.semantics.format_conversion import CONVERTED
 
 
 def expected_json(case: Case) -> dict[str, object]:

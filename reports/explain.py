@@ -33,15 +33,15 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.cases.request_frames import frame_at, frame_wire
 from conformance.codec.hex_dump import Line, annotate, place_of
 from conformance.codec.json_notation import NotationError
+from conformance.definitions.request_frames import frame_at, frame_wire
 from conformance.reports.expected import expectation_json, expected_json
 from conformance.reports.reproduction import reproduce
 from conformance.running.keeping import Packed
 from conformance.running.results import Result
-from conformance.semantics.conversion import CONVERTED, flattened
-from conformance.semantics.visibility import VIEW
+from conformance.semantics.consumer_view import VIEW
+from conformance.semantics.format_conversion import CONVERTED, flattened
 
 _AROUND = 3
 """Lines of the dump shown before and after the place."""

@@ -25,7 +25,7 @@ from traces import ROOT, Traces
 from conformance.cases.catalog import Cases
 from conformance.cases.compiled import read_catalog
 from conformance.cases.vector_files import VECTORS, read_vectors, vector_files
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.targets.brokers.bundled import Running, free_ports, read_broker
 from conformance.targets.manifests import BROKER
 from conformance.targets.resolve import adapters, brokers, drivers

@@ -15,7 +15,7 @@ from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.message_set import ENTRY, MESSAGE
 from conformance.codec.record import HEADER, HEADER_LAYOUT, RECORD, RECORD_LAYOUT
 from conformance.codec.record_batch import BATCH_LAYOUT, RECORD_BATCH
-from conformance.semantics.visibility import SEEN, VIEW
+from conformance.semantics.consumer_view import SEEN, VIEW
 from conformance.targets import reference
 
 ROOT = Path(__file__).parent.parent

@@ -322,7 +322,7 @@ def a_liar(copy):
 @recipe("add a rule for message definitions")
 def a_rule(copy):
     copy.insert(
-        "conformance/definitions/set_rules.py",
+        "conformance/definitions/lint_rules.py",
         "OF_A_SET",
         """def _without_fields(found: Definitions) -> Problems:
     for message in found.messages.values():
@@ -333,7 +333,7 @@ def a_rule(copy):
 """,
     )
     copy.insert(
-        "conformance/definitions/set_rules.py",
+        "conformance/definitions/lint_rules.py",
         '    Rule("definitions.api-key-16-bit"',
         '    Rule("definitions.field-attributes", _without_fields),\n',
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cases.compiled import read_catalog
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.strategies.seeded.cases import TYPES, message_types
 
 ROOT = Path(__file__).parent.parent

@@ -10,9 +10,9 @@ from conformance.cases.model import Answer, Request, Value
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_layout import with_absent
-from conformance.semantics.conversion import convert
-from conformance.semantics.sequences import answered
-from conformance.semantics.visibility import VIEW, view
+from conformance.semantics.consumer_view import VIEW, view
+from conformance.semantics.format_conversion import convert
+from conformance.semantics.producer_state import answered
 
 NOT_ENCODED = ("LOG",)
 """Types that are decoded and not encoded."""
@@ -89,6 +89,6 @@ def sequenced(_: codec.Wire, parts: Request) -> Answer:
 
 def played(_: codec.Wire, parts: Request) -> Answer:
     """What the reference's broker tells of each step."""
-    from conformance.semantics.scenario_broker import ScenarioBroker
+    from conformance.semantics.reference_broker import ScenarioBroker
 
     return {"ok": True, "value": [msgspec.to_builtins(told) for told in ScenarioBroker().play(parts["steps"])]}

@@ -22,8 +22,8 @@ from conformance.cases.model import (
 from conformance.codec import json_notation as n
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.record_batch import stored_magic
-from conformance.semantics.appending import APPENDED, SETTINGS, appended, appended_bytes
-from conformance.semantics.conversion import convert, flattened
+from conformance.semantics.format_conversion import convert, flattened
+from conformance.semantics.partition_log import APPENDED, SETTINGS, appended, appended_bytes
 
 BATCHES = 2
 """The magic of record batches."""

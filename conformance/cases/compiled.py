@@ -21,7 +21,7 @@ from conformance.cases.from_vectors import make_cases
 from conformance.cases.requirement import Requirement
 from conformance.cases.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_spec import Message
-from conformance.definitions.shipped import shipped_types, types_with
+from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import FileError
 from conformance.files.cache import Kept
 

@@ -12,7 +12,7 @@ import msgspec
 
 from conformance.cases.model import Accepted, Answer, Case, Delivers, Measures, Reads, Writes
 from conformance.cases.packing import PLAIN_OPS
-from conformance.semantics.visibility import VIEW, View
+from conformance.semantics.consumer_view import VIEW, View
 
 _DIGEST = 16
 """Bytes of a digest."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from conformance import codec
 from conformance.cases.edges import KINDS, LONG, Values
 from conformance.cases.model import Answer, Due, Exchanges, Question, Request, Value
-from conformance.cases.request_frames import START, names
 from conformance.codec.json_notation import HEX, Fields, ListOf, NotationError
 from conformance.codec.message_spec import UNKNOWN, Message, header_version, type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import START, names
 
 TOPIC_ID = b"conformancetopic"
 """What stands in a frame for the id of the topic of a run."""

@@ -34,7 +34,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError, is_nan
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
-from conformance.semantics.visibility import READ_COMMITTED
+from conformance.semantics.consumer_view import READ_COMMITTED
 
 GENERAL = "general.exact-encoding"
 """It holds for every type; the layout of the type is nearer, so generated cases are charged to that."""

@@ -29,12 +29,12 @@ from conformance.codec.json_notation import DECIMAL, Fields, ListOf
 from conformance.codec.legacy_message import is_wrapper
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.record_batch import OVERHEAD, stored_offset
-from conformance.semantics.conversion import converted, rewritten
-from conformance.semantics.sequences import BATCHES, judged
-from conformance.semantics.visibility import ISOLATIONS, Aborted, View, batch_header, view
+from conformance.semantics.consumer_view import ISOLATIONS, Aborted, View, batch_header, view
+from conformance.semantics.format_conversion import converted, rewritten
+from conformance.semantics.producer_state import BATCHES, judged
 
 if TYPE_CHECKING:
-    from conformance.semantics.scenarios import Step
+    from conformance.semantics.broker_steps import Step
 
 ABORTED = ListOf(Fields({"producerId": DECIMAL, "firstOffset": DECIMAL}), nullable=False)
 """The list of aborted transactions in a `read` request."""
@@ -276,15 +276,15 @@ def sequence_question(batches: Sequence[Value]) -> Question:
 
 def steps_of(given: object) -> tuple[Step, ...]:
     """The steps of a `scenario` request. Raises NotationError."""
-    from conformance.semantics.scenarios import parsed_steps
+    from conformance.semantics.broker_steps import parsed_steps
 
     return parsed_steps(given)
 
 
 def scenario_question(parts: Request) -> Question:
     """The question of a `scenario` request, its parts parsed: what a broker tells of steps one after the other."""
-    from conformance.semantics.scenario_broker import ScenarioBroker, outcomes
-    from conformance.semantics.scenarios import rendered_steps
+    from conformance.semantics.broker_steps import rendered_steps
+    from conformance.semantics.reference_broker import ScenarioBroker, outcomes
 
     steps = parts["steps"]
     due = outcomes(steps, ScenarioBroker().play(steps))

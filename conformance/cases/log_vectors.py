@@ -30,9 +30,9 @@ from conformance.codec.compare import parse_known
 from conformance.codec.json_notation import Fields, ListOf, NotationError
 from conformance.codec.message_layout import wire_of
 from conformance.files.yaml_mapping import Row
-from conformance.semantics.conversion import CONVERTED
-from conformance.semantics.sequences import ANSWERS
-from conformance.semantics.visibility import ISOLATIONS, VIEW
+from conformance.semantics.consumer_view import ISOLATIONS, VIEW
+from conformance.semantics.format_conversion import CONVERTED
+from conformance.semantics.producer_state import ANSWERS
 
 _DEFAULTS = {"isolation": ISOLATIONS[0]}
 """What a vector of `read` need not say."""

@@ -12,10 +12,10 @@ from msgspec import Struct
 from conformance.codec import MessageWire, Wire
 from conformance.codec.json_notation import NotationError
 from conformance.files.bounded_json import is_text
-from conformance.semantics.visibility import View
+from conformance.semantics.consumer_view import View
 
 if TYPE_CHECKING:
-    from conformance.semantics.scenarios import Step
+    from conformance.semantics.broker_steps import Step
 
 Op = Literal["decode", "encode", "size", "read", "convert", "sequence", "send", "append", "exchange", "scenario"]
 Value = Any

@@ -17,9 +17,9 @@ from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import json_notation as n
 from conformance.codec.compare import unknown_fields
 from conformance.codec.compression import CODEC_NAMES
-from conformance.semantics.appending import SETTINGS
-from conformance.semantics.sequences import BATCHES
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.semantics.consumer_view import ISOLATIONS
+from conformance.semantics.partition_log import SETTINGS
+from conformance.semantics.producer_state import BATCHES
 
 # --- notations of parts -------------------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ import msgspec
 
 from conformance.cases.model import SHRINKABLE, Case, CaseKind, Delivers, Expectation, Op, Refuses, Request
 from conformance.codec import MessageWire, Violation, Wire
-from conformance.definitions.shipped import shipped_types
-from conformance.semantics.visibility import View
+from conformance.definitions.loader import shipped_types
+from conformance.semantics.consumer_view import View
 
 _LARGE = 2048
 """Bytes from which on it pays to compress: whoever unpacks lets other threads run, and they do for milliseconds."""

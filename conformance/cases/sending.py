@@ -31,9 +31,9 @@ from conformance.cases.conversations import (
     TRANSACTIONAL,
 )
 from conformance.cases.model import Answer, Question, Request, Sends, Value
-from conformance.cases.request_frames import SENT, message_of, names, wire_in
 from conformance.codec.message_set import encode_set
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.definitions.request_frames import SENT, message_of, names, wire_in
+from conformance.semantics.consumer_view import ISOLATIONS
 
 PRODUCER = (4711, 3)
 """The producer id and epoch that the broker gives."""

@@ -15,8 +15,7 @@ from conformance.cases.requirement import Requirement
 from conformance.codec.log import codecs_and_magics
 from conformance.codec.message_spec import type_name
 from conformance.codec.primitives import VARINT
-from conformance.definitions.files import parse_definition
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import parse_definition, shipped_types
 from conformance.errors import FileError
 from conformance.files.cache import PACKAGE
 from conformance.files.yaml_mapping import Row

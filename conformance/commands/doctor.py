@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from conformance.commands import options as shared
-from conformance.definitions.shipped import types_with
+from conformance.definitions.loader import types_with
 from conformance.errors import ExitStatus
 from conformance.running.doctor import examine
 from conformance.targets.resolve import target_spec

@@ -9,7 +9,7 @@ import click
 
 from conformance.codec.hex_dump import annotate
 from conformance.commands import options as shared
-from conformance.definitions.shipped import types_with
+from conformance.definitions.loader import types_with
 from conformance.reports.annotated import dump
 from conformance.reports.console import open_console
 

@@ -14,9 +14,9 @@ from conformance import __version__
 from conformance.cases.requirement import Requirement
 from conformance.cases.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
-from conformance.definitions.files import DefinitionError
 from conformance.definitions.findings import Finding
 from conformance.definitions.lint import lint
+from conformance.definitions.loader import DefinitionError
 from conformance.errors import ExitStatus
 from conformance.files.atomic import check_writable, replace_text
 

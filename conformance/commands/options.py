@@ -193,7 +193,7 @@ def needs(extra: str, *packages: str) -> Callable[[Callable[P, R]], Callable[P, 
 
 def read_messages(path: Path | None) -> tuple[Message, ...]:
     """The messages that are defined at the path of --definitions. Raises UsageError."""
-    from conformance.definitions.files import DefinitionError, usable
+    from conformance.definitions.loader import DefinitionError, usable
 
     if path is None:
         return ()

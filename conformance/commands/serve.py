@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from conformance.commands import options as shared
-from conformance.definitions.shipped import types_with
+from conformance.definitions.loader import types_with
 from conformance.targets.resolve import UnknownTarget, resolve
 from conformance.targets.serving import serve_reference
 

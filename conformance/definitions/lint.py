@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance.definitions.evolution import Evolution, FieldChange, released_versions, structures_of, successor_of
-from conformance.definitions.evolution_rules import OF_A_MESSAGE, OF_A_PAIR, OF_A_STRUCTURE
-from conformance.definitions.files import Definitions, read_definitions, usable
+from conformance.definitions.compatibility import Evolution, FieldChange, released_versions, structures_of, successor_of
+from conformance.definitions.compatibility_rules import OF_A_MESSAGE, OF_A_PAIR, OF_A_STRUCTURE
 from conformance.definitions.findings import Finding
-from conformance.definitions.ranges import spoken
-from conformance.definitions.rules import fields_of, joined
-from conformance.definitions.set_rules import OF_A_FIELD, OF_A_SET, Place
+from conformance.definitions.lint_rules import OF_A_FIELD, OF_A_SET, Place, fields_of, joined, spoken
+from conformance.definitions.loader import Definitions, read_definitions, usable
 
 
 def lint(path: Path, against: Path | None = None) -> list[Finding]:

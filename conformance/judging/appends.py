@@ -9,7 +9,7 @@ from conformance.cases.appends import ANSWERED, BATCHES, OTHERS
 from conformance.cases.model import PASSED, Appends, Kind, Value, Verdict
 from conformance.codec.json_notation import NotationError
 from conformance.judging.answers import batches_in, failed
-from conformance.semantics.conversion import CONVERTED, converted, flattened
+from conformance.semantics.format_conversion import CONVERTED, converted, flattened
 
 _APPENDED_TIME = "timestamp.log-append-overwritten"
 _LARGEST = "broker.writes-max-timestamp"

@@ -40,8 +40,8 @@ from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.judging.differences import KEPT, STEP, part_at, way_of
 from conformance.judging.open_places import explaining, open_places
-from conformance.semantics.conversion import flattened
-from conformance.semantics.visibility import VIEW, View
+from conformance.semantics.consumer_view import VIEW, View
+from conformance.semantics.format_conversion import flattened
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -18,11 +18,11 @@ from conformance.cases.conversations import (
     PLACE,
 )
 from conformance.cases.model import PASSED, Kind, Value, Verdict
-from conformance.cases.request_frames import START, api_of, frame_wire
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_spec import type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import START, api_of, frame_wire
 from conformance.judging.sent_requests import at, body_in, fetch_in, named
 from conformance.judging.written_courses import WRITTEN
 

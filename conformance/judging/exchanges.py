@@ -9,7 +9,7 @@ from conformance.cases.exchanges import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERS
 from conformance.cases.model import PASSED, ROBUSTNESS, Due, Exchanges, Kind, Value, Verdict
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import header_version, type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 
 MOST_GROWN = 256 << 20
 """Bytes by which the memory of a broker may grow while it is sent the few bytes of a case."""

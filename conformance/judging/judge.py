@@ -48,7 +48,7 @@ from conformance.judging.answers import bytes_of, count
 from conformance.judging.differences import KEPT, is_of_a_map
 from conformance.judging.logs import judge_log
 from conformance.judging.open_places import open_places
-from conformance.semantics.visibility import View
+from conformance.semantics.consumer_view import View
 
 _SAID = 200
 """Characters of a refusal's message that the verdict repeats; the outcome has more."""

@@ -30,9 +30,9 @@ from conformance.judging.exchanges import judge_exchanged
 from conformance.judging.open_places import explaining
 from conformance.judging.requests import judge_sent
 from conformance.judging.scenarios import judge_scenario
-from conformance.semantics.conversion import CONVERTED, flattened
-from conformance.semantics.sequences import ANSWERS
-from conformance.semantics.visibility import SEEN, VIEW, View
+from conformance.semantics.consumer_view import SEEN, VIEW, View
+from conformance.semantics.format_conversion import CONVERTED, flattened
+from conformance.semantics.producer_state import ANSWERS
 
 _SEEN_RULES = {
     "offset": "offset.record-formula",

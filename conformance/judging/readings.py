@@ -35,7 +35,7 @@ from conformance.cases.model import (
 from conformance.cases.operations import ONLY_LIVE
 from conformance.codec.json_notation import NotationError
 from conformance.judging.judge import fits
-from conformance.semantics.visibility import VIEW
+from conformance.semantics.consumer_view import VIEW
 
 
 class Act(StrEnum):

@@ -8,13 +8,13 @@ from conformance import codec
 from conformance.cases.conversations import LATEST
 from conformance.cases.encoding import is_free
 from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
-from conformance.cases.request_frames import SENT, START, api_of, frame_wire
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import SENT, START, api_of, frame_wire
 from conformance.judging.courses import COURSES
 from conformance.judging.sent_requests import at, body_in, fetch_in, named
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.semantics.consumer_view import ISOLATIONS
 
 _SIZE = "request.size"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.cases.model import Value, Verdict
 from conformance.codec.log import last_offset
 from conformance.judging.scenario_log import Label, Log, failed, text
-from conformance.semantics.scenarios import FILLER
+from conformance.semantics.broker_steps import FILLER
 
 PLACES = "compaction.offsets-preserved"
 SEQUENCES = "compaction.sequences-preserved"

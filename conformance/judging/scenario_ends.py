@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.cases.model import PASSED, Kind, Verdict
 from conformance.judging.scenario_log import Log, failed
-from conformance.semantics.scenarios import END, Delete, Deleted, Find, Found
+from conformance.semantics.broker_steps import END, Delete, Deleted, Find, Found
 
 BEGINS = "broker.tells-log-start"
 FINDS = "broker.finds-by-time"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from conformance.cases.model import Kind, Value, Verdict
-from conformance.semantics.scenarios import START, Producer
+from conformance.semantics.broker_steps import START, Producer
 
 Label = tuple[int, bytes | None]
 """The offset and value of a record."""

@@ -14,7 +14,7 @@ from conformance.codec.log import last_offset
 from conformance.judging.scenario_compaction import TIMES, cleaned, survived
 from conformance.judging.scenario_ends import BEGINS, deleted, found
 from conformance.judging.scenario_log import Label, Log, Stored, failed, text
-from conformance.semantics.scenarios import (
+from conformance.semantics.broker_steps import (
     ALL,
     BEYOND,
     FILLER,
@@ -42,7 +42,7 @@ from conformance.semantics.scenarios import (
     called,
     parsed_told,
 )
-from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
+from conformance.semantics.consumer_view import READ_COMMITTED, Aborted, view
 
 IDENTITY = "producer-id.assigned-by-broker"
 FENCES = "producer-epoch.fences"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from conformance import codec
 from conformance.cases.model import Value, Verdict
-from conformance.cases.request_frames import START, api_of, frame_wire
 from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.definitions.request_frames import START, api_of, frame_wire
 
 
 def at(index: int, flaw: Verdict) -> Verdict:

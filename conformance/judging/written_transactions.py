@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from conformance.cases.conversations import ENDS, OF_CLIENTS, REFUSED
 from conformance.cases.model import PASSED, Kind, Value, Verdict
-from conformance.cases.request_frames import START, api_of
 from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.definitions.request_frames import START, api_of
 from conformance.judging.sent_requests import RECORDS, at, batches_in, body_in, named, triple
 
 _STEPS = ("InitProducerId", "AddPartitionsToTxn", "Produce", "EndTxn")

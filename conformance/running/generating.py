@@ -15,7 +15,7 @@ from msgspec import Struct
 from conformance.cases.catalog import Cases, Catalog, is_own, selected
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed_with_due
-from conformance.definitions.shipped import types_with
+from conformance.definitions.loader import types_with
 from conformance.running.at_once import collect_seldom
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.targets.launch import own_python

@@ -16,7 +16,7 @@ import zstandard
 from conformance.cases.catalog import Catalog, is_own, selected
 from conformance.cases.compiled import read_catalog
 from conformance.cases.packing import PackedCase, packed_with_due
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.files.cache import SOURCES, Kept
 from conformance.running.generating import Order, made_elsewhere
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types

@@ -30,8 +30,8 @@ from conformance.files.atomic import Outputs
 from conformance.files.bounded_json import is_text
 from conformance.files.yaml_loader import JSON_TAG
 from conformance.running.results import Shrunk, TargetRun
-from conformance.semantics.conversion import CONVERTED
-from conformance.semantics.visibility import VIEW
+from conformance.semantics.consumer_view import VIEW
+from conformance.semantics.format_conversion import CONVERTED
 
 _LONGEST_TYPE = 100
 """Characters of a type in the name of a file; a type of arrays of arrays can be of any length."""

@@ -12,7 +12,7 @@ from conformance.cases.catalog import Catalog, as_of, select
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, PackedCases
 from conformance.codec.message_spec import Message
-from conformance.definitions.shipped import types_with
+from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, UsageError
 from conformance.running.generating import Order, made
 from conformance.running.patterns import check_patterns

@@ -5,15 +5,98 @@ Where the documents are silent it does what Apache Kafka does (decisions#read-co
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from msgspec import Struct, field
 
 from conformance import codec
+from conformance.codec import json_notation as n
+from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.control_record import CONTROL_KEYS, CONTROL_TYPES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
-from conformance.semantics.appending import appended
-from conformance.semantics.compaction import compacted
-from conformance.semantics.visibility import READ_COMMITTED, Aborted
+from conformance.codec.record_batch import TIMESTAMP_TYPES
+from conformance.semantics.consumer_view import READ_COMMITTED, Aborted
+
+KEPT = "producer"
+"""The compression type of a topic that leaves a batch in the codec of its producer."""
+SETTINGS = {"compressionType": (*CODEC_NAMES, KEPT), "timestampType": TIMESTAMP_TYPES}
+"""The settings of a topic that change what is stored, with their values (record-batch#compression-configuration)."""
+
+_NUMBERS = ("logEnd", "baseOffset", "appendTime")
+APPENDED = n.Fields({**dict.fromkeys(_NUMBERS, n.DECIMAL), "stored": n.HEX, "segment": n.TEXT})
+"""Beside the bytes that a broker serves of a batch: where its log ended before, and the offset and time that it told.
+
+Where other bytes are stored than are served, these, and the file in which they stand.
+"""
+
+_APPEND_TIME = TIMESTAMP_TYPES.index("LogAppendTime")
+
+
+def appended(batch: Values, offset: int, settings: Values) -> Values:
+    """The batch as it is stored at an offset, in a topic with these settings; LogAppendTime is a time of 0 ms."""
+    moved = offset - batch["baseOffset"]
+    stored = {
+        **batch,
+        "baseOffset": offset,
+        "partitionLeaderEpoch": 0,
+        "records": tuple({**record, "offset": record["offset"] + moved} for record in batch["records"]),
+    }
+    if settings.get("timestampType") == TIMESTAMP_TYPES[_APPEND_TIME]:
+        records = tuple({**record, "timestamp": 0} for record in stored["records"])
+        stored |= {"timestampType": _APPEND_TIME, "records": records}
+    codec = settings.get("compressionType", KEPT)
+    return stored if codec == KEPT else {**stored, "compression": CODEC_NAMES.index(codec)}
+
+
+def appended_bytes(batch: Values, offset: int, settings: Values) -> bytes:
+    """The bytes of the batch as it is stored at an offset. Raises codec.Unencodable."""
+    return codec.encode("RECORD_BATCH", appended(batch, offset, settings))
+
+
+_DERIVED = ("batchLength", "crc", "attributes")
+"""What follows from the rest when the batch is written; what stood there is no longer true."""
+
+
+def compacted(batch: Values, kept: Container[int], *, delete_horizon: int | None = None) -> Values:
+    """A RECORD_BATCH value with the records at the offsets in `kept` alone, ready to be written.
+
+    The rest are read against a new baseTimestamp: `delete_horizon`, in milliseconds, where the batch has none yet and
+    keeps a record (attribute bit 6 is set), else the first kept record's. Where none is kept, 61 bytes are left.
+    A batch that loses nothing and gets no horizon is returned as it is.
+    """
+    records = tuple(record for record in batch["records"] if record["offset"] in kept)
+    if not records:
+        return _emptied(batch)
+    due = delete_horizon is not None and not batch.get("hasDeleteHorizonMs")
+    if len(records) == len(batch["records"]) and not due:
+        return batch
+    horizon = delete_horizon if due else batch["baseTimestamp"] if batch.get("hasDeleteHorizonMs") else None
+    # The time of log append is one for all records, and stands in maxTimestamp.
+    stamps = [batch["maxTimestamp"] if batch["timestampType"] else record["timestamp"] for record in records]
+    base = stamps[0] if horizon is None else horizon
+    return {
+        **_lasting(batch),
+        "hasDeleteHorizonMs": horizon is not None,
+        "baseTimestamp": base,
+        "maxTimestamp": max(stamps),
+        "recordCount": len(records),
+        "records": tuple(
+            {**record, "timestamp": stamp, "timestampDelta": stamp - base}
+            for record, stamp in zip(records, stamps, strict=True)
+        ),
+    }
+
+
+def _emptied(batch: Values) -> Values:
+    """The header alone: it holds the producer's last sequence, and the offsets."""
+    gone = {"compression": 0, "hasDeleteHorizonMs": False, "baseTimestamp": -1, "recordCount": 0, "records": ()}
+    return {**_lasting(batch), **gone}
+
+
+def _lasting(batch: Values) -> Values:
+    return {name: value for name, value in batch.items() if name not in _DERIVED}
+
 
 _MARKER_VALUE = bytes(6)
 """Version 0 of EndTxnMarker: the epoch of the coordinator is 0."""

@@ -15,9 +15,8 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name
 from conformance.codec.primitives import ARRAYS
-from conformance.definitions.files import parse_definition
-from conformance.definitions.shipped import shipped_types
-from conformance.semantics.conversion import Unconvertible
+from conformance.definitions.loader import parse_definition, shipped_types
+from conformance.semantics.format_conversion import Unconvertible
 from conformance.targets.protocol import PROTOCOL, Description, description, outcome
 
 

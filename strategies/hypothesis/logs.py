@@ -16,8 +16,8 @@ from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import LOG, first_offset, last_offset
 from conformance.codec.primitives import INT32, INT64
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.semantics.sequences import next_sequence
-from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED, Aborted, view
+from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED, Aborted, view
+from conformance.semantics.producer_state import next_sequence
 from conformance.strategies.hypothesis.batches import GAP, markers, moved, small_batches, written
 from conformance.strategies.hypothesis.building import SMALL, Sizes, integers, named, sizes_given, strategy_of, whole
 

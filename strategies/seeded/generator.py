@@ -20,7 +20,7 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.dispatch import encoded
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import PACKED_BATCH, build, plain_records
-from conformance.semantics.compaction import compacted
+from conformance.semantics.partition_log import compacted
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.messages import (

@@ -16,9 +16,9 @@ from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import build
-from conformance.semantics.compaction import compacted
-from conformance.semantics.sequences import next_sequence
-from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
+from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
+from conformance.semantics.partition_log import compacted
+from conformance.semantics.producer_state import next_sequence
 from conformance.strategies.seeded import old_entries
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.coverage import Damaged, damaged

@@ -13,7 +13,7 @@ from json_reports import messages_judged
 
 from conformance.cases.model import Refuses
 from conformance.codec.message_spec import type_name
-from conformance.definitions.files import read_definitions
+from conformance.definitions.loader import read_definitions
 from conformance.errors import FileError
 from conformance.strategies.seeded.cases import case_of
 from conformance.targets import manifests, resolve

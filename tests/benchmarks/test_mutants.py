@@ -154,8 +154,8 @@ def test_every_mutant_is_python_other_than_the_original_and_has_an_id_of_its_own
     for mutant in mutants[::5]:
         assert ast.dump(ast.parse(mutant.applied(sources[mutant.file]))) != plain[mutant.file], mutant
     assert len({mutant.id for mutant in mutants}) == len(mutants)
-    assert {"codec/__init__.py", "codec/primitives.py", "codec/log.py", "semantics/visibility.py"} <= set(sources)
-    assert not {"codec/hex_dump.py", "codec/stored_frames.py", "semantics/compaction.py"} & set(sources)
+    assert {"codec/__init__.py", "codec/primitives.py", "codec/log.py", "semantics/consumer_view.py"} <= set(sources)
+    assert not {"codec/hex_dump.py", "codec/stored_frames.py", "semantics/partition_log.py"} & set(sources)
 
 
 def test_a_sample_is_the_same_every_time(sweeping, mutants):
@@ -185,8 +185,8 @@ DEADLY = [
     ("codec/derived_fields.py", "cursor.end = cursor.pos + stated", "+ -> -"),
     ("codec/legacy_message.py", "if rest < OVERHEAD:", "< -> <="),
     ("codec/compression_formats.py", "zlib.decompressobj(", "+ -> -"),
-    ("semantics/visibility.py", "while self._coming and self._coming", "and -> or"),
-    ("semantics/sequences.py", "if _span(first, count) in known.batches:", "in -> not in"),
+    ("semantics/consumer_view.py", "while self._coming and self._coming", "and -> or"),
+    ("semantics/producer_state.py", "if _span(first, count) in known.batches:", "in -> not in"),
     ("codec/compression_formats.py", '_XERIAL = b"', "b'\\x82SNAPPY\\x00' -> b'\\x82SNAPPY\\x01'"),
 ]
 
@@ -276,7 +276,7 @@ def test_what_a_case_could_show_counts_as_alive_though_it_is_explained(sweeping,
 
 
 def test_a_reason_for_a_line_below_another_holds_for_no_equal_line(sweeping, mutants):
-    (first, *rest) = [one for one in mutants if (one.file, one.text) == ("semantics/visibility.py", "return False")]
+    (first, *rest) = [one for one in mutants if (one.file, one.text) == ("semantics/consumer_view.py", "return False")]
     reason = sweeping.Known(first.file, first.text, (), "why", first.above)
     assert reason.covers(first)
     assert [one.above for one in rest if reason.covers(one)] == [first.above] * sum(

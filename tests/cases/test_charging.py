@@ -11,7 +11,7 @@ from conformance import codec
 from conformance.cases.charging import WRITING_OPS, binds_writers, layout_rule, of_writer
 from conformance.cases.model import LEVELS, Accepted, Broke, Converts
 from conformance.codec.primitives import ARRAYS
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
 from conformance.running.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types

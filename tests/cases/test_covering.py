@@ -10,7 +10,7 @@ from conformance.cases.covering import batches, families, messages, sequences
 from conformance.cases.covering.pairs import Constraint, Table, rows
 from conformance.cases.model import AnyOf, Delivers
 from conformance.codec import compression_formats
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError
 
 NAMES = tuple(families.FAMILIES)

@@ -4,8 +4,8 @@ import pytest
 
 from conformance.cases.exchanges import NAMES, TOPIC_ID, asked_in, due_for, frame_bytes, frames_of
 from conformance.codec.json_notation import DASHED, NotationError
-from conformance.definitions.shipped import shipped_types
-from conformance.targets.live.frames import request_in
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import request_in
 
 EDGES = (DASHED.render(bytes(16)), DASHED.render(b"\xff" * 16))
 """Ids that no topic has."""

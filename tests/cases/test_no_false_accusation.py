@@ -10,9 +10,9 @@ from conformance.cases.model import Accepted, Delivers, Kind, Refused
 from conformance.cases.operations import parts_of
 from conformance.codec.compare import by_name
 from conformance.codec.message_spec import type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
-from conformance.semantics.visibility import VIEW
+from conformance.semantics.consumer_view import VIEW
 from conformance.targets.probes import plain_log
 
 REFUSED = Refused("malformed")

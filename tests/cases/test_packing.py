@@ -13,8 +13,8 @@ from conformance.cases.catalog import of_bases
 from conformance.cases.model import Case, Reads
 from conformance.cases.packing import PackedCases, chosen, packed
 from conformance.codec.json_notation import UNSHOWN
+from conformance.definitions.loader import types_with
 from conformance.definitions.parser import parse_definition
-from conformance.definitions.shipped import types_with
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 
 

@@ -12,7 +12,7 @@ from conformance.codec import Unencodable
 from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import UNKNOWN, header_version, type_name
-from conformance.definitions.files import parse_definition, read_definitions
+from conformance.definitions.loader import parse_definition, read_definitions
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import value
 from conformance.strategies.seeded.messages import draw_message

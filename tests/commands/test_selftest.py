@@ -94,7 +94,7 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
 @pytest.mark.parametrize(
     "bend",
     [
-        bending.wrong("semantics.sequences._span", lambda right: right, "sequence"),
+        bending.wrong("semantics.producer_state._span", lambda right: right, "sequence"),
         bending.stops(lambda *_: False),
         bending.fetches(lambda *_: {}),
         bending.meets_tail(lambda *_: False),
@@ -109,7 +109,7 @@ def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
 
 
 def test_a_wrong_function_that_dies_is_a_crash_and_is_gone_afterwards(catalog):
-    bend = bending.wrong("semantics.sequences._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence")
+    bend = bending.wrong("semantics.producer_state._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence")
     request = catalog.cases["sequence/repeat-of-the-last"].request
     right = answer(request)
     assert bend(request, right) == {"crash": "error('unpack requires a buffer of 1 bytes')"}

@@ -9,8 +9,8 @@ import pytest
 
 from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import Versions, default_of
-from conformance.definitions import files as definitions
-from conformance.definitions.files import DefinitionError, parse_definition, parse_json, read_definitions, usable
+from conformance.definitions import loader as definitions
+from conformance.definitions.loader import DefinitionError, parse_definition, parse_json, read_definitions, usable
 
 
 def message(*fields, **more):

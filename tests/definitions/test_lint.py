@@ -15,8 +15,8 @@ from command_line import conformance
 from conformance.cases.vector_files import VECTORS
 from conformance.commands.lint import levels
 from conformance.definitions import lint as linting
-from conformance.definitions.files import DefinitionError, parse_json, usable
 from conformance.definitions.lint import lint
+from conformance.definitions.loader import DefinitionError, parse_json, usable
 from conformance.targets.resolve import adapters
 
 ROOT = Path(__file__).parent.parent.parent

@@ -3,9 +3,8 @@
 import pytest
 
 from conformance.cases.compiled import read_catalog
-from conformance.definitions.files import read_definitions
+from conformance.definitions.loader import SHIPPED, read_definitions, shipped_types, types_with
 from conformance.definitions.parser import parse_definition
-from conformance.definitions.shipped import SHIPPED, shipped_types, types_with
 from conformance.errors import FileError
 from conformance.targets.reference import answer
 from conformance.targets.resolve import adapters

@@ -9,7 +9,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.judging.judge import judge
-from conformance.semantics.conversion import convert
+from conformance.semantics.format_conversion import convert
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
 

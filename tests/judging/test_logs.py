@@ -15,7 +15,7 @@ from conformance.cases.model import Accepted, Case, Delivers, Kind, Refused
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
 from conformance.judging.judge import judge
-from conformance.semantics.conversion import convert
+from conformance.semantics.format_conversion import convert
 
 LOG = (
     batch(0, [record(0, headers=({"key": "h", "value": b"1"}, {"key": "h", "value": None})), 1])

@@ -7,7 +7,7 @@ from conformance.cases.from_reference import ad_hoc_case, log_case
 from conformance.cases.model import Accepted, Kind
 from conformance.cases.vector_tool import recomputed
 from conformance.codec.message_spec import type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.judging.causes import cause_of
 from conformance.judging.judge import judge
 from conformance.targets import reference

@@ -8,10 +8,10 @@ import pytest
 from conformance import codec
 from conformance.cases.conversations import CHECKS, METRIC
 from conformance.cases.model import Case, Kind, Sends
-from conformance.cases.request_frames import SENT, api_of, frame_wire
 from conformance.cases.sending import TOGETHER, written_for
 from conformance.codec.message_spec import header_version, type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import SENT, api_of, frame_wire
 from conformance.judging.judge import judge
 from conformance.judging.requests import flaws_of
 from conformance.targets import reference

@@ -12,7 +12,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
 from conformance.judging.judge import judge
 from conformance.judging.scenarios import judge_scenario
-from conformance.semantics.scenarios import EARLIER, parsed_steps
+from conformance.semantics.broker_steps import EARLIER, parsed_steps
 from conformance.targets.reference import answer
 
 A, B = {"producer": "a", "transactionalId": "t"}, {"producer": "b", "transactionalId": "t"}

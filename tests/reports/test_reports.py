@@ -47,7 +47,7 @@ from conformance.reports.reproduction import reproduce
 from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
 from conformance.running.results import Result, TargetRun
-from conformance.semantics.visibility import View
+from conformance.semantics.consumer_view import View
 from conformance.targets.protocol import description
 
 PLAIN = bytes.fromhex(

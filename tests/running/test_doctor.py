@@ -8,7 +8,7 @@ import sys
 import pytest
 from command_line import conformance
 
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.running.doctor import examine
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Session

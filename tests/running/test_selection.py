@@ -4,8 +4,8 @@ import pytest
 
 from conformance.cases.compiled import read_catalog
 from conformance.codec.message_spec import Versions
+from conformance.definitions.loader import shipped_types
 from conformance.definitions.parser import parse_definition
-from conformance.definitions.shipped import shipped_types
 from conformance.running.selection import Selection, claimed_messages, selected_cases
 from conformance.strategies.seeded.cases import TYPES
 from conformance.targets.protocol import Description

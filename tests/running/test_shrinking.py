@@ -21,7 +21,7 @@ from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Refus
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import check
 from conformance.codec.json_notation import NotationError
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.grouping import Example

@@ -10,7 +10,7 @@ from peak import run_alone
 
 from conformance.cases.vector_files import read_vectors
 from conformance.cases.vector_tool import fix
-from conformance.definitions.files import DefinitionError, read_definitions
+from conformance.definitions.loader import DefinitionError, read_definitions
 from conformance.errors import FileError
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, read_json
 from conformance.files.yaml_loader import DEEPEST as DEEPEST_YAML

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance import codec
-from conformance.semantics.compaction import compacted
+from conformance.semantics.partition_log import compacted
 
 
 def batch(stamps, **fields):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.semantics.conversion import Unconvertible, convert, converted, flattened
-from conformance.semantics.sequences import ANY, judged, next_sequence
-from conformance.semantics.visibility import READ_COMMITTED, Aborted, view
+from conformance.semantics.consumer_view import READ_COMMITTED, Aborted, view
+from conformance.semantics.format_conversion import Unconvertible, convert, converted, flattened
+from conformance.semantics.producer_state import ANY, judged, next_sequence
 
 
 def offsets(seen):

@@ -11,14 +11,13 @@ from conformance import codec
 from conformance.cases.appends import carried
 from conformance.cases.exchanges import answer_to
 from conformance.cases.model import Due
-from conformance.cases.request_frames import names
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.definitions.request_frames import names, response_frame, response_in
 from conformance.semantics.partition_log import marker
 from conformance.targets.brokers.connection import CLIENT
-from conformance.targets.live.frames import response_frame, response_in
 from conformance.targets.probes import plain_log
 
 CRC = BATCH_LAYOUT.offset("crc")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jsonschema_rs
 
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.reports.json_schema import schema_text
 
 _BEGINS = b'{"suite": {"name":"kafka-conformance"'

@@ -8,7 +8,7 @@ import time
 
 from conformance import codec
 from conformance.codec.message_spec import header_version, type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.targets.reference import answer
 
 END = b"conformance.end".hex()

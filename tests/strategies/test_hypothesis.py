@@ -22,8 +22,8 @@ from conformance.codec.log import first_offset, last_offset
 from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import UNKNOWN
 from conformance.codec.primitives import ARRAYS, PRIMITIVES, Wire
-from conformance.definitions.files import parse_definition
-from conformance.semantics.visibility import Aborted, view
+from conformance.definitions.loader import parse_definition
+from conformance.semantics.consumer_view import Aborted, view
 from conformance.strategies import (
     arrays,
     compact_arrays,

@@ -7,7 +7,7 @@ from conformance.cases.due import AsDue
 from conformance.cases.model import Kind, Unsupported
 from conformance.codec.message_spec import type_name
 from conformance.codec.record_batch import stored_magic
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.targets import protocol
 from conformance.targets.claims import ClaimedTarget
 from conformance.targets.probes import claim_verdict, probe_case, probes_for

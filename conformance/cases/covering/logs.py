@@ -13,8 +13,8 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, TIMESTAMP_TYPES
-from conformance.semantics.compaction import compacted
-from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
+from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
+from conformance.semantics.partition_log import compacted
 
 # --- factors ------------------------------------------------------------------------------------------
 

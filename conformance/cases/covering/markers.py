@@ -10,7 +10,7 @@ from conformance.cases.covering.shapes import EPOCH, MARKER_TYPES, MARKER_VALUES
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import TIMESTAMP_TYPES
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.semantics.consumer_view import ISOLATIONS
 
 _TYPES = {**MARKER_TYPES, "type -1": -1}
 _VERSIONS = {"0": 0, "1": 1, "32767": (1 << 15) - 1, "-1": -1}

@@ -9,7 +9,7 @@ from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.cases.covering.shapes import CONTENTS, START_MS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.semantics.consumer_view import ISOLATIONS
 
 _PLAIN = "none"
 _ATTRIBUTES = {"zero": 0, "timestamp type": 1 << 3, "an unused bit": 1 << 5}

@@ -15,7 +15,7 @@ from conformance.cases.covering.shapes import START_MS
 from conformance.cases.model import Value
 from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of, type_name
 from conformance.codec.primitives import PRIMITIVES
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 
 _TURNS = ("0", "1", "2", "3")
 """By how many shapes each field is ahead of its first one."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
 from conformance.codec.derived_fields import Values
-from conformance.semantics.sequences import next_sequence
+from conformance.semantics.producer_state import next_sequence
 
 _PRODUCERS = {"0": 0, "7": 7, "beyond 2^53": (1 << 53) + 1}
 _EPOCHS = {"0": 0, "3": 3, "32766": (1 << 15) - 2}

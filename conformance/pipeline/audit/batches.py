@@ -24,7 +24,7 @@ from conformance.pipeline.audit.indexes import OFFSET_INDEX_RULE, Pointers, inde
 from conformance.pipeline.audit.part_state import PartState, ProducerBatch
 from conformance.pipeline.audit.partition_rules import PartRules
 from conformance.pipeline.audit.segments import Part
-from conformance.semantics.sequences import next_sequence
+from conformance.semantics.producer_state import next_sequence
 
 _MUST_IN_LOGS = {"batch.last-offset-delta"}
 """Open to a reader, but a must in a log: a record beyond its batch's last offset has the offset of another record."""

@@ -19,7 +19,7 @@ import msgspec
 
 from conformance.pipeline.audit.findings import MUST, AuditFinding, Breach
 from conformance.pipeline.audit.part_state import NO_OFFSET, PartState, ProducerBatch, ProducerState, SequenceGap
-from conformance.semantics.sequences import next_sequence
+from conformance.semantics.producer_state import next_sequence
 
 # Values of ProducerState.last instead of a sequence.
 _FRESH = -1

@@ -14,7 +14,7 @@ from rich.console import Console
 from conformance.cases.catalog import Catalog
 from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
-from conformance.definitions.shipped import types_with
+from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, ExitStatus, UsageError
 from conformance.files.atomic import Outputs, check_writable
 from conformance.pipeline.campaign.executor import Task

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from conformance.cases.catalog import Cases, Catalog
 from conformance.cases.requirement import Requirement
-from conformance.definitions.shipped import types_with
+from conformance.definitions.loader import types_with
 from conformance.pipeline.campaign.rows import SliceRows
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from conformance.definitions.request_frames import Garbled
 from conformance.errors import FileError
 from conformance.targets.broker_address import Address, address_of
 from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
@@ -14,7 +15,6 @@ from conformance.targets.brokers.connection import Connection, Denied, Late, Los
 from conformance.targets.brokers.scope import Scope
 from conformance.targets.brokers.serving import serve
 from conformance.targets.brokers.topics import NoTopic
-from conformance.targets.live.frames import Garbled
 from conformance.targets.manifests import BROKER
 from conformance.targets.serving import serve as answer_all
 

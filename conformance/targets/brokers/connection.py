@@ -9,11 +9,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from conformance.cases.request_frames import names
 from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import Garbled, names, request_frame, response_in, spoken
 from conformance.targets.broker_address import Security
 from conformance.targets.brokers.scope import Scope
-from conformance.targets.live.frames import Garbled, request_frame, response_in, spoken
 
 _SIZE = _CORRELATION = struct.Struct(">i")
 _LARGEST = 128 << 20

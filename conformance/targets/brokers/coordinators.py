@@ -8,10 +8,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import Garbled
 from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.partition import Refusal
 from conformance.targets.brokers.topics import NOT_YET
-from conformance.targets.live.frames import Garbled
 
 _WAITING = frozenset((15, 16, 51)) | NOT_YET
 """Errors of a coordinator that say only "not yet": none, not this one, it is still ending the last transaction."""

@@ -12,9 +12,9 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.error_codes import named
 from conformance.codec.log import extents
 from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
+from conformance.definitions.request_frames import Garbled
 from conformance.targets.brokers.connection import Connection
 from conformance.targets.brokers.topics import NOT_YET, Topic
-from conformance.targets.live.frames import Garbled
 from conformance.targets.live.topics import last_offset
 from conformance.targets.probes import plain_log
 

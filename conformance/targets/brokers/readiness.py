@@ -8,7 +8,7 @@ import time
 
 from conformance import codec
 from conformance.codec.message_spec import type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 
 _API_VERSIONS, _CORRELATION = 18, 1
 _PATIENCE = 5.0

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.codec.derived_fields import Values
-from conformance.semantics.scenarios import FILLER, Compact, Expire, Step, Write, batch_of
+from conformance.definitions.request_frames import Garbled
+from conformance.semantics.broker_steps import FILLER, Compact, Expire, Step, Write, batch_of
 from conformance.targets.brokers.partition import Partition, Refusal
 from conformance.targets.brokers.topics import NOT_YET
-from conformance.targets.live.frames import Garbled
 
 _COMPACTED = {
     **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "min.compaction.lag.ms": "0"},

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.model import Answer
 from conformance.codec.derived_fields import Values
-from conformance.semantics.scenarios import (
+from conformance.semantics.broker_steps import (
     ALL,
     BEYOND,
     END,
@@ -44,7 +44,7 @@ from conformance.semantics.scenarios import (
     called,
     listed_in,
 )
-from conformance.semantics.visibility import ISOLATIONS, READ_COMMITTED
+from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 from conformance.targets.brokers.connection import Connection, Late, Lost
 from conformance.targets.brokers.coordinators import Coordinators, check, codes
 from conformance.targets.brokers.partition import NOT_DONE_HERE, UNSURE, Partition, Refusal, batches_until

@@ -18,6 +18,7 @@ from conformance.cases.operations import OPERATIONS
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
+from conformance.definitions.request_frames import Garbled
 from conformance.targets.broker_address import Address
 from conformance.targets.brokers.appends import Appending
 from conformance.targets.brokers.connection import BrokerDown, Connection, Denied, Late, Lost, NotOffered
@@ -29,7 +30,6 @@ from conformance.targets.brokers.scenarios import Play
 from conformance.targets.brokers.scope import OutOfScope, Scope
 from conformance.targets.brokers.segments import NotStored
 from conformance.targets.brokers.topics import GivenTopics, NoTopic, Topic, Topics
-from conformance.targets.live.frames import Garbled
 from conformance.targets.protocol import PROTOCOL
 
 _BATCHES = {"Produce": 3, "Fetch": 4}

@@ -62,7 +62,7 @@ def _at_read(change: Callable[[Values, Values], Values]) -> Lie:
 
         return of_batch
 
-    return wrong("semantics.visibility._of_batch", make, "read")
+    return wrong("semantics.consumer_view._of_batch", make, "read")
 
 
 def _written(change: Callable[[bytes, Values], bytes]) -> Lie:

@@ -21,9 +21,9 @@ _DEATHS = (IndexError, OverflowError, RecursionError, struct.error)
 
 
 def wrong(name: str, make: Callable[[Function], Function], *ops: str) -> Lie:
-    """The reference with another function in place of one, which `make` gets; a name is `semantics.sequences._span`.
+    """The reference with another function in place of one, which `make` gets.
 
-    `ops` are the operations that come by it.
+    A name is `semantics.producer_state._span`; `ops` are the operations that come by it.
     """
     where = f"conformance.{name}"
 

@@ -8,9 +8,9 @@ from itertools import islice
 
 from conformance import codec
 from conformance.cases.model import Answer, Request
-from conformance.cases.request_frames import START, api_of, frame_wire, wire_in
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.definitions.request_frames import START, api_of, frame_wire, wire_in
 from conformance.targets.lies import Lie
 
 Rows = list[Values]

@@ -13,9 +13,9 @@ from conformance.targets.defects.model import SeededDefect
 from conformance.targets.lies import Lie
 from conformance.targets.violations.families import NO
 
-_NEXT = "semantics.sequences.next_sequence"
-_FATES = "semantics.sequences._fates"
-_IN_EPOCH = "semantics.sequences._fates_in_epoch"
+_NEXT = "semantics.producer_state.next_sequence"
+_FATES = "semantics.producer_state._fates"
+_IN_EPOCH = "semantics.producer_state._fates_in_epoch"
 
 
 def _fate(name: str, make: Callable[[Function], Function]) -> Lie:
@@ -101,7 +101,7 @@ SEQUENCES = (
         "field/counts-batches",
         says="a broker counts the batches instead of the records",
         source="https://github.com/tulios/kafkajs/issues/598",
-        bend=_fate("semantics.sequences._span", lambda _: lambda first, _: (first, first)),
+        bend=_fate("semantics.producer_state._span", lambda _: lambda first, _: (first, first)),
     ),
     _sequence(
         "field/no-wrap",

@@ -109,7 +109,7 @@ def _shown_all_the_same(test: Callable[[Values], bool]) -> Lie:
     def make(right: Function) -> Function:
         return lambda self, one, at, remarks: right(self, one, at, remarks) and not test(one)
 
-    return wrong("semantics.visibility._Transactions.hides", make, "read")
+    return wrong("semantics.consumer_view._Transactions.hides", make, "read")
 
 
 def _pairs_of_aborts() -> Iterator[SeededDefect]:

@@ -12,11 +12,11 @@ from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic
-from conformance.semantics.conversion import convert
+from conformance.semantics.broker_steps import Began, Fetch, Fetched, Repeat, Step, Told
+from conformance.semantics.consumer_view import ISOLATIONS
+from conformance.semantics.format_conversion import convert
 from conformance.semantics.partition_log import PartitionLog
-from conformance.semantics.scenario_broker import ScenarioBroker
-from conformance.semantics.scenarios import Began, Fetch, Fetched, Repeat, Step, Told
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.semantics.reference_broker import ScenarioBroker
 from conformance.targets.defects.model import SeededDefect
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest

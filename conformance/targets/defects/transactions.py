@@ -12,8 +12,8 @@ from conformance.targets.defects.bending import (
 )
 from conformance.targets.defects.model import SeededDefect
 
-_HIDES = "semantics.visibility._Transactions.hides"
-_ADDS = "semantics.visibility._Seen._add_batch"
+_HIDES = "semantics.consumer_view._Transactions.hides"
+_ADDS = "semantics.consumer_view._Seen._add_batch"
 
 
 # --- transactions -------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ TRANSACTIONS = (
         "field/emptied-marker",
         says="a reader reads the first record of a marker that compaction emptied",
         source=f"{_KAFKA}/pull/5727",
-        bend=wrong("semantics.visibility._marker", _needs_a_record, "read"),
+        bend=wrong("semantics.consumer_view._marker", _needs_a_record, "read"),
     ),
     _one(
         "meets/aborted-and-plain-of-a-producer",
@@ -194,20 +194,20 @@ TRANSACTIONS = (
         "meets/marker-type-from-its-value",
         says="a reader takes the type of a marker from its value",
         source="control.value-opaque",
-        bend=wrong("semantics.visibility._marker", _type_of_value, "read"),
+        bend=wrong("semantics.consumer_view._marker", _type_of_value, "read"),
     ),
     _one(
         "meets/marker-version-for-type",
         says="a reader takes the version in a marker's key for its type",
         source="control.key-layout",
-        bend=wrong("semantics.visibility._marker", _version_for_type, "read"),
+        bend=wrong("semantics.consumer_view._marker", _version_for_type, "read"),
         why="It takes every marker for an ABORT, and another marker inside a transaction listed as aborted is open.",
     ),
     _one(
         "meets/marker-type-in-the-last-byte",
         says="a reader takes the last byte of a marker's key for its type, whatever the length of the key",
         source="control.key-layout",
-        bend=wrong("semantics.visibility._marker", _type_in_one_byte, "read"),
+        bend=wrong("semantics.consumer_view._marker", _type_in_one_byte, "read"),
         why="It differs only where a key is longer than four bytes, and what those mean is open.",
     ),
 )

@@ -11,10 +11,17 @@ from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.request_frames import names
 from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import (
+    Closed,
+    Request,
+    Unanswerable,
+    names,
+    opening,
+    request_in,
+    response_frame,
+)
 from conformance.targets.live import consuming, groups, producing, telemetry
-from conformance.targets.live.frames import Closed, Request, Unanswerable, opening, request_in, response_frame
 from conformance.targets.live.kinds import NODE
 from conformance.targets.live.offers import BARE, TAKEN_FROM, Offer
 from conformance.targets.live.sessions import Sessions

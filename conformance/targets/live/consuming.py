@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.cases.appends import carried
 from conformance.cases.conversations import LATEST
 from conformance.codec.derived_fields import Values
-from conformance.targets.live.frames import Request, Unanswerable
+from conformance.definitions.request_frames import Request, Unanswerable
 from conformance.targets.live.kinds import (
     ALONE,
     ERRED,

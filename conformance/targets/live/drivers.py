@@ -8,7 +8,7 @@ from typing import Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.manifests import adapter_in
 
 

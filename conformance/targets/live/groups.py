@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
 from conformance.codec.derived_fields import Values
-from conformance.targets.live.frames import Request, Unanswerable
+from conformance.definitions.request_frames import Request, Unanswerable
 from conformance.targets.live.kinds import APART, NOTHING
 from conformance.targets.live.memberships import COMPANIES, Membership, company
 from conformance.targets.live.naming import named

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.codec.derived_fields import Values
-from conformance.targets.live.frames import Request
+from conformance.definitions.request_frames import Request
 from conformance.targets.live.naming import named
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
 from conformance.cases.model import Value
 from conformance.codec.message_spec import type_name
-from conformance.definitions.shipped import shipped_types
-from conformance.targets.live.frames import Closed
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import Closed
 from conformance.targets.live.kinds import (
     APART,
     CLAIMS,

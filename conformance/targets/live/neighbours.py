@@ -15,7 +15,7 @@ from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT, OVERHEAD, stored_magic, stored_size
-from conformance.semantics.visibility import SEEN, view
+from conformance.semantics.consumer_view import SEEN, view
 from conformance.targets.live.topics import BEFORE_KEY, END_KEY, LAST_OFFSET, last_offset, plain_entry
 
 _ENTRIES = {**LAYOUTS, 2: BATCH_LAYOUT}

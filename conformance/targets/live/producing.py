@@ -12,7 +12,7 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.json_notation import HEX
 from conformance.codec.log import extents
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.targets.live.frames import Request, Unanswerable
+from conformance.definitions.request_frames import Request, Unanswerable
 from conformance.targets.live.leaders import NOT_LEADER, with_leader
 from conformance.targets.live.naming import named
 from conformance.targets.live.topics import Topic, holds_messages

@@ -22,9 +22,9 @@ from conformance.cases.conversations import (
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.cases.request_frames import SENT, api_of
 from conformance.cases.sending import written_for
 from conformance.codec.log import LOG
+from conformance.definitions.request_frames import SENT, api_of
 from conformance.judging.requests import judge_sent
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.seats import Seat, Seats

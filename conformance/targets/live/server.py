@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import cycle
 
-from conformance.cases.request_frames import START
+from conformance.definitions.request_frames import START, Closed, Garbled, Unanswerable
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Closed, Garbled, Unanswerable
 from conformance.targets.live.offers import BARE, Offer
 from conformance.targets.live.witness import Witness
 

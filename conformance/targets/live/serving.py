@@ -13,13 +13,13 @@ from conformance.cases.conversations import AT_ONCE, ENDS, GIVEN_UP, REFUSED, SE
 from conformance.cases.log_questions import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.cases.request_frames import SENT
 from conformance.cases.sending import written_for as plain_batches
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
 from conformance.codec.record_batch import RECORD_BATCH
+from conformance.definitions.request_frames import SENT
 from conformance.judging.requests import judge_sent
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.live.baseline import BaselineError, baseline, is_as_due, may_need_more
 from conformance.targets.live.beside import Beside
 from conformance.targets.live.broker import Broker

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cases.conversations import INSTANCE, SUBSCRIPTION
 from conformance.codec.derived_fields import Values
-from conformance.targets.live.frames import Request
+from conformance.definitions.request_frames import Request
 
 if TYPE_CHECKING:
     from conformance.targets.live.broker import Broker

@@ -22,8 +22,8 @@ from conformance.codec.record_batch import (
     stored_offset,
     stored_size,
 )
-from conformance.semantics.visibility import View, abort_markers
-from conformance.targets.live.frames import Closed
+from conformance.definitions.request_frames import Closed
+from conformance.semantics.consumer_view import View, abort_markers
 from conformance.targets.live.kinds import EPOCH, NODE, OTHER, Kind, Move
 from conformance.targets.live.memberships import Membership
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from conformance.cases.model import Value
-from conformance.cases.request_frames import api_of
+from conformance.definitions.request_frames import api_of
 from conformance.judging.requests import flaws_of
 
 TOLD_AT_MOST = 8

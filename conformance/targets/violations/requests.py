@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.cases.conversations import METRIC, SEVERAL
-from conformance.cases.request_frames import START, api_of
 from conformance.cases.sending import PRODUCER
 from conformance.codec.derived_fields import Values
-from conformance.semantics.visibility import ISOLATIONS
+from conformance.definitions.request_frames import START, api_of
+from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.lies import Lie
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations.families import sends

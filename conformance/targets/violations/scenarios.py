@@ -9,10 +9,10 @@ from msgspec import field
 
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
+from conformance.semantics.broker_steps import Began, Step, Told, Write, parsed_steps
+from conformance.semantics.consumer_view import Aborted
 from conformance.semantics.partition_log import PartitionLog
-from conformance.semantics.scenario_broker import ScenarioBroker
-from conformance.semantics.scenarios import Began, Step, Told, Write, parsed_steps
-from conformance.semantics.visibility import Aborted
+from conformance.semantics.reference_broker import ScenarioBroker
 from conformance.targets.lies import Lie
 
 

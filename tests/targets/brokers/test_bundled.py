@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from conformance import codec
 from conformance.codec.message_spec import type_name
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError
 from conformance.targets.brokers import bundled
 from conformance.targets.brokers.bundled import BrokerError, Running, read_broker

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from conformance import cli
 from conformance.cases.model import Kind
+from conformance.definitions.request_frames import Garbled
 from conformance.judging.judge import judge
 from conformance.targets.broker_address import address_of
 from conformance.targets.brokers import bundled
@@ -23,7 +24,6 @@ from conformance.targets.brokers.bundled import Running
 from conformance.targets.brokers.connection import Connection, Denied, Lost
 from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.brokers.topics import NoTopic
-from conformance.targets.live.frames import Garbled
 from conformance.targets.manifests import BROKER
 from conformance.targets.protocol import outcome
 

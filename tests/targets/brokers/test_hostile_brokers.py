@@ -11,11 +11,11 @@ from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked
 
 from conformance.cases.model import Kind
+from conformance.definitions.request_frames import Garbled
 from conformance.judging.judge import judge
 from conformance.targets.broker_address import Address
 from conformance.targets.brokers import partition, serving, topics
 from conformance.targets.brokers.serving import BrokerTarget, serve
-from conformance.targets.live.frames import Garbled
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
 

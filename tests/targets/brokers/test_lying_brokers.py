@@ -14,13 +14,13 @@ from command_line import conformance
 from model_broker import OFFERED, ModelBroker, Ways, checked, fate, framed
 
 from conformance.cases.model import FAILURES, Kind
+from conformance.definitions.request_frames import response_frame
 from conformance.judging.codes import codes_of
 from conformance.judging.judge import judge
 from conformance.targets.broker_address import Address
 from conformance.targets.brokers import serving
 from conformance.targets.brokers.connection import CLIENT
 from conformance.targets.brokers.serving import BrokerTarget
-from conformance.targets.live.frames import response_frame
 from conformance.targets.protocol import outcome
 
 BY_ID = {**OFFERED, "Produce": (0, 13), "Fetch": (0, 18)}

@@ -14,9 +14,9 @@ from tiny_client import frame, response, wire
 
 from conformance import codec
 from conformance.codec.record_batch import stored_magic
-from conformance.definitions.shipped import shipped_types
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import Garbled, Unanswerable
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Garbled, Unanswerable
 from conformance.targets.live.offers import BARE, FULL, LOW, OFFERS, OLD
 from conformance.targets.live.server import Server
 from conformance.targets.live.topics import END_KEY, LAST_OFFSET, Topic

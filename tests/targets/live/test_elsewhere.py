@@ -5,8 +5,8 @@ from asking import asked, fetched, partition
 from live_runs import BRIEF, judged, tiny
 from log_bytes import batch
 
+from conformance.definitions.request_frames import Closed
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Closed
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers
 from conformance.targets.live.topics import NO_ID, Topic

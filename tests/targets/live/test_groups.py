@@ -4,8 +4,8 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame, response
 
+from conformance.definitions.request_frames import Unanswerable
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Unanswerable
 from conformance.targets.live.groups import ANSWERS
 from conformance.targets.live.offers import FULL, LOW
 from conformance.targets.live.topics import Topic

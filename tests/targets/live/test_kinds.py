@@ -9,9 +9,9 @@ from tiny_client import frame, response
 
 from conformance.cases.conversations import CONVERSATIONS, IN_VAIN
 from conformance.cases.sending import written_for
+from conformance.definitions.request_frames import Closed, Unanswerable
 from conformance.targets.live.beside import Beside
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Closed, Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers
 from conformance.targets.live.sessions import Sessions

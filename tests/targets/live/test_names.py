@@ -8,9 +8,9 @@ from asking import asked
 from live_runs import judged, tiny
 from log_bytes import batch
 
+from conformance.definitions.request_frames import Unanswerable
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.drivers import Driver
-from conformance.targets.live.frames import Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers
 from conformance.targets.live.seats import Seats

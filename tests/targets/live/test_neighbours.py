@@ -8,7 +8,7 @@ from conformance.cases.log_questions import fetch_question, read_question
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
-from conformance.semantics.visibility import SEEN
+from conformance.semantics.consumer_view import SEEN
 from conformance.targets.live.neighbours import between
 from conformance.targets.live.topics import BEFORE_KEY, END_KEY, LAST_OFFSET, is_served_by_entry
 

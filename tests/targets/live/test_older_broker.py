@@ -10,12 +10,11 @@ from tiny_client import frame, response
 
 from conformance.cases.conversations import MESSAGES_IN
 from conformance.cases.model import Kind, Sends
-from conformance.cases.request_frames import SENT
 from conformance.cases.sending import written_for
 from conformance.codec.message_set import encode_set
+from conformance.definitions.request_frames import SENT, Unanswerable
 from conformance.judging.requests import judge_sent
 from conformance.targets.live.broker import Broker
-from conformance.targets.live.frames import Unanswerable
 from conformance.targets.live.offers import OLD, to_producers
 from conformance.targets.live.topics import Topic
 

@@ -12,9 +12,9 @@ from tiny_client import frame, response
 from conformance import codec
 from conformance.cases.compiled import read_catalog
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.definitions.request_frames import Unanswerable
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.clients import Heard
-from conformance.targets.live.frames import Unanswerable
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import BARE, FULL, LOW, to_producers
 from conformance.targets.live.outcomes import written

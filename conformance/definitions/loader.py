@@ -14,13 +14,14 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field, structs
 
+from conformance import codec
 from conformance.codec.message_spec import Message
 from conformance.definitions.findings import SOME, Finding, shown
 from conformance.definitions.parser import parse_definition
@@ -204,3 +205,19 @@ def _number(digits: str) -> int:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+SHIPPED = Path(__file__).parent.parent / "vectors" / "definitions"
+
+
+@cache
+def shipped_types() -> codec.Types:
+    """The built-in types and the shipped messages."""
+    messages = usable(SHIPPED).messages.values()
+    return codec.BUILT_IN.adding(replace(message, origin="", is_shipped=True) for message in messages)
+
+
+def types_with(messages: Iterable[Message]) -> codec.Types:
+    """The shipped types and these messages, each of which replaces the shipped one of its name."""
+    added = tuple(messages)
+    return shipped_types().adding(added) if added else shipped_types()

@@ -1,16 +1,77 @@
-"""Rules over one set of definitions: its messages beside one another, and each field in its message."""
+"""What all rules of the lint are made of: a row of a table, and the ways through the fields of a message."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from conformance.codec.message_spec import Member, Message, Versions
-from conformance.definitions.files import Definitions
-from conformance.definitions.ranges import over, without
-from conformance.definitions.rules import Problems, Rule
+from conformance.codec.message_spec import NONE, SCALARS, Member, Message, Versions
+from conformance.definitions.loader import Definitions
+
+
+def over(one: Versions, other: Versions) -> Versions:
+    """The versions in both; NONE where there are none, so that results can be compared."""
+    return one.shared(other) or NONE
+
+
+def without(one: Versions, other: Versions) -> list[Versions]:
+    """The ranges of one that are not in the other."""
+    if not one.shared(other):
+        return [one] if one else []
+    parts = (Versions(one.low, other.low - 1), Versions(other.high + 1, one.high))
+    return [part for part in parts if part]
+
+
+def spoken(versions: Versions) -> str:
+    """`version 3` or `versions 3-5`."""
+    return f"version{'s' * (versions.low < versions.high)} {versions}"
+
+
+def has(versions: Versions) -> str:
+    """The verb that follows `spoken`."""
+    return "have" if versions.low < versions.high else "has"
+
+
+PLAIN = frozenset(SCALARS)
+"""Types that are not structures."""
+T = TypeVar("T")
+Problems = Iterator[tuple[str, str]]
+"""Where, within what a rule looks at, and what is wrong there."""
+
+
+class Rule(Struct, Generic[T], frozen=True):
+    """A row of a table of rules: the requirement, and a function that yields what breaks it."""
+
+    requirement: str
+    check: Callable[[T], Problems]
+    open: bool = False
+    """The document leaves this open."""
+
+
+def fields_of(message: Message) -> Iterator[tuple[str, Member]]:
+    """The fields of a message and of its structures, with their paths; those of common structures below their name."""
+    commons = commons_of(message)
+    todo = [("", message.name), *((name, name) for name in commons)]
+    while todo:
+        outer, structure = todo.pop(0)
+        for member in message.structures[structure]:
+            path = joined(outer, member.name)
+            yield path, member
+            if member.type not in PLAIN and member.type not in commons:
+                todo.append((path, member.type))
+
+
+def commons_of(message: Message) -> list[str]:
+    """The names of the structures that a message defines apart from its fields."""
+    return [row["name"] for row in message.source.get("commonStructs", [])]
+
+
+def joined(path: str, name: str) -> str:
+    """The path of a field, or of the structure itself where there is no name."""
+    return ".".join(filter(None, (path, name)))
 
 
 class Place(Struct, frozen=True):

@@ -9,9 +9,8 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from conformance.codec.message_spec import NONE, Member, Message, Versions
-from conformance.definitions.files import Definitions
-from conformance.definitions.ranges import over
-from conformance.definitions.rules import PLAIN, commons_of, joined
+from conformance.definitions.lint_rules import PLAIN, commons_of, joined, over
+from conformance.definitions.loader import Definitions
 
 
 class Evolution(Struct, frozen=True):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 
 from conformance.codec.message_spec import Member, Versions
-from conformance.definitions.evolution import Evolution, FieldChange, StructureChange
+from conformance.definitions.compatibility import Evolution, FieldChange, StructureChange
 from conformance.definitions.findings import shown
-from conformance.definitions.ranges import has, over, spoken, without
-from conformance.definitions.rules import PLAIN, Problems, Rule
+from conformance.definitions.lint_rules import PLAIN, Problems, Rule, has, over, spoken, without
 
 
 def _dropped_versions(change: Evolution) -> Problems:

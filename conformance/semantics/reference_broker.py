@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from conformance.codec.derived_fields import Values
-from conformance.semantics.conversion import convert
-from conformance.semantics.partition_log import PartitionLog
-from conformance.semantics.scenarios import (
+from conformance.semantics.broker_steps import (
     BEYOND,
     EARLIER,
     END,
@@ -37,7 +35,9 @@ from conformance.semantics.scenarios import (
     Wrote,
     batch_of,
 )
-from conformance.semantics.visibility import Aborted, view
+from conformance.semantics.consumer_view import Aborted, view
+from conformance.semantics.format_conversion import convert
+from conformance.semantics.partition_log import PartitionLog
 
 _FIRST_IDENTITY = 4000
 _NOW, _DAY = 1_800_000_000_000, 86_400_000
