@@ -28,11 +28,11 @@ from conformance.cases.due import answer_due
 from conformance.cases.model import Case, Outcome
 from conformance.cases.packing import PackedCase, PackedCases
 from conformance.judging.judge import judge
+from conformance.process.launcher import Launch, own_python
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, TargetRun
 from conformance.targets import protocol
-from conformance.targets.launch import Launch, own_python
 from conformance.targets.target import TargetSpec
 from conformance.targets.window import WINDOW
 

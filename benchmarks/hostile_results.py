@@ -14,7 +14,7 @@ from pathlib import Path
 
 from peak import run_alone
 
-from conformance.targets.launch import own_python
+from conformance.process.launcher import own_python
 
 LARGEST = 500 << 20
 """Bytes of the suite's own process."""

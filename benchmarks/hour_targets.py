@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 from hostile_targets import command, written
 
-from conformance.targets.launch import own_python
+from conformance.process.launcher import own_python
 
 LARGEST = 500 << 20
 _PATIENCE = 300

@@ -94,11 +94,11 @@ from conformance.cases.model import Case, Kind
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
+from conformance.process.launcher import Launch
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets.faults import PATIENCE
-from conformance.targets.launch import Launch
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 

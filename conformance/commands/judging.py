@@ -18,6 +18,7 @@ from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import ExitStatus, UsageError, UserError, overall
 from conformance.files.atomic import Outputs, check_folder, check_writable
+from conformance.process.launcher import clean
 from conformance.reports.annotated import printable
 from conformance.reports.console import open_console
 from conformance.reports.formats import Report, write_files
@@ -43,7 +44,6 @@ from conformance.running.results import TargetRun
 from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
 from conformance.running.shrinking import Kin, failures_by_kin, kin
 from conformance.running.status import status_of
-from conformance.targets.launch import clean
 from conformance.targets.target import TargetSpec
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import conformance
 from conformance.errors import MachineError
 from conformance.pipeline.java import java_home
 from conformance.pipeline.options import SUBMITTED, SparkOptions
-from conformance.targets.launch import SAFE_PATH, environment
+from conformance.process.launcher import SAFE_PATH, environment
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import Protocol, TypeAlias
 
-from conformance.targets.memory import share_one_heap
+from conformance.process.memory import share_one_heap
 
 AT_ONCE = (os.cpu_count() or 1) + 2
 """Targets that are judged at once: more than there are cores, as some of them keep silent for seconds."""

@@ -12,11 +12,11 @@ from conformance.cases.model import Broke, Outcome, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
+from conformance.process.launcher import Launch
 from conformance.running.claim_checks import Claim, claims_of, first, is_known
 from conformance.running.exchanges import Weight, exchange
 from conformance.running.patterns import nearest
 from conformance.targets import protocol, reference
-from conformance.targets.launch import Launch
 from conformance.targets.protocol import OPS, Description, cut
 from conformance.targets.session import Allowance, Session
 

@@ -16,9 +16,9 @@ from conformance.cases.catalog import Cases, Catalog, is_own, selected
 from conformance.cases.model import Case
 from conformance.cases.packing import PackedCase, packed_with_due
 from conformance.definitions.loader import types_with
+from conformance.process.launcher import own_python
 from conformance.running.at_once import collect_seldom
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.targets.launch import own_python
 
 _TOGETHER = 64
 """Cases that are written at once."""

@@ -17,9 +17,9 @@ from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Answer, Case, Kind
 from conformance.errors import Defect
 from conformance.judging.judge import judge
+from conformance.process.launcher import SAFE_PATH, environment
 from conformance.targets.defects import DEFECTS
 from conformance.targets.defects.model import SeededDefect
-from conformance.targets.launch import SAFE_PATH, environment
 from conformance.targets.reference import answer as honest
 from conformance.targets.violations import heard
 

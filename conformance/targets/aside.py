@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from conformance.cases.model import Broke
+from conformance.process.errors import Silent
 from conformance.targets.asked import Asked
-from conformance.targets.process_errors import Silent
 from conformance.targets.protocol import Body
 
 MOST = 4

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from conformance.cases.model import Outcome
-from conformance.targets.process import TargetProcess
-from conformance.targets.process_errors import Breakdown, Silent
+from conformance.process.child_process import TargetProcess
+from conformance.process.errors import Breakdown, Silent
 from conformance.targets.proportion import Cost
 from conformance.targets.protocol import Body, Late
 

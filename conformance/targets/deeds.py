@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from conformance.cases.model import Answer, Request
 from conformance.codec.record_batch import HEADER_SIZE
-from conformance.targets.process import MAX_LINE_BYTES
+from conformance.process.child_process import MAX_LINE_BYTES
 
 
 def hang() -> None:

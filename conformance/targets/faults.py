@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from conformance.cases.model import Broke
-from conformance.targets.process_errors import Gone, Silent
+from conformance.process.errors import Gone, Silent
 
 PATIENCE = {
     **{"timeout": 12, "protocol": 10, "crash": 400, "memory": 25, "slow": 10, "closed output": 4},

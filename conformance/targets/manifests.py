@@ -21,7 +21,7 @@ from platformdirs import user_cache_path
 
 from conformance import __version__
 from conformance.errors import FileError
-from conformance.targets.launch import Launch, own_python
+from conformance.process.launcher import Launch, own_python
 from conformance.targets.live.offers import OFFERS
 
 DRIVER = "driver.yaml"

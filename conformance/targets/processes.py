@@ -15,12 +15,12 @@ from msgspec import Struct
 from conformance.cases.model import Case, Outcome
 from conformance.cases.packing import LazyCases, PackedCase, kin
 from conformance.errors import CannotStart
+from conformance.process.fork_server import WarmStart
+from conformance.process.launcher import Launch
+from conformance.process.memory import share_one_heap
 from conformance.targets import protocol
 from conformance.targets.held import memory_of
-from conformance.targets.launch import Launch
-from conformance.targets.memory import share_one_heap
 from conformance.targets.session import Allowance, Session
-from conformance.targets.warm import WarmStart
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""

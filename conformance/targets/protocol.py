@@ -17,7 +17,7 @@ from conformance.cases.packing import PackedCase, written
 from conformance.codec.message_spec import LAST, Versions
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep
-from conformance.targets.process_errors import Breakdown
+from conformance.process.errors import Breakdown
 
 PROTOCOL = 1
 OPS = ("decode", "encode", "size")

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.errors import UsageError, UserError
-from conformance.targets.launch import Launch, own_python
+from conformance.process.launcher import Launch, own_python
 from conformance.targets.manifests import BROKER, DRIVER, SHIM, Adapter, adapter_in
 from conformance.targets.proportion import Allowance
 from conformance.targets.target import TargetSpec

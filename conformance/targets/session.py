@@ -22,17 +22,17 @@ from typing import Self
 
 from conformance.cases.model import Broke, Outcome, Unsupported
 from conformance.errors import CannotStart
+from conformance.process.child_process import FAREWELL, TargetProcess
+from conformance.process.errors import Breakdown, Flood, Gone, Silent
+from conformance.process.fork_server import WarmStart
+from conformance.process.launcher import Launch
 from conformance.targets import protocol
 from conformance.targets.aside import GLANCE, MOST, Aside
 from conformance.targets.asked import Asked, Waiting, explains, in_order, outcome_of_asked
 from conformance.targets.faults import Faults, kind_of, outcome_of, unexplained
-from conformance.targets.launch import Launch
-from conformance.targets.process import FAREWELL, TargetProcess
-from conformance.targets.process_errors import Breakdown, Flood, Gone, Silent
 from conformance.targets.proportion import DIGITS_FOR_A_SECOND, Cost, greedy
 from conformance.targets.proportion import Allowance as Allowance  # noqa: PLC0414 - its users find it here
 from conformance.targets.protocol import Body, Description, Late, ProtocolError
-from conformance.targets.warm import WarmStart
 from conformance.targets.window import Window, fitting, outcome_of_line
 
 _STARTS = 3

@@ -275,7 +275,8 @@ def fork_on_request(module, out, control):
     import signal
     import socket
 
-    spec = importlib.util.spec_from_file_location("keeper", os.path.join(HERE, "keeper.py"))
+    path = os.path.join(os.path.dirname(HERE), "process", "supervisor.py")
+    spec = importlib.util.spec_from_file_location("keeper", path)
     keeper = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(keeper)
     sys.path[:] = theirs

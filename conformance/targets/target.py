@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.targets.launch import Launch
+from conformance.process.fork_server import WarmStart
+from conformance.process.launcher import Launch
 from conformance.targets.proportion import Allowance
-from conformance.targets.warm import WarmStart
 
 if TYPE_CHECKING:
     from conformance.cases.model import Case, Outcome

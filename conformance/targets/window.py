@@ -13,9 +13,9 @@ from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import Accepted, Broke, Outcome
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import MOST_VALUES, holds_too_many
+from conformance.process.errors import Breakdown
 from conformance.targets import protocol
 from conformance.targets.held import held
-from conformance.targets.process_errors import Breakdown
 from conformance.targets.protocol import Body, ProtocolError
 
 WINDOW = 64

@@ -15,10 +15,10 @@ import pytest
 from command_line import conformance
 
 from conformance.errors import CannotStart
+from conformance.process.launcher import Launch
 from conformance.running.at_once import Stop, do_at_once
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
-from conformance.targets.launch import Launch
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.session import Allowance

@@ -9,7 +9,7 @@ import pytest
 THREADS = 4
 SIZE = f"""
 import re, threading
-from conformance.targets.memory import share_one_heap
+from conformance.process.memory import share_one_heap
 if {{shared}}:
     share_one_heap()
 taken, done = threading.Barrier({THREADS} + 1), threading.Event()

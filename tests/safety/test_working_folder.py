@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from traps import Traps, without_safe_path
 
-from conformance.targets import launch
+from conformance.process import launcher
 from conformance.targets.resolve import adapters, brokers, drivers
 
 ROOT = Path(__file__).parent.parent.parent
@@ -52,7 +52,7 @@ def test_a_command_imports_nothing_from_the_working_folder(status, output, argum
 
 # --- the one way to start our own modules -------------------------------------------------------------
 
-PRINTS_COMMAND = "from conformance.targets.launch import own_python; print(own_python('conformance.shows', 'a b'))"
+PRINTS_COMMAND = "from conformance.process.launcher import own_python; print(own_python('conformance.shows', 'a b'))"
 SHOWS = "import sys, threading, yaml, conformance; print((conformance.__file__, sys.argv[1:], sys.path))"
 
 
@@ -61,9 +61,9 @@ def checkout(tmp_path):
     """A folder with a copy of the package that is not installed: as much of it as starts a module."""
     folder = tmp_path / "checkout"
     package = folder / "conformance"
-    (package / "targets").mkdir(parents=True)
-    for name in ("__init__.py", "targets/__init__.py", "targets/keeper.py", "targets/launch.py"):
-        (package / name).write_text((Path(launch.__file__).parent.parent / name).read_text())
+    (package / "process").mkdir(parents=True)
+    for name in ("__init__.py", "process/__init__.py", "process/supervisor.py", "process/launcher.py"):
+        (package / name).write_text((Path(launcher.__file__).parent.parent / name).read_text())
     (package / "shows.py").write_text(SHOWS)
     return folder
 
@@ -86,8 +86,8 @@ def test_a_process_imports_the_package_of_its_parent_and_nothing_else_of_that_fo
 
 
 ALLOWED = {
-    ("conformance/targets/launch.py", "own_python"): "the one way to start a module of ours",
-    ("conformance/targets/launch.py", "_started"): "the keeper, a script with -I",
+    ("conformance/process/launcher.py", "own_python"): "the one way to start a module of ours",
+    ("conformance/process/launcher.py", "_started"): "the keeper, a script with -I",
     ("conformance/targets/resolve.py", "resolve"): "without --python, the interpreter of the shim, which is a script",
     ("conformance/targets/brokers/bundled.py", "read_broker"): "the same for a broker, which is a script",
     ("conformance/targets/brokers/__main__.py", "_arguments"): "the same",

@@ -26,8 +26,8 @@ from unittest.mock import patch
 import psutil
 import tiny_client
 
-from conformance.targets import keeper, process
-from conformance.targets.launch import TOKEN, hand_over, own_python, start
+from conformance.process import child_process, supervisor
+from conformance.process.launcher import TOKEN, hand_over, own_python, start
 from conformance.targets.live import __main__ as bridge
 from conformance.targets.live import seats, telling
 
@@ -50,7 +50,7 @@ def forked_bridges(**limits):
         is_bridge = launch.command[: len(BRIDGE)] == BRIDGE
         return _forked(launch, token, report, limits) if is_bridge else start(launch, token, report)
 
-    with patch.object(process, "start", begin if hasattr(os, "pidfd_open") else start):
+    with patch.object(child_process, "start", begin if hasattr(os, "pidfd_open") else start):
         yield
 
 
@@ -94,7 +94,7 @@ def main(descriptor):
     """Fork a bridge for each message on a socket, until nobody can send one."""
     channel = socket.socket(fileno=descriptor)
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left is found below this process
-    handlers = {number: signal.getsignal(number) for number in keeper.CHANGED}
+    handlers = {number: signal.getsignal(number) for number in supervisor.CHANGED}
     itself = os.getpid()
     gc.freeze()
     while True:
@@ -123,7 +123,7 @@ def _reap():
 def _keep(pipes, suite, become):
     """Be the keeper of a bridge."""
     os.setsid()
-    keeper.keep(pipes[3], suite, become, pipes[:3])
+    supervisor.keep(pipes[3], suite, become, pipes[:3])
 
 
 def _become(told, pipes, handlers):

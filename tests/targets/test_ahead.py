@@ -5,8 +5,8 @@ import queue
 import threading
 
 from conformance.cases.model import Accepted
+from conformance.process.launcher import Launch
 from conformance.targets.held import memory_of
-from conformance.targets.launch import Launch
 from conformance.targets.processes import _AHEAD, ProcessTarget
 from conformance.targets.session import Allowance, Session
 

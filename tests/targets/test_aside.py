@@ -11,14 +11,14 @@ import psutil
 import pytest
 
 from conformance.cases.model import Accepted, Broke
+from conformance.process.child_process import TargetProcess
+from conformance.process.errors import Silent
+from conformance.process.fork_server import WarmStart
+from conformance.process.launcher import waited_for_a_core
 from conformance.targets import protocol
 from conformance.targets.asked import Asked, in_order
-from conformance.targets.launch import waited_for_a_core
-from conformance.targets.process import TargetProcess
-from conformance.targets.process_errors import Silent
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
-from conformance.targets.warm import WarmStart
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 

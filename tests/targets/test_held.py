@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from conformance.cases.model import Accepted, Refused
+from conformance.process.launcher import Launch
 from conformance.targets.asked import Waiting
 from conformance.targets.held import LARGE, HeldAnswer, held, memory_of
-from conformance.targets.launch import Launch
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.protocol import Body
 from conformance.targets.session import Allowance

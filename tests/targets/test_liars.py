@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from conformance.cases.catalog import select
 from conformance.cases.model import Kind
 from conformance.cases.operations import WHOLE_LOG
+from conformance.process.launcher import Launch
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
 from conformance.targets import lies
-from conformance.targets.launch import Launch
 from conformance.targets.liars import LIARS, LOGS, Catch
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec

@@ -15,9 +15,10 @@ import psutil
 import pytest
 
 from conformance.cases.model import Broke
-from conformance.targets import keeper, protocol
-from conformance.targets.launch import Launch
-from conformance.targets.process import TargetProcess
+from conformance.process import supervisor
+from conformance.process.child_process import TargetProcess
+from conformance.process.launcher import Launch
+from conformance.targets import protocol
 from conformance.targets.session import Allowance, Session
 
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})
@@ -84,10 +85,10 @@ orphan(hop)
 def keepers(request, tmp_path, monkeypatch):
     """With a control group where this system lets the suite make one, and without."""
     if request.param == "no control group":
-        text = Path(keeper.__file__).read_text()
+        text = Path(supervisor.__file__).read_text()
         (tmp_path / "keeper.py").write_text(text.replace("if __name__", "group_of = lambda _: None\nif __name__"))
-        monkeypatch.setattr(keeper, "__file__", str(tmp_path / "keeper.py"))
-        monkeypatch.setattr(keeper, "group_of", lambda _: None)
+        monkeypatch.setattr(supervisor, "__file__", str(tmp_path / "keeper.py"))
+        monkeypatch.setattr(supervisor, "group_of", lambda _: None)
 
 
 @pytest.fixture
@@ -186,13 +187,13 @@ def test_processes_that_take_their_time_to_die_are_waited_for_and_those_that_mak
     def children(_):
         return [next(pids)] if more_come else there
 
-    monkeypatch.setattr(keeper, "children_of", children)
-    monkeypatch.setattr(keeper, "_signal", lambda *_: None)
-    monkeypatch.setattr(keeper, "end_below", lambda root, **_: everywhere.append(root))
-    monkeypatch.setattr(keeper, "_hurry", lambda: hurried.append(True))
-    kept = keeper._Keeper(None)
+    monkeypatch.setattr(supervisor, "children_of", children)
+    monkeypatch.setattr(supervisor, "_signal", lambda *_: None)
+    monkeypatch.setattr(supervisor, "end_below", lambda root, **_: everywhere.append(root))
+    monkeypatch.setattr(supervisor, "_hurry", lambda: hurried.append(True))
+    kept = supervisor._Keeper(None)
     monkeypatch.setattr(kept, "reap", lambda: next(left, False))
-    monkeypatch.setattr(keeper.os, "killpg", lambda *_: None)
+    monkeypatch.setattr(supervisor.os, "killpg", lambda *_: None)
     kept.end()
     assert len(everywhere) == len(hurried) == looks_everywhere
 

@@ -16,11 +16,12 @@ import pytest
 
 from conformance.cases.model import Accepted, Broke, Refused, Unsupported
 from conformance.errors import CannotStart
-from conformance.targets import family, protocol
+from conformance.process import process_tree
+from conformance.process.child_process import FAREWELL, TargetProcess
+from conformance.process.errors import Gone, Silent
+from conformance.process.launcher import Launch
+from conformance.targets import protocol
 from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
-from conformance.targets.launch import Launch
-from conformance.targets.process import FAREWELL, TargetProcess
-from conformance.targets.process_errors import Gone, Silent
 from conformance.targets.protocol import ProtocolError
 from conformance.targets.session import Allowance, Session
 from conformance.targets.window import WINDOW, outcome_of_line
@@ -458,7 +459,7 @@ def test_memory_that_is_taken_once_is_no_finding(session):
 
 
 def test_without_peaks_from_the_system_memory_is_sampled(session, monkeypatch):
-    monkeypatch.setattr(family, "_FORGET_THE_PEAK", "no number")
+    monkeypatch.setattr(process_tree, "_FORGET_THE_PEAK", "no number")
     held = TAKES.replace("del taken", "time.sleep(0.3); del taken")
     outcomes = list(session(held + ANSWERS).ask([question(1), hostile(90)]))
     assert list(broken(outcomes)) == [1]
@@ -582,7 +583,7 @@ def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces
     program = f"""
 import os
 from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
-from conformance.targets.launch import Launch
+from conformance.process.launcher import Launch
 from conformance.targets.session import Session
 session = Session(Launch("t", {command!r}))
 session.describe()

@@ -13,13 +13,13 @@ from traps import Traps
 
 from conformance.cases.model import Accepted, Broke
 from conformance.errors import CannotStart
+from conformance.process.child_process import TargetProcess
+from conformance.process.fork_server import WarmStart
 from conformance.targets import protocol
-from conformance.targets.process import TargetProcess
 from conformance.targets.processes import ProcessTarget
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
 from conformance.targets.target import TargetSpec, loaded_once
-from conformance.targets.warm import WarmStart
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 

@@ -15,9 +15,9 @@ from typing import Self
 from msgspec import Struct
 
 from conformance.errors import FileError, TargetError
+from conformance.process.daemon import Program
 from conformance.targets.broker_address import Address
 from conformance.targets.brokers.folders import Folder
-from conformance.targets.brokers.programs import Program
 from conformance.targets.brokers.readiness import answers
 from conformance.targets.manifests import BROKER, Adapter, adapter_in
 

@@ -23,7 +23,7 @@ import psutil
 from msgspec import Struct, field
 
 from conformance.cases.model import ERRORS, Answer
-from conformance.targets.launch import last_words
+from conformance.process.launcher import last_words
 from conformance.targets.live.topics import BEFORE_KEY, END_KEY
 
 DIED = "died of "

@@ -13,7 +13,7 @@ from typing import IO
 
 import psutil
 
-from conformance.targets.launch import Launch, end_in_words, start
+from conformance.process.launcher import Launch, end_in_words, start
 
 _CHUNK = 4096
 _KEPT = 1 << 16

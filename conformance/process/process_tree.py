@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from conformance.targets import keeper
+from conformance.process import supervisor
 
 _FORGET_THE_PEAK = "5"
 """What Linux takes for it (proc_pid_clear_refs(5))."""
@@ -19,7 +19,7 @@ _LAST = 19
 
 def descendants(root: int, known: Iterable[psutil.Process] = ()) -> list[psutil.Process]:
     """The processes below one, of which some may be known from the last look. Raises psutil.Error where it is gone."""
-    listed = keeper.children_of(root)
+    listed = supervisor.children_of(root)
     if listed is None:
         return list(psutil.Process(root).children(recursive=True))  # through every process of the machine
     found, there = [], {process.pid: process for process in known}
@@ -27,7 +27,7 @@ def descendants(root: int, known: Iterable[psutil.Process] = ()) -> list[psutil.
         pid = listed.pop()
         with contextlib.suppress(psutil.NoSuchProcess):
             found.append(there.get(pid) or psutil.Process(pid))
-            listed += keeper.children_of(pid) or ()
+            listed += supervisor.children_of(pid) or ()
     return found
 
 
@@ -92,7 +92,7 @@ class Footprint:
 
 def _peak(process: psutil.Process) -> int:
     try:
-        told = keeper.content_of(f"/proc/{process.pid}/status")
+        told = supervisor.content_of(f"/proc/{process.pid}/status")
         return int(told.partition(b"\nVmHWM:")[2].split(None, 1)[0]) << 10
     except (OSError, IndexError):
         return resident(process)
@@ -102,7 +102,7 @@ def give_way(processes: Iterable[psutil.Process]) -> None:
     """Make processes leave the cores to whatever else wants them."""
     for process in processes:
         with contextlib.suppress(OSError):  # it may go between two reads
-            for thread in keeper.threads_of(process.pid):
+            for thread in supervisor.threads_of(process.pid):
                 os.setpriority(os.PRIO_PROCESS, thread, _LAST)
             # Linux may give each session its share of the cores; priorities hold within it.
             Path(f"/proc/{process.pid}/autogroup").write_text(str(_LAST))

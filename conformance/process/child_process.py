@@ -23,10 +23,10 @@ from functools import partial
 
 import psutil
 
-from conformance.targets import keeper
-from conformance.targets.family import Footprint, found_below, freeze, give_way, is_any_running, resident
-from conformance.targets.launch import TOKEN, Kept, Launch, end_in_words, last_words, start, waited_for_a_core
-from conformance.targets.process_errors import Flood, Gone, Silent
+from conformance.process import supervisor
+from conformance.process.errors import Flood, Gone, Silent
+from conformance.process.launcher import TOKEN, Kept, Launch, end_in_words, last_words, start, waited_for_a_core
+from conformance.process.process_tree import Footprint, found_below, freeze, give_way, is_any_running, resident
 
 _SAMPLE = 0.01
 """Seconds between two looks at a target's memory."""
@@ -314,15 +314,15 @@ class TargetProcess:
                 self._popen.wait(1)
                 break
         if self.alive:
-            keeper.end_below(self._popen.pid, _ENDING)
+            supervisor.end_below(self._popen.pid, _ENDING)
             self._popen.kill()
             self._popen.wait()
-        elif keeper.CAN_ADOPT and self._status() is not None:
+        elif supervisor.CAN_ADOPT and self._status() is not None:
             return
-        group = keeper.group_of(self._popen.pid)
-        keeper.kill_group(group)
+        group = supervisor.group_of(self._popen.pid)
+        supervisor.kill_group(group)
         self._sweep()
-        keeper.remove_group(group)
+        supervisor.remove_group(group)
 
     def _sweep(self) -> None:
         """Kill the processes that were seen last, and all that carry our token in their environment.

@@ -18,7 +18,7 @@ from typing import IO, Protocol
 
 from msgspec import Struct, field
 
-from conformance.targets import keeper
+from conformance.process import supervisor
 
 TOKEN = "CONFORMANCE_TARGET_TOKEN"  # noqa: S105 - marks processes, opens nothing
 _PASSING, _ATTEMPTS, _PAUSE = (errno.EAGAIN, errno.ENOMEM), 3, 1.0
@@ -124,7 +124,7 @@ def start(launch: Launch, token: str, report: int, passed: tuple[int, ...] = ())
 
 
 def _started(launch: Launch, token: str, report: int, passed: tuple[int, ...]) -> Kept:
-    command = (sys.executable, "-I", "-S", keeper.__file__, str(report), str(os.getpid()), *launch.command)
+    command = (sys.executable, "-I", "-S", supervisor.__file__, str(report), str(os.getpid()), *launch.command)
     return _Started(
         (*command, *map(str, passed)),
         stdin=subprocess.PIPE,
@@ -256,12 +256,12 @@ def waited_for_a_core(processes: Iterable[int]) -> float:
     longest = 0
     for process in processes:
         with suppress(OSError):  # it may go between two reads
-            longest = max([longest, *(_waited(process, thread) for thread in keeper.threads_of(process))])
+            longest = max([longest, *(_waited(process, thread) for thread in supervisor.threads_of(process))])
     return longest / 1e9
 
 
 def _waited(process: int, thread: int) -> int:
     """Nanoseconds for which a thread was ready to run while others did; 0 where that is not told."""
     with suppress(OSError, ValueError, IndexError):
-        return int(keeper.content_of(f"/proc/{process}/task/{thread}/schedstat").split()[1])
+        return int(supervisor.content_of(f"/proc/{process}/task/{thread}/schedstat").split()[1])
     return 0

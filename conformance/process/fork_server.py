@@ -11,9 +11,9 @@ from functools import partial
 from typing import Self
 
 from conformance.errors import TargetError
-from conformance.targets.launch import Forked, Launch, hand_over, start
-from conformance.targets.process import TargetProcess
-from conformance.targets.process_errors import Breakdown
+from conformance.process.child_process import TargetProcess
+from conformance.process.errors import Breakdown
+from conformance.process.launcher import Forked, Launch, hand_over, start
 
 
 class CannotFork(TargetError):

@@ -1,0 +1,1 @@
+"""Child processes: supervisor, launcher, memory limits, fork server, daemons."""
