@@ -72,7 +72,7 @@ def _from_another(order: Order, catalog: Catalog) -> Iterator[PackedCase]:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """A process of ours; the Ctrl-C of a terminal does not reach it."""
+    """Start a process of ours; the Ctrl-C of a terminal does not reach it."""
     return subprocess.Popen(  # noqa: S603 - it is ourselves
         own_python("conformance.running.generating"),
         stdin=subprocess.PIPE,

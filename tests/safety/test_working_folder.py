@@ -52,7 +52,7 @@ def test_a_command_imports_nothing_from_the_working_folder(status, output, argum
 
 # --- the one way to start our own modules -------------------------------------------------------------
 
-PRINTS_COMMAND = "from conformance.process.launcher import own_python; print(own_python('conformance.shows', 'a b'))"
+PRINTS_COMMAND = "from conformance.process.launcher import own_python; print(own_python('conformance.cli', 'a b'))"
 SHOWS = "import sys, threading, yaml, conformance; print((conformance.__file__, sys.argv[1:], sys.path))"
 
 
@@ -64,7 +64,7 @@ def checkout(tmp_path):
     (package / "process").mkdir(parents=True)
     for name in ("__init__.py", "process/__init__.py", "process/supervisor.py", "process/launcher.py"):
         (package / name).write_text((Path(launcher.__file__).parent.parent / name).read_text())
-    (package / "shows.py").write_text(SHOWS)
+    (package / "cli.py").write_text(SHOWS)
     return folder
 
 
