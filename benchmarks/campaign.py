@@ -22,8 +22,8 @@ import psutil
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.job import spread
 from conformance.pipeline.campaign.slices import SLICE, Campaign

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.reports.explain import expected_json
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 

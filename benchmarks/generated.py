@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 
 from conformance import codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.strategies.seeded.cases import TYPES, cases_at
 
 COUNT = 400

@@ -22,11 +22,10 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
-from conformance.cases.due import answer_due
 from conformance.cases.model import Case, Outcome
-from conformance.cases.packing import PackedCase, PackedCases
+from conformance.cases.packed_cases import PackedCase, PackedCases, answer_due
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
 from conformance.process.launcher import Launch, own_python
 from conformance.running.executor import judge_target

@@ -34,8 +34,8 @@ import hostile_results
 from growing import GROWING, Row
 
 from conformance import codec
-from conformance.cases.from_reference import expectation
 from conformance.cases.model import AnyOf, Refuses
+from conformance.catalog.case_builder import expectation
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import Generated, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate

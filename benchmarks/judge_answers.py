@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from mutants import in_killing_order
 
 from conformance import codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.exchanges import ENDS, answer_to
 from conformance.cases.model import (
     ERRORS,
     REFUSED,
@@ -31,6 +29,8 @@ from conformance.cases.model import (
     Unsupported,
     Writes,
 )
+from conformance.cases.raw_requests import ENDS, answer_to
+from conformance.catalog.catalog import Catalog
 from conformance.codec.message_spec import Message
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.definitions.request_frames import START, api_of, frame_wire, message_of, wire_in

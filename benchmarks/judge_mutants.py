@@ -65,12 +65,12 @@ from mutants import (
     tell_survivors,
 )
 
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import (
     Case,
     Outcome,
     Verdict,
 )
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge, weightier
 
 FOLDER = "judging"

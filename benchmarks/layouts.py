@@ -24,9 +24,9 @@ from unittest.mock import patch
 from batches import word_batches
 
 from conformance import codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec import dispatch
 from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, cases_at

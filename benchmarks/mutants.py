@@ -88,9 +88,9 @@ import yaml
 
 import conformance
 from conformance import codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case, Kind
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart

@@ -15,9 +15,9 @@ from pathlib import Path
 from judge_answers import pairs_of
 from msgspec.structs import asdict
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.charging import charged
-from conformance.cases.compiled import read_catalog
+from conformance.cases.attribution import charged
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
 from conformance.running.keeping import cause_in
 from conformance.running.selftest import trials

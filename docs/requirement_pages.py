@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from conformance.cases.catalog import Labelled
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import BASES, LEVELS
 from conformance.cases.requirement import Requirement
+from conformance.catalog.catalog import Labelled
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands.list import coverage, why_no_case
 from conformance.reports.markdown_file import plain
 

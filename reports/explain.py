@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.conversations import due
+from conformance.cases.client_scenarios import due
 from conformance.cases.model import (
     Accepted,
     AnyOf,

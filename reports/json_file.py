@@ -15,9 +15,9 @@ import msgspec
 from msgspec import UNSET
 
 from conformance import __version__
-from conformance.cases.covering import PREFIX as COVERING
 from conformance.cases.model import Kind
 from conformance.cases.operations import ONLY_LIVE
+from conformance.catalog.pairwise import PREFIX as COVERING
 from conformance.judging.causes import Cause
 from conformance.reports import json_schema as shape
 from conformance.reports.disagreements import Disagreement

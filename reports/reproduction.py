@@ -6,10 +6,10 @@ import json
 import shlex
 from collections.abc import Sequence
 
-from conformance.cases.from_reference import as_given
 from conformance.cases.model import Case, CaseKind
 from conformance.cases.operations import parts_of
-from conformance.cases.packing import PackedCase
+from conformance.cases.packed_cases import PackedCase
+from conformance.catalog.case_builder import as_given
 from conformance.running.results import Result
 
 _LONGEST = 1024

@@ -22,9 +22,9 @@ from hypothesis import settings
 from json_reports import broken_reports
 from traces import ROOT, Traces
 
-from conformance.cases.catalog import Cases
-from conformance.cases.compiled import read_catalog
-from conformance.cases.vector_files import VECTORS, read_vectors, vector_files
+from conformance.catalog.catalog import Cases
+from conformance.catalog.catalog_builder import read_catalog
+from conformance.catalog.vector_files import VECTORS, read_vectors, vector_files
 from conformance.definitions.loader import shipped_types
 from conformance.targets.brokers.bundled import Running, free_ports, read_broker
 from conformance.targets.manifests import BROKER

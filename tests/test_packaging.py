@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.compiled import read_catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import shipped_types
 from conformance.strategies.seeded.cases import TYPES, message_types
 
@@ -58,7 +58,7 @@ def test_what_is_installed_needs_not_make_the_cases(wheel, tmp_path):
         archive.extractall(tmp_path / "installed")
     cache = tmp_path / "cache"
     here = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "XDG_CACHE_HOME": str(cache)}
-    told = "from conformance.cases.compiled import stored; print(*stored().cases)"
+    told = "from conformance.catalog.catalog_builder import stored; print(*stored().cases)"
     done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
     assert done.stdout.split() == list(read_catalog().cases)
     told = "from conformance.running.prepared import _read; print(*_read())"

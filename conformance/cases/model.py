@@ -228,7 +228,7 @@ class Case:
     mutation: str = ""
     """The mutation that the bytes of a generated case went through, if any."""
     bulk: int = 0
-    """Bytes that the memory and time of a hostile case are held against (cases/hostile.py); 0: it is not hostile."""
+    """Bytes that the memory and time of a hostile case are compared with; 0: it is not hostile."""
     is_shrinkable: bool = field(init=False)
     """Whether a smaller case may stand for it."""
     comment: str = field(init=False)

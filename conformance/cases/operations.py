@@ -12,7 +12,7 @@ from importlib import import_module
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases import answers, conversations, log_questions, sending
+from conformance.cases import client_requests, client_scenarios, log_requests, reference_answers
 from conformance.cases.model import Answer, Case, Op, Question, Request, Value
 from conformance.codec import json_notation as n
 from conformance.codec.compare import unknown_fields
@@ -33,7 +33,7 @@ def _bytes(given: object) -> bytes:
 
 def _int64(given: object) -> int:
     number: int = n.DECIMAL.parse(given)
-    if not -log_questions.INT64_MAX - 1 <= number <= log_questions.INT64_MAX:
+    if not -log_requests.INT64_MAX - 1 <= number <= log_requests.INT64_MAX:
         raise n.NotationError(f"{number} is not an INT64")
     return number
 
@@ -127,38 +127,38 @@ _VALUE = (
 """Magic and compression stand beside the value of a MESSAGE_SET, which does not tell them."""
 
 OPERATIONS: dict[str, Operation] = {
-    "decode": Operation((_HEX,), answers.decoded),
-    "encode": Operation(_VALUE, answers.encoded),
-    "size": Operation(_VALUE, answers.measured),
+    "decode": Operation((_HEX,), reference_answers.decoded),
+    "encode": Operation(_VALUE, reference_answers.encoded),
+    "size": Operation(_VALUE, reference_answers.measured),
     "read": Operation(
         (
             _HEX,
             Part("isolation", _one_of(ISOLATIONS)),
             Part("fetchOffset", _int64, needed=False),
             Part("highWatermark", _int64, needed=False),
-            Part("aborted", _complete(log_questions.ABORTED), needed=False, is_shrunk=True),
+            Part("aborted", _complete(log_requests.ABORTED), needed=False, is_shrunk=True),
             Part("checkCrcs", n.TRUTH.parse, needed=False),
         ),
-        answers.seen,
-        log_questions.fetch_question,
+        reference_answers.seen,
+        log_requests.fetch_question,
     ),
     "convert": Operation(
         (_HEX, Part("magic", n.NUMBER.parse), Part("baseOffset", _int64, needed=False)),
-        answers.converted,
-        log_questions.conversion_question,
+        reference_answers.converted,
+        log_requests.conversion_question,
     ),
     "sequence": Operation(
-        (Part("batches", _complete(BATCHES), is_shrunk=True),), answers.sequenced, log_questions.fates_question
+        (Part("batches", _complete(BATCHES), is_shrunk=True),), reference_answers.sequenced, log_requests.fates_question
     ),
     "send": Operation(
         (
-            Part("conversation", _one_of(conversations.CONVERSATIONS)),
+            Part("conversation", _one_of(client_scenarios.CONVERSATIONS)),
             Part("isolation", _one_of(ISOLATIONS)),
-            Part("check", _one_of(conversations.CHECKS)),
+            Part("check", _one_of(client_scenarios.CHECKS)),
             Part("of", n.TEXT.parse, needed=False),
         ),
-        sending.sent,
-        sending.send_question,
+        client_requests.sent,
+        client_requests.send_question,
     ),
     "append": Operation(
         (
@@ -170,16 +170,16 @@ OPERATIONS: dict[str, Operation] = {
             ),
             Part("beside", _bytes, needed=False),
         ),
-        _later("appends", "answer"),
-        _later("appends", "append_question"),
+        _later("append", "answer"),
+        _later("append", "append_question"),
     ),
     "exchange": Operation(
-        (Part("frames", _later("exchanges", "frames_of")), Part("pipelined", n.TRUTH.parse, needed=False)),
-        _later("exchanges", "exchanged"),
-        _later("exchanges", "exchange_question"),
+        (Part("frames", _later("raw_requests", "frames_of")), Part("pipelined", n.TRUTH.parse, needed=False)),
+        _later("raw_requests", "exchanged"),
+        _later("raw_requests", "exchange_question"),
     ),
     "scenario": Operation(
-        (Part("steps", _later("log_questions", "steps_of")),), answers.played, log_questions.scenario_question
+        (Part("steps", _later("log_requests", "steps_of")),), reference_answers.played, log_requests.scenario_question
     ),
 }
 """Every operation by its name."""

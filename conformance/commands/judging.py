@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.catalog import Catalog, is_based, of_bases
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog import Catalog, is_based, of_bases
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands import options as shared
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import ExitStatus, UsageError, UserError, overall

@@ -12,7 +12,7 @@ import click
 
 from conformance import __version__
 from conformance.cases.requirement import Requirement
-from conformance.cases.vector_files import VECTORS, read_requirements
+from conformance.catalog.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
 from conformance.definitions.findings import Finding
 from conformance.definitions.lint import lint

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import Catalog, Labelled, select
-from conformance.cases.compiled import read_catalog
 from conformance.cases.operations import ONLY_LIVE
 from conformance.cases.requirement import Requirement
+from conformance.catalog.catalog import Catalog, Labelled, select
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands import options as shared
 from conformance.errors import UserError
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import Case, NotAsked, Op, Request
 from conformance.cases.operations import WHOLE_LOG
+from conformance.catalog.case_builder import ad_hoc_case
+from conformance.catalog.catalog import Catalog
 from conformance.codec.json_notation import NotationError
 from conformance.commands.options import bytes_of
 from conformance.errors import UsageError

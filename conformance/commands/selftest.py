@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from conformance import __version__
-from conformance.cases.vector_files import VECTORS, read_requirements
+from conformance.catalog.vector_files import VECTORS, read_requirements
 from conformance.commands import options as shared
 from conformance.errors import ExitStatus
 from conformance.files.atomic import check_writable, replace_text

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import select
-from conformance.cases.compiled import read_catalog
-from conformance.cases.log_questions import first_seen, read_question
+from conformance.cases.log_requests import first_seen, read_question
 from conformance.cases.model import Request
 from conformance.cases.operations import OPERATIONS
+from conformance.catalog.catalog import select
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.log import LOG
 from conformance.commands import options as shared
 from conformance.errors import UsageError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.hex_dump import annotate
 from conformance.commands import options as shared
 from conformance.errors import UserError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from conformance.cases.vector_files import VECTORS, vector_files
-from conformance.cases.vector_tool import check, fix
+from conformance.catalog.vector_files import VECTORS, vector_files
+from conformance.catalog.vector_formatter import check, fix
 from conformance.commands import options as shared
 from conformance.errors import ExitStatus
 

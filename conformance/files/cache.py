@@ -19,10 +19,11 @@ from conformance.files.atomic import replacing
 
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (
-    *(f"{room}/*.py" for room in ("cases", "cases/covering", "codec", "definitions", "safety", "semantics")),
-    *("__init__.py", "errors.py", "errors.py", *(f"vectors/**/*.{kind}" for kind in ("yaml", "csv", "json"))),
+    *(f"{package}/**/*.py" for package in ("cases", "catalog", "codec", "definitions", "files", "semantics")),
+    *("__init__.py", "errors.py", "definitions/**/*.json"),
+    *(f"vectors/**/*.{kind}" for kind in ("yaml", "csv", "json")),
 )
-"""All that cases are made from: the storeys at and below this one."""
+"""All files that cases are made from: the packages at and below `catalog`."""
 _DIGEST = 32
 """Bytes of the digest before what is kept: a damaged file is not loaded."""
 _OTHERS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.appends import ANSWERED, BATCHES, OTHERS
+from conformance.cases.append import ANSWERED, BATCHES, OTHERS
 from conformance.cases.model import PASSED, Appends, Kind, Value, Verdict
 from conformance.codec.json_notation import NotationError
 from conformance.judging.answers import batches_in, failed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from conformance import codec
-from conformance.cases.conversations import lapse
+from conformance.cases.client_scenarios import lapse
 from conformance.cases.model import (
     FAILURES,
     Accepted,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.cases.exchanges import EXCHANGED
 from conformance.cases.model import Accepted, Answer, Case, Exchanges, Outcome, Refused
+from conformance.cases.raw_requests import EXCHANGED
 from conformance.codec.error_codes import named
 from conformance.codec.json_notation import NotationError
 from conformance.judging.exchanges import errors_in

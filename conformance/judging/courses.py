@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import dropwhile
 
 from conformance import codec
-from conformance.cases.conversations import (
+from conformance.cases.client_scenarios import (
     ANOTHER,
     COMMITS_REFUSED,
     GATHERED,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.exchanges import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERSION
 from conformance.cases.model import PASSED, ROBUSTNESS, Due, Exchanges, Kind, Value, Verdict
+from conformance.cases.raw_requests import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERSION
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types

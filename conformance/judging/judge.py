@@ -11,9 +11,8 @@ from dataclasses import replace
 from msgspec import structs
 
 from conformance import codec
-from conformance.cases.charging import layout_rule
-from conformance.cases.due import AsDue
-from conformance.cases.encoding import FREE_FIELDS
+from conformance.cases.attribution import layout_rule
+from conformance.cases.encode import FREE_FIELDS
 from conformance.cases.model import (
     FAILURES,
     PASSED,
@@ -39,6 +38,7 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
+from conformance.cases.packed_cases import AsDue
 from conformance.codec.compare import Comparison, compare_shown
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from conformance import codec
-from conformance.cases.conversations import LATEST
-from conformance.cases.encoding import is_free
+from conformance.cases.client_scenarios import LATEST
+from conformance.cases.encode import is_free
 from conformance.cases.model import PASSED, Kind, Sends, Value, Verdict
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from conformance.cases.client_requests import COUNTS, PRODUCER, TOGETHER
 from conformance.cases.model import PASSED, Kind, Value, Verdict
-from conformance.cases.sending import COUNTS, PRODUCER, TOGETHER
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.judging.sent_requests import RECORDS, at, batches_in, named, triple
 from conformance.judging.written_messages import in_messages

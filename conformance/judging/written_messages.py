@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import count
 
 from conformance import codec
+from conformance.cases.client_requests import written_for
 from conformance.cases.model import PASSED, Kind, Value, Verdict
-from conformance.cases.sending import written_for
 from conformance.codec.log import extents
 from conformance.codec.record_batch import stored_magic
 from conformance.judging.sent_requests import RECORDS, at, body_in

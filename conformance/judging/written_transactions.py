@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.cases.conversations import ENDS, OF_CLIENTS, REFUSED
+from conformance.cases.client_scenarios import ENDS, OF_CLIENTS, REFUSED
 from conformance.cases.model import PASSED, Kind, Value, Verdict
 from conformance.codec.record_batch import BATCH_LAYOUT
 from conformance.definitions.request_frames import START, api_of

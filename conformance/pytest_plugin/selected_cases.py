@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.catalog import select
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog import select
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import UsageError
 from conformance.running.known_failures import Known, read_known
 from conformance.running.patterns import check_patterns

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import Struct, field, structs
 
 from conformance import codec
-from conformance.cases.log_questions import convert_question, read_question
+from conformance.cases.log_requests import convert_question, read_question
 from conformance.cases.model import Case
 from conformance.cases.operations import WHOLE_LOG
 from conformance.codec.compression import CODEC_NAMES

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
-from conformance.cases.due import AsDue
 from conformance.cases.model import PASSED, Case, Kind, Outcome, Refused, Unsupported, Verdict
-from conformance.cases.packing import PackedCase
+from conformance.cases.packed_cases import AsDue, PackedCase
 from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge, weightier

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from conformance.cases.catalog import Catalog
 from conformance.cases.model import Case
 from conformance.cases.requirement import Requirement
+from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
 from conformance.running.at_once import Stop
 from conformance.running.examiner import Examiner

@@ -18,10 +18,10 @@ from typing import Any
 from msgspec import Struct
 
 from conformance import __version__, codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import AnyOf, Case, Reads, Refuses
 from conformance.cases.operations import WHOLE_LOG
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.files.atomic import replacing
 from conformance.files.bounded_json import read_json
 

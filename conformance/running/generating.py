@@ -12,9 +12,9 @@ from typing import IO
 
 from msgspec import Struct
 
-from conformance.cases.catalog import Cases, Catalog, is_own, selected
 from conformance.cases.model import Case
-from conformance.cases.packing import PackedCase, packed_with_due
+from conformance.cases.packed_cases import PackedCase, packed_with_due
+from conformance.catalog.catalog import Cases, Catalog, is_own, selected
 from conformance.definitions.loader import types_with
 from conformance.process.launcher import own_python
 from conformance.running.at_once import collect_seldom

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 
 from conformance.cases.model import Case
-from conformance.cases.packing import PackedCase, PackedCases
+from conformance.cases.packed_cases import PackedCase, PackedCases
 from conformance.errors import CannotStart
 from conformance.running.at_once import Stop
 

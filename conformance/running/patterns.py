@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from conformance.cases.catalog import Catalog, select
 from conformance.cases.model import LEVELS
+from conformance.catalog.catalog import Catalog, select
 from conformance.errors import UsageError
 from conformance.strategies.seeded.cases import case_of, generated_ids, is_generated_id, message_types, types_for
 from conformance.strategies.seeded.log_questions import OF_BROKERS

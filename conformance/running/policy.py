@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.charging import basis_of, charged
+from conformance.cases.attribution import basis_of, charged
 from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
 from conformance.cases.operations import BROKER_OPS
-from conformance.cases.packing import PackedCase
+from conformance.cases.packed_cases import PackedCase
 from conformance.cases.requirement import Requirement
 from conformance.judging.codes import codes_of
 from conformance.running.keeping import MOST, NOTHING, cause_in, kept, kept_verdict, plain_cause

@@ -13,9 +13,9 @@ from functools import partial
 
 import zstandard
 
-from conformance.cases.catalog import Catalog, is_own, selected
-from conformance.cases.compiled import read_catalog
-from conformance.cases.packing import PackedCase, packed_with_due
+from conformance.cases.packed_cases import PackedCase, packed_with_due
+from conformance.catalog.catalog import Catalog, is_own, selected
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import shipped_types
 from conformance.files.cache import SOURCES, Kept
 from conformance.running.generating import Order, made_elsewhere

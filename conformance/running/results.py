@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from conformance.cases.model import FAILURES, ROBUSTNESS, Case, CaseKind, Kind, Outcome, Verdict
-from conformance.cases.packing import PackedCase
+from conformance.cases.packed_cases import PackedCase
 from conformance.judging.causes import Cause
 from conformance.running.keeping import Packed, cause_in
 

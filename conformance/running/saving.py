@@ -9,7 +9,6 @@ from pathlib import Path
 
 import yaml
 
-from conformance.cases.from_reference import ad_hoc_id
 from conformance.cases.model import (
     AnyOf,
     Case,
@@ -23,6 +22,7 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.operations import parts_of
+from conformance.catalog.case_builder import ad_hoc_id
 from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.log import CHECKSUM_RULES
 from conformance.errors import Defect

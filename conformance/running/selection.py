@@ -8,9 +8,9 @@ from functools import partial
 
 from msgspec import Struct
 
-from conformance.cases.catalog import Catalog, as_of, select
 from conformance.cases.model import Case
-from conformance.cases.packing import PackedCase, PackedCases
+from conformance.cases.packed_cases import PackedCase, PackedCases
+from conformance.catalog.catalog import Catalog, as_of, select
 from conformance.codec.message_spec import Message
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, UsageError

@@ -11,10 +11,10 @@ from multiprocessing import get_context
 
 from msgspec import Struct
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.charging import charged
-from conformance.cases.compiled import read_catalog
+from conformance.cases.attribution import charged
 from conformance.cases.model import Answer, Case, Kind
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import Defect
 from conformance.judging.judge import judge
 from conformance.process.launcher import SAFE_PATH, environment

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import LEVELS, Broke, Case, CaseKind
 from conformance.cases.operations import OPERATIONS, parts_of
-from conformance.cases.packing import refused_by
+from conformance.cases.packed_cases import refused_by
+from conformance.catalog.case_builder import ad_hoc_case
+from conformance.catalog.catalog import Catalog
 from conformance.codec.json_notation import NotationError
 from conformance.errors import CannotStart
 from conformance.judging.causes import Cause

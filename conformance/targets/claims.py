@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from conformance import codec
 from conformance.cases.model import Accepted, Case, Kind, Outcome, Refused, Request, Unsupported, Verdict
-from conformance.cases.packing import LazyCases, PackedCase, PackedCases, written
+from conformance.cases.packed_cases import LazyCases, PackedCase, PackedCases, written
 from conformance.targets.probes import Claim, claim_of, claim_verdict, labels, probes_for
 from conformance.targets.protocol import Description
 from conformance.targets.target import Target

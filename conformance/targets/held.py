@@ -13,8 +13,8 @@ from threading import Lock
 
 import lz4.block
 
-from conformance.cases.due import AsDue
 from conformance.cases.model import Accepted, Answer, Outcome
+from conformance.cases.packed_cases import AsDue
 
 LARGE = 2**15
 """Bytes of an answer from which on it is large."""

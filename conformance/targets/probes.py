@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias, cast
 
 from conformance import codec
-from conformance.cases.charging import WRITING_OPS
-from conformance.cases.encoding import encode_question
-from conformance.cases.exchanges import exchange_question
-from conformance.cases.log_questions import read_question, scenario_question, sequence_question, steps_of
+from conformance.cases.attribution import WRITING_OPS
+from conformance.cases.client_requests import send_question
+from conformance.cases.encode import encode_question
+from conformance.cases.log_requests import read_question, scenario_question, sequence_question, steps_of
 from conformance.cases.model import (
     Case,
     CaseKind,
@@ -24,8 +24,8 @@ from conformance.cases.model import (
     Verdict,
 )
 from conformance.cases.operations import WHOLE_LOG, request_of
-from conformance.cases.packing import PackedCase, PackedCases
-from conformance.cases.sending import send_question
+from conformance.cases.packed_cases import PackedCase, PackedCases
+from conformance.cases.raw_requests import exchange_question
 from conformance.judging.judge import judge
 from conformance.targets.protocol import Description
 
@@ -151,7 +151,7 @@ def _log_probe(op: str, magic: int) -> Case | None:
         case "send":
             return log_probe(op, send_question(_CONSUMES), data)
         case "append":
-            from conformance.cases.appends import append_question
+            from conformance.cases.append import append_question
 
             return log_probe(op, append_question({"hex": data}), data)
         case "scenario":

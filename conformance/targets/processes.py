@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec import Struct
 
 from conformance.cases.model import Case, Outcome
-from conformance.cases.packing import LazyCases, PackedCase, kin
+from conformance.cases.packed_cases import LazyCases, PackedCase, kin
 from conformance.errors import CannotStart
 from conformance.process.fork_server import WarmStart
 from conformance.process.launcher import Launch

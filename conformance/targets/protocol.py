@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from conformance.cases.model import ERRORS, Accepted, Answer, Broke, Case, Outcome, Refused, Request, Unsupported
 from conformance.cases.operations import WHOLE_LOG
-from conformance.cases.packing import PackedCase, written
+from conformance.cases.packed_cases import PackedCase, written
 from conformance.codec.message_spec import LAST, Versions
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, SURROGATE, is_deep, read_bounded, read_json, too_deep

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from conformance import __version__, codec
-from conformance.cases.answers import NOT_ENCODED, error_class
 from conformance.cases.model import Answer, Case, Outcome, Request
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
+from conformance.cases.reference_answers import NOT_ENCODED, error_class
 from conformance.codec.compare import unknown_fields
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError

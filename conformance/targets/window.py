@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from conformance.cases.due import AsDue, digest_of_answer
 from conformance.cases.model import Accepted, Broke, Outcome
+from conformance.cases.packed_cases import AsDue, digest_of_answer
 from conformance.errors import CannotStart
 from conformance.files.bounded_json import MOST_VALUES, holds_too_many
 from conformance.process.errors import Breakdown

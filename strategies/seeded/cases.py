@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 from typing import Any, cast
 
 from conformance import codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.encoding import batch_to_encode
-from conformance.cases.from_reference import decode_case, encode_case, log_case
+from conformance.cases.encode import batch_to_encode
 from conformance.cases.model import Case, NotAsked, Op
+from conformance.catalog.case_builder import decode_case, encode_case, log_case
+from conformance.catalog.catalog import Catalog
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_spec import Message, type_name

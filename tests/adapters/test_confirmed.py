@@ -13,7 +13,7 @@ import yaml
 from command_line import conformance
 from json_reports import messages_judged
 
-from conformance.cases.charging import basis_of
+from conformance.cases.attribution import basis_of
 from conformance.reports.screen import LINES
 from conformance.targets.resolve import adapters
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.catalog import Cases
+from conformance.catalog.catalog import Cases
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 SAMPLE = 20

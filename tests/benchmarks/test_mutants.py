@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from conformance.cases.catalog import Cases
 from conformance.cases.model import Refuses
+from conformance.catalog.catalog import Cases
 from conformance.strategies.seeded.cases import generated_cases
 
 ROOT = Path(__file__).parent.parent.parent

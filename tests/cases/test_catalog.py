@@ -8,11 +8,7 @@ from collections import Counter
 import pytest
 
 from conformance import codec
-from conformance.cases.catalog import as_of, select
-from conformance.cases.compiled import read_catalog
-from conformance.cases.encoding import batch_to_encode
-from conformance.cases.from_reference import ad_hoc_case
-from conformance.cases.from_vectors import make_cases
+from conformance.cases.encode import batch_to_encode
 from conformance.cases.model import (
     ERRORS,
     LEVELS,
@@ -25,7 +21,11 @@ from conformance.cases.model import (
     Writes,
     WritesAs,
 )
-from conformance.cases.vector_files import VECTORS, hex_pieces, read_requirements, read_vectors, vector_files
+from conformance.catalog.case_builder import ad_hoc_case
+from conformance.catalog.catalog import as_of, select
+from conformance.catalog.catalog_builder import read_catalog
+from conformance.catalog.vector_cases import make_cases
+from conformance.catalog.vector_files import VECTORS, hex_pieces, read_requirements, read_vectors, vector_files
 from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.record_batch import ENCODE_FIELDS
 from conformance.errors import FileError

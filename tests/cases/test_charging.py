@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from conformance import codec
-from conformance.cases.charging import WRITING_OPS, binds_writers, layout_rule, of_writer
+from conformance.cases.attribution import WRITING_OPS, binds_writers, layout_rule, of_writer
 from conformance.cases.model import LEVELS, Accepted, Broke, Converts
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conformance import codec
-from conformance.cases import compiled
-from conformance.cases.compiled import read_catalog
+from conformance.catalog import catalog_builder
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import FileError
 from conformance.files import cache as kept_files
 
@@ -27,10 +27,10 @@ def small(monkeypatch, tmp_path):
     """A bundled catalogue of one file and few cases, so that making it is quick; returns the file."""
     folder = tmp_path / "vectors"
     (folder / "primitives").mkdir(parents=True)
-    shutil.copy(compiled.VECTORS / "requirements.yaml", folder)
+    shutil.copy(catalog_builder.VECTORS / "requirements.yaml", folder)
     path = folder / "primitives" / "some.yaml"
     path.write_text('- {id: some/zero, type: VARINT, requirement: varint.examples, value: 0, hex: "00"}\n')
-    monkeypatch.setattr(compiled, "VECTORS", folder)
+    monkeypatch.setattr(catalog_builder, "VECTORS", folder)
     monkeypatch.setattr(kept_files, "PACKAGE", tmp_path)
     return path
 
@@ -40,8 +40,8 @@ def kept(cache):
 
 
 def test_what_was_kept_equals_what_was_made(catalog):
-    compiled.store(compiled.Bundled(catalog.requirements, catalog.cases, ()))
-    loaded = compiled.stored()
+    catalog_builder.store(catalog_builder.Bundled(catalog.requirements, catalog.cases, ()))
+    loaded = catalog_builder.stored()
     assert loaded.requirements == catalog.requirements
     assert list(loaded.cases) == list(catalog.cases)
     for case in catalog.cases.values():
@@ -54,8 +54,8 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
     own = [case for case in catalog.cases.values() if isinstance(case.wire, codec.MessageWire)]
     own = [case for case in own if not case.wire.message.is_shipped]
     assert own
-    compiled.store(compiled.Bundled(catalog.requirements, compiled.Cases(own), ()))
-    kept = compiled.stored().cases
+    catalog_builder.store(catalog_builder.Bundled(catalog.requirements, catalog_builder.Cases(own), ()))
+    kept = catalog_builder.stored().cases
     for case in own:
         again = kept[case.id]
         assert again.wire.message == case.wire.message
@@ -65,7 +65,7 @@ def test_a_message_that_a_vector_defines_is_kept_with_its_definition(catalog):
 @pytest.mark.usefixtures("small")
 def test_the_second_reading_makes_no_case(monkeypatch):
     first = read_catalog()
-    monkeypatch.setattr(compiled, "make_cases", lambda *_: pytest.fail("a case was made"))
+    monkeypatch.setattr(catalog_builder, "make_cases", lambda *_: pytest.fail("a case was made"))
     second = read_catalog()
     assert dict(second.cases) == dict(first.cases)
     assert second.types.messages == first.types.messages
@@ -73,15 +73,15 @@ def test_the_second_reading_makes_no_case(monkeypatch):
 
 @pytest.mark.usefixtures("small")
 def test_cases_that_come_with_the_package_are_neither_made_nor_kept_in_the_cache(cache, monkeypatch):
-    bundled = compiled.made()
-    compiled.ship(bundled)
-    monkeypatch.setattr(compiled, "made", lambda: pytest.fail("the cases were made"))
+    bundled = catalog_builder.made()
+    catalog_builder.ship(bundled)
+    monkeypatch.setattr(catalog_builder, "made", lambda: pytest.fail("the cases were made"))
     assert dict(read_catalog().cases) == dict(bundled.cases)
     assert [path.parent for path in kept(cache)] == [kept_files.PACKAGE]
 
 
 def test_cases_that_come_with_the_package_are_not_those_of_a_vector_that_was_changed(small):
-    compiled.ship(compiled.made())
+    catalog_builder.ship(catalog_builder.made())
     small.write_text(small.read_text().replace("some/zero", "some/nought"))
     assert "some/nought" in read_catalog().cases
 
@@ -89,8 +89,8 @@ def test_cases_that_come_with_the_package_are_not_those_of_a_vector_that_was_cha
 def test_the_cases_of_the_wheel_are_those_that_this_python_makes():
     if not list(kept_files.PACKAGE.glob("catalogue-*")):
         pytest.skip("a checkout comes without cases; a wheel is installed by tox")
-    shipped = compiled.stored()
-    made = compiled.made()
+    shipped = catalog_builder.stored()
+    made = catalog_builder.made()
     assert (shipped.requirements, shipped.messages) == (made.requirements, made.messages)
     assert list(shipped.cases.items()) == list(made.cases.items())
 
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_made_anew(cache, damage):
     (path,) = kept(cache)
     path.write_bytes(damage(path.read_bytes()))
     assert dict(read_catalog().cases) == cases
-    assert compiled.stored() is not None
+    assert catalog_builder.stored() is not None
 
 
 @pytest.mark.usefixtures("small")
@@ -140,7 +140,7 @@ def test_a_definition_that_a_vector_contradicts_is_refused_from_the_cache_too(sm
 
 def test_every_module_that_cases_are_made_by_is_part_of_the_key():
     files = "(module.__file__ for name, module in sys.modules.items() if name.startswith('conformance'))"
-    told = f"import sys, conformance.cases.catalog; print(*{files})"
+    told = f"import sys, conformance.catalog.catalog; print(*{files})"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     sources = {path.resolve() for pattern in kept_files.SOURCES for path in kept_files.PACKAGE.glob(pattern)}
     used = {Path(name).resolve() for name in done.stdout.split()}

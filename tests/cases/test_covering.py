@@ -6,9 +6,9 @@ from itertools import combinations, product
 import pytest
 
 from conformance import codec
-from conformance.cases.covering import batches, families, messages, sequences
-from conformance.cases.covering.pairs import Constraint, Table, rows
 from conformance.cases.model import AnyOf, Delivers
+from conformance.catalog.pairwise import families, messages, producer_sequences, record_batches
+from conformance.catalog.pairwise.algorithm import Constraint, Table, rows
 from conformance.codec import compression_formats
 from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError
@@ -110,7 +110,7 @@ def test_a_pair_that_only_a_third_factor_keeps_apart_has_both_reasons():
 
 
 def test_a_row_with_a_level_that_its_table_does_not_have_is_refused(tmp_path):
-    factors = sequences.TABLE.factors
+    factors = producer_sequences.TABLE.factors
     (tmp_path / "sequence.csv").write_text(",".join(factors) + "\n" + ",".join("x" for _ in factors) + "\n")
     with pytest.raises(FileError, match="row 1 does not have a level of each factor"):
         families.numbered_rows("sequence", tmp_path)
@@ -221,7 +221,7 @@ def strata():
     for control, transactional, single in product([False, True], repeat=3):
         if control and not single:
             continue
-        free = {factor: set(levels) for factor, levels in batches.FACTORS.items()}
+        free = {factor: set(levels) for factor, levels in record_batches.FACTORS.items()}
         free["control"] = {"yes" if control else "no"}
         free["transactional"] = {"yes" if transactional else "no"}
         free["records"] = {"one"} if single else {"two", "three", "many"}
@@ -244,7 +244,7 @@ def test_every_pair_that_can_stand_in_a_batch_occurs_in_the_covering_set():
     possible = {
         ((one, level), (other, further))
         for free in strata()
-        for one, other in combinations(batches.FACTORS, 2)
+        for one, other in combinations(record_batches.FACTORS, 2)
         for level in free[one]
         for further in free[other]
     }
@@ -265,7 +265,7 @@ def test_the_covering_set_is_small():
 def test_the_batches_are_read_without_a_remark_and_as_they_were_meant():
     notation = codec.wire("RECORD_BATCH").notation
     for number, row in enumerate(families.numbered_rows("record-batch"), 1):
-        data, value = batches.batch(row, number)
+        data, value = record_batches.batch(row, number)
         read = codec.decode("RECORD_BATCH", data)
         assert (read.violations, read.remarks, read.consumed) == ((), (), len(data)), row
         assert notation.render(read.value) == notation.render(value), row
@@ -274,7 +274,7 @@ def test_the_batches_are_read_without_a_remark_and_as_they_were_meant():
 def test_the_factors_are_seen_in_the_values():
     """The levels that are named for numbers have these numbers."""
     rows = families.numbered_rows("record-batch")
-    values = [batches.batch(row, number)[1] for number, row in enumerate(rows)]
+    values = [record_batches.batch(row, number)[1] for number, row in enumerate(rows)]
     deltas = {row["timestamps"]: [] for row in rows}
     for row, value in zip(rows, values, strict=True):
         deltas[row["timestamps"]] += [abs(record["timestampDelta"]) for record in value["records"]]

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from conformance.cases.due import answer_due, digest_of_answer, due_digest
 from conformance.cases.model import ERRORS, PASSED, Accepted, Kind, Refused
-from conformance.cases.packing import PLAIN_OPS, refusal_due
+from conformance.cases.packed_cases import PLAIN_OPS, answer_due, digest_of_answer, due_digest, refusal_due
 from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 from conformance.targets import protocol

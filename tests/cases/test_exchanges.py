@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.exchanges import NAMES, TOPIC_ID, asked_in, due_for, frame_bytes, frames_of
+from conformance.cases.raw_requests import NAMES, TOPIC_ID, asked_in, due_for, frame_bytes, frames_of
 from conformance.codec.json_notation import DASHED, NotationError
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import request_in

@@ -7,10 +7,10 @@ import re
 import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, wrapper
 
-from conformance.cases.from_vectors import make_cases
-from conformance.cases.log_questions import convert_question, delivery_as_stated, read_question
+from conformance.cases.log_requests import convert_question, delivery_as_stated, read_question
 from conformance.cases.model import Accepted, AnyOf, Converts, Delivers, Kind, NotAsked, Refused, Refuses, Sequences
-from conformance.cases.vector_files import read_vectors
+from conformance.catalog.vector_cases import make_cases
+from conformance.catalog.vector_files import read_vectors
 from conformance.codec.record_batch import sealed
 from conformance.errors import FileError
 from conformance.judging.judge import judge

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance import codec
-from conformance.cases.from_reference import decode_case, log_case
 from conformance.cases.model import Accepted, Delivers, Kind, Refused
 from conformance.cases.operations import parts_of
+from conformance.catalog.case_builder import decode_case, log_case
 from conformance.codec.compare import by_name
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types

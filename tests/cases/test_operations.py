@@ -4,9 +4,9 @@ import pytest
 from click import Choice
 
 from conformance import cli, codec
-from conformance.cases.from_reference import log_case
-from conformance.cases.log_vectors import question_of
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
+from conformance.catalog.case_builder import log_case
+from conformance.catalog.log_vector_cases import question_of
 from conformance.codec.json_notation import NotationError
 from conformance.targets import reference
 

@@ -9,9 +9,9 @@ import lz4.block
 import pytest
 
 from conformance import codec
-from conformance.cases.catalog import of_bases
 from conformance.cases.model import Case, Reads
-from conformance.cases.packing import PackedCases, chosen, packed
+from conformance.cases.packed_cases import PackedCases, chosen, packed
+from conformance.catalog.catalog import of_bases
 from conformance.codec.json_notation import UNSHOWN
 from conformance.definitions.loader import types_with
 from conformance.definitions.parser import parse_definition

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases.vector_files import read_requirements
+from conformance.catalog.vector_files import read_requirements
 
 PACKAGE = Path(__file__).parents[2] / "conformance"
 SOURCES = [

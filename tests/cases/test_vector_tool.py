@@ -3,8 +3,8 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.vector_files import VECTORS, read_vectors, vector_files
-from conformance.cases.vector_tool import check, fix, recomputed
+from conformance.catalog.vector_files import VECTORS, read_vectors, vector_files
+from conformance.catalog.vector_formatter import check, fix, recomputed
 
 PLAIN = (
     "00000000000000000000004cffffffff02fcfd243900000000000200000000000003e800000000000003f2ffffffffffffffffffffffffffff"

@@ -11,8 +11,8 @@ import pytest
 from command_line import conformance
 
 from conformance import commands
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import BASES
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.cli import COMMANDS, command_of
 
 TINY_GZIP = json.dumps(

@@ -7,8 +7,8 @@ from contextlib import suppress
 import click
 import pytest
 
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.cli import COMMANDS, command_of
 from conformance.commands.own_case import OwnCase, own_case
 from conformance.errors import UserError

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from conformance import cli
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Kind, Verdict
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.running import selftest as running
 from conformance.running.selftest import trials
 from conformance.targets import lies

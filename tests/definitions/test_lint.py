@@ -12,7 +12,7 @@ import pytest
 import yaml
 from command_line import conformance
 
-from conformance.cases.vector_files import VECTORS
+from conformance.catalog.vector_files import VECTORS
 from conformance.commands.lint import levels
 from conformance.definitions import lint as linting
 from conformance.definitions.lint import lint

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.compiled import read_catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import SHIPPED, read_definitions, shipped_types, types_with
 from conformance.definitions.parser import parse_definition
 from conformance.errors import FileError

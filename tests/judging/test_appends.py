@@ -3,7 +3,7 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.appends import append_question
+from conformance.cases.append import append_question
 from conformance.cases.model import AnyOf, Appends, Case, Kind, NotAsked, Refuses
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.message_set import encode_set

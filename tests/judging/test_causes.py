@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 from conformance import codec
-from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import Accepted, Broke, Kind, Refused
+from conformance.catalog.case_builder import ad_hoc_case
 from conformance.judging.causes import cause_of, normalised
 from conformance.judging.judge import judge
 from conformance.targets import reference

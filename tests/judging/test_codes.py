@@ -2,8 +2,8 @@
 
 import pytest
 
-from conformance.cases.exchanges import answer_to
 from conformance.cases.model import Accepted, Broke, Due, Refused
+from conformance.cases.raw_requests import answer_to
 from conformance.codec.error_codes import named
 from conformance.judging.codes import codes_of
 

@@ -9,9 +9,9 @@ import pytest
 from log_bytes import ABORT, COMMIT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.cases.log_questions import conversion_of, first_seen, read_question, sequence_question
-from conformance.cases.log_vectors import question_of
+from conformance.cases.log_requests import conversion_of, first_seen, read_question, sequence_question
 from conformance.cases.model import Accepted, Case, Delivers, Kind, Refused
+from conformance.catalog.log_vector_cases import question_of
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODECS
 from conformance.judging.judge import judge

@@ -3,9 +3,9 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.from_reference import ad_hoc_case, log_case
 from conformance.cases.model import Accepted, Kind
-from conformance.cases.vector_tool import recomputed
+from conformance.catalog.case_builder import ad_hoc_case, log_case
+from conformance.catalog.vector_formatter import recomputed
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.judging.causes import cause_of

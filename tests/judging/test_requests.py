@@ -6,9 +6,9 @@ import struct
 import pytest
 
 from conformance import codec
-from conformance.cases.conversations import CHECKS, METRIC
+from conformance.cases.client_requests import TOGETHER, written_for
+from conformance.cases.client_scenarios import CHECKS, METRIC
 from conformance.cases.model import Case, Kind, Sends
-from conformance.cases.sending import TOGETHER, written_for
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, api_of, frame_wire

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from conformance.cases.catalog import of_bases
-from conformance.cases.charging import basis_of
+from conformance.cases.attribution import basis_of
 from conformance.cases.model import BASES, Accepted, Kind, Verdict
-from conformance.cases.vector_files import read_requirements
+from conformance.catalog.catalog import of_bases
+from conformance.catalog.vector_files import read_requirements
 from conformance.errors import FileError
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.running.policy import FailurePolicy

@@ -1,7 +1,7 @@
 """What is known to have passed without being judged is what `judge` passes in full."""
 
-from conformance.cases.due import AsDue
 from conformance.cases.model import ERRORS, PASSED, Accepted, Refused, Unsupported
+from conformance.cases.packed_cases import AsDue
 from conformance.judging.judge import judge
 from conformance.running.examiner import _passes
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import count
 
-from conformance.cases.catalog import select
+from conformance.catalog.catalog import select
 from conformance.running import examiner
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy

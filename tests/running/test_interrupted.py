@@ -15,8 +15,8 @@ from dataclasses import replace
 import pytest
 from command_line import Done, conformance
 
-from conformance.cases.catalog import select
 from conformance.cases.model import PASSED, CaseKind, Unsupported
+from conformance.catalog.catalog import select
 from conformance.commands import judging
 from conformance.running import executor
 from conformance.running.at_once import Stop

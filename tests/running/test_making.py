@@ -12,7 +12,7 @@ import pytest
 
 from conformance import codec
 from conformance.cases.model import Kind, Unsupported
-from conformance.cases.packing import PackedCases
+from conformance.cases.packed_cases import PackedCases
 from conformance.definitions.parser import parse_definition
 from conformance.errors import CannotStart
 from conformance.running import generating

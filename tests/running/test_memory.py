@@ -5,8 +5,8 @@ import sys
 
 from peak import run_alone
 
-from conformance.cases.catalog import select
 from conformance.cases.model import Kind
+from conformance.catalog.catalog import select
 from conformance.running import examiner
 from conformance.running.executor import judge_target
 from conformance.running.keeping import LITTLE, MOST, Packed

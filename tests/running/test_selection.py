@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.cases.compiled import read_catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.message_spec import Versions
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.parser import parse_definition

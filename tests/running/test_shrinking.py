@@ -14,12 +14,12 @@ from command_line import conformance
 from msgspec import structs
 
 from conformance import codec
-from conformance.cases.encoding import batch_to_encode
-from conformance.cases.from_reference import ad_hoc_case, encode_case
-from conformance.cases.from_vectors import make_cases
+from conformance.cases.encode import batch_to_encode
 from conformance.cases.model import Accepted, Broke, Case, CaseKind, Kind, Refused, Refuses, Verdict, Writes, WritesAs
-from conformance.cases.vector_files import read_vectors
-from conformance.cases.vector_tool import check
+from conformance.catalog.case_builder import ad_hoc_case, encode_case
+from conformance.catalog.vector_cases import make_cases
+from conformance.catalog.vector_files import read_vectors
+from conformance.catalog.vector_formatter import check
 from conformance.codec.json_notation import NotationError
 from conformance.definitions.loader import shipped_types
 from conformance.files.atomic import Outputs

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from peak import run_alone
 
-from conformance.cases.vector_files import read_vectors
-from conformance.cases.vector_tool import fix
+from conformance.catalog.vector_files import read_vectors
+from conformance.catalog.vector_formatter import fix
 from conformance.definitions.loader import DefinitionError, read_definitions
 from conformance.errors import FileError
 from conformance.files.bounded_json import DEEPEST, MOST_VALUES, read_json

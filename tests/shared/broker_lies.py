@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from model_broker import ERROR_CODES, FATE_CODES, Ways, checked, cleaned, fate, framed, lowered, raised, stored
 
 from conformance import codec
-from conformance.cases.appends import carried
-from conformance.cases.exchanges import answer_to
+from conformance.cases.append import carried
 from conformance.cases.model import Due
+from conformance.cases.raw_requests import answer_to
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set

@@ -10,7 +10,7 @@ from typing import TypeVar
 from log_bytes import ABORT, NOBODY, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.cases.log_questions import read_question, sequence_question
+from conformance.cases.log_requests import read_question, sequence_question
 from conformance.cases.operations import OPERATIONS
 from conformance.codec import stored_frames
 from conformance.codec.hex_dump import annotate

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from conformance import codec
-from conformance.cases.answers import error_class
-from conformance.cases.appends import append_question, carried
-from conformance.cases.edges import Values
+from conformance.cases.append import append_question, carried
 from conformance.cases.model import Appends
+from conformance.cases.raw_requests import Values
+from conformance.cases.reference_answers import error_class
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, stored_magic
 from conformance.definitions.loader import shipped_types

@@ -14,8 +14,8 @@ import pytest
 from command_line import conformance
 
 from conformance import codec
-from conformance.cases.from_reference import decode_case, encode_case, expectation, log_case
 from conformance.cases.model import Accepted, CaseKind, Delivers, Kind, Refuses, Writes
+from conformance.catalog.case_builder import decode_case, encode_case, expectation, log_case
 from conformance.codec.compression import CODECS
 from conformance.codec.cursor import Cursor, Findings
 from conformance.codec.json_notation import NUMBER, Notation

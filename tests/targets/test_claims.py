@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from conformance.cases.model import Unsupported
-from conformance.cases.packing import LazyCases, PackedCases
+from conformance.cases.packed_cases import LazyCases, PackedCases
 from conformance.targets import protocol, reference
 from conformance.targets.claims import ClaimedTarget
 

@@ -13,7 +13,7 @@ import time
 import pytest
 from command_line import conformance
 
-from conformance.cases.catalog import select
+from conformance.catalog.catalog import select
 from conformance.targets.liars import LIARS
 
 SUITE = (sys.executable, "-m", "conformance")

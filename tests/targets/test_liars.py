@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from conformance.cases.catalog import select
 from conformance.cases.model import Kind
 from conformance.cases.operations import WHOLE_LOG
+from conformance.catalog.catalog import select
 from conformance.process.launcher import Launch
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy

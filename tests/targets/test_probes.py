@@ -3,8 +3,8 @@
 import pytest
 
 from conformance import codec
-from conformance.cases.due import AsDue
 from conformance.cases.model import Kind, Unsupported
+from conformance.cases.packed_cases import AsDue
 from conformance.codec.message_spec import type_name
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types

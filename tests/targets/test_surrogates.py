@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from conformance import codec
-from conformance.cases.compiled import read_catalog
-from conformance.cases.from_reference import ad_hoc_case
 from conformance.cases.model import Accepted, AnyOf, CaseKind, Kind, Refused, Verdict, Writes
+from conformance.catalog.case_builder import ad_hoc_case
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import FileError
 from conformance.files.atomic import Outputs
 from conformance.files.bounded_json import is_text, read_json

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.cases.compiled import read_catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import ExitStatus, FileError
 from conformance.files.atomic import Outputs, check_folder, check_writable
 from conformance.pipeline.audit import here

@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Case
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, ExitStatus, UsageError
 from conformance.files.atomic import Outputs, check_writable

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from conformance.cases.catalog import Cases, Catalog
 from conformance.cases.requirement import Requirement
+from conformance.catalog.catalog import Cases, Catalog
 from conformance.definitions.loader import types_with
 from conformance.pipeline.campaign.rows import SliceRows
 from conformance.pipeline.campaign.slices import Campaign

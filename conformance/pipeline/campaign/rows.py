@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.charging import basis_of
+from conformance.cases.attribution import basis_of
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
+from conformance.catalog.catalog import Catalog
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.expected import expected_json
 from conformance.reports.explain import actual_json

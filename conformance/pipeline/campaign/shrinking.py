@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from conformance.cases.catalog import Catalog
+from conformance.catalog.catalog import Catalog
 from conformance.running.examiner import Examiner
 from conformance.running.results import Result, Shrunk
 from conformance.running.shrinking import Kin, kin, shrink_one

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct, field
 
 from conformance import __version__
-from conformance.cases.catalog import Catalog, of_bases
 from conformance.cases.model import Case
+from conformance.catalog.catalog import Catalog, of_bases
 from conformance.codec.message_spec import Message
 from conformance.strategies.seeded.cases import cases_at
 from conformance.strategies.seeded.generator import VERSION

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import Progress
 
-from conformance.cases.catalog import Catalog
 from conformance.cases.model import Kind
+from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
 from conformance.files.atomic import Outputs
 from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies

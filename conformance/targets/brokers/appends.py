@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conformance.cases.appends import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
+from conformance.cases.append import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
 from conformance.cases.model import Answer, Request
 from conformance.codec.derived_fields import Values
 from conformance.targets.brokers.connection import BrokerDown, Connection, Late, Lost, NotOffered

@@ -9,8 +9,8 @@ from contextlib import closing, suppress
 
 import psutil
 
-from conformance.cases.exchanges import TOPIC_ID, announces_more, asked_in, frame_bytes
 from conformance.cases.model import Request
+from conformance.cases.raw_requests import TOPIC_ID, announces_more, asked_in, frame_bytes
 from conformance.codec.json_notation import DASHED
 from conformance.targets.brokers.connection import Connection, Late, Lost, NotOffered
 from conformance.targets.brokers.topics import Topic

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from conformance.cases.conversations import ANOTHER, LATEST, LEFT, MARKED, PLACE
+from conformance.cases.client_scenarios import ANOTHER, LATEST, LEFT, MARKED, PLACE
 from conformance.codec.derived_fields import Values
 from conformance.targets.defects.bending_requests import (
     Rows,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.appends import BATCHES, OTHERS
+from conformance.cases.append import BATCHES, OTHERS
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_set import encode_set

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from conformance import codec
-from conformance.cases.conversations import OF_CLIENTS
+from conformance.cases.client_scenarios import OF_CLIENTS
 from conformance.cases.model import Answer, Request
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values

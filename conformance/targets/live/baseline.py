@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from conformance.cases.log_questions import read_question
+from conformance.cases.log_requests import read_question
 from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from conformance.cases.appends import carried
-from conformance.cases.conversations import LATEST
+from conformance.cases.append import carried
+from conformance.cases.client_scenarios import LATEST
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import Request, Unanswerable
 from conformance.targets.live.kinds import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
+from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import Request, Unanswerable
 from conformance.targets.live.kinds import APART, NOTHING

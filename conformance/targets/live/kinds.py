@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import COMMITS_REFUSED, GATHERED, HOLLOW, MARKED, MESSAGES_IN, METRIC, PLACE
+from conformance.cases.client_scenarios import COMMITS_REFUSED, GATHERED, HOLLOW, MARKED, MESSAGES_IN, METRIC, PLACE
 from conformance.targets.live.offers import Offer
 
 # How a fetch may bring nothing, or how topics are described.

@@ -6,7 +6,7 @@ from typing import Self
 
 from msgspec import Struct, field
 
-from conformance.cases.conversations import ANOTHER, OTHER_TOPIC
+from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
 from conformance.cases.model import Value
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types

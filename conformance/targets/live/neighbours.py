@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from conformance.cases.log_questions import fetch_question
+from conformance.cases.log_requests import fetch_question
 from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.log import extents

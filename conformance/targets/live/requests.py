@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.cases.conversations import (
+from conformance.cases.client_requests import written_for
+from conformance.cases.client_scenarios import (
     EMPTY,
     GIVEN_UP,
     IN_THE_END,
@@ -19,10 +20,9 @@ from conformance.cases.conversations import (
     TRANSACTIONAL,
     WHOLE,
 )
-from conformance.cases.log_questions import fetch_question
+from conformance.cases.log_requests import fetch_question
 from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.cases.sending import written_for
 from conformance.codec.log import LOG
 from conformance.definitions.request_frames import SENT, api_of
 from conformance.judging.requests import judge_sent

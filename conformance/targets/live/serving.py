@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from conformance.cases.conversations import AT_ONCE, ENDS, GIVEN_UP, REFUSED, SEVERAL
-from conformance.cases.log_questions import fetch_question
+from conformance.cases.client_requests import written_for as plain_batches
+from conformance.cases.client_scenarios import AT_ONCE, ENDS, GIVEN_UP, REFUSED, SEVERAL
+from conformance.cases.log_requests import fetch_question
 from conformance.cases.model import Answer, Expectation, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
-from conformance.cases.sending import written_for as plain_batches
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
 from conformance.codec.record_batch import RECORD_BATCH

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from conformance.cases.conversations import INSTANCE, SUBSCRIPTION
+from conformance.cases.client_scenarios import INSTANCE, SUBSCRIPTION
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import Request
 

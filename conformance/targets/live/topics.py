@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Self, TypeAlias
 from uuid import uuid4
 
-from conformance.cases.conversations import LEFT, PLACE
+from conformance.cases.client_scenarios import LEFT, PLACE
 from conformance.cases.model import Delivers, Expectation, Request, Value
 from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set

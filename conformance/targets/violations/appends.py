@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance import codec
-from conformance.cases.appends import BATCHES, LIMIT
+from conformance.cases.append import BATCHES, LIMIT
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed, stored_magic

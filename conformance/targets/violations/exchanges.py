@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.cases.exchanges import answer_to, due_for
 from conformance.cases.model import Due
+from conformance.cases.raw_requests import answer_to, due_for
 from conformance.codec.derived_fields import Values
 from conformance.targets.lies import Lie
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.cases.conversations import METRIC, SEVERAL
-from conformance.cases.sending import PRODUCER
+from conformance.cases.client_requests import PRODUCER
+from conformance.cases.client_scenarios import METRIC, SEVERAL
 from conformance.codec.derived_fields import Values
 from conformance.definitions.request_frames import START, api_of
 from conformance.semantics.consumer_view import ISOLATIONS

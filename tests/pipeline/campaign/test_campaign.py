@@ -19,8 +19,8 @@ from command_line import conformance
 from py4j.protocol import Py4JNetworkError
 from rich.console import Console
 
-from conformance.cases.compiled import read_catalog
 from conformance.cases.model import Broke
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.cli import main
 from conformance.errors import FileError
 from conformance.pipeline.campaign import job, slices

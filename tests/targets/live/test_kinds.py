@@ -7,8 +7,8 @@ from asking import asked, fetched, partition
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.conversations import CONVERSATIONS, IN_VAIN
-from conformance.cases.sending import written_for
+from conformance.cases.client_requests import written_for
+from conformance.cases.client_scenarios import CONVERSATIONS, IN_VAIN
 from conformance.definitions.request_frames import Closed, Unanswerable
 from conformance.targets.live.beside import Beside
 from conformance.targets.live.broker import Broker

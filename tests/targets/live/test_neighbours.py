@@ -4,7 +4,7 @@ import pytest
 from log_bytes import ABORT, batch, marker, message, part, record, wrapper
 
 from conformance import codec
-from conformance.cases.log_questions import fetch_question, read_question
+from conformance.cases.log_requests import fetch_question, read_question
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed

@@ -8,9 +8,9 @@ from live_runs import judged, tiny
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.cases.conversations import MESSAGES_IN
+from conformance.cases.client_requests import written_for
+from conformance.cases.client_scenarios import MESSAGES_IN
 from conformance.cases.model import Kind, Sends
-from conformance.cases.sending import written_for
 from conformance.codec.message_set import encode_set
 from conformance.definitions.request_frames import SENT, Unanswerable
 from conformance.judging.requests import judge_sent

@@ -10,7 +10,7 @@ from log_bytes import batch, record
 from tiny_client import frame, response
 
 from conformance import codec
-from conformance.cases.compiled import read_catalog
+from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.definitions.request_frames import Unanswerable
 from conformance.targets.live.broker import Broker

@@ -5,7 +5,7 @@ from asking import asked
 from live_runs import judged, tiny
 from log_bytes import batch
 
-from conformance.cases.conversations import INSTANCE, METRIC, SUBSCRIPTION
+from conformance.cases.client_scenarios import INSTANCE, METRIC, SUBSCRIPTION
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.offers import FULL, to_producers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from conformance import codec
-from conformance.cases.log_questions import first_seen, transactions
+from conformance.cases.log_requests import first_seen, transactions
 from conformance.cases.model import Answer, Request, Value
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import CHECKSUM_RULES

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate, repeat
 
 from conformance import codec
-from conformance.cases.conversations import (
+from conformance.cases.client_scenarios import (
     ANOTHER,
     AT_ONCE,
     COMMITS_REFUSED,

@@ -1,12 +1,12 @@
-"""`python -m conformance.cases.covering`: adds the rows that the covering sets lack to their files."""
+"""`python -m conformance.catalog.pairwise`: adds the rows that the covering sets lack to their files."""
 
 from __future__ import annotations
 
 import csv
 import sys
 
-from conformance.cases.covering.families import FAMILIES, ROWS, numbered_rows
-from conformance.cases.covering.pairs import rows
+from conformance.catalog.pairwise.algorithm import rows
+from conformance.catalog.pairwise.families import FAMILIES, ROWS, numbered_rows
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from conformance import codec
-from conformance.cases.log_questions import softened
+from conformance.cases.log_requests import softened
 from conformance.cases.model import (
     ERRORS,
     AnyOf,
@@ -25,7 +25,7 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.cases.operations import OPERATIONS
-from conformance.cases.vector_files import OF_A_MESSAGE, Vector
+from conformance.catalog.vector_files import OF_A_MESSAGE, Vector
 from conformance.codec.compare import parse_known
 from conformance.codec.json_notation import Fields, ListOf, NotationError
 from conformance.codec.message_layout import wire_of
@@ -145,13 +145,13 @@ def _check_stated(notation: Fields | ListOf, stated: object, computed: Value) ->
 
 
 def _exchange(row: Request, parts: Request) -> Question:
-    from conformance.cases import exchanges
+    from conformance.cases import raw_requests
 
     question = _asked(row, parts)
-    is_of_answer = row["requirement"] == exchanges.RULES[exchanges.PLAIN]
+    is_of_answer = row["requirement"] == raw_requests.RULES[raw_requests.PLAIN]
     assert isinstance(question.expect, Exchanges)
     return question._replace(
-        expect=structs.replace(question.expect, unanswered=exchanges.UNANSWERED if is_of_answer else "")
+        expect=structs.replace(question.expect, unanswered=raw_requests.UNANSWERED if is_of_answer else "")
     )
 
 
@@ -160,19 +160,19 @@ def of_every_version(vector: Vector) -> Iterator[Vector]:
 
     Raises FileError.
     """
-    from conformance.cases import exchanges
+    from conformance.cases import raw_requests
 
     row, wire = vector.row, vector.wire
     assert isinstance(wire, codec.MessageWire)
     shared = {name: row[name] for name in row if name not in OF_A_MESSAGE}
     for version in range(row.get("from", wire.message.valid.low), wire.version + 1):
-        for kind, rule in exchanges.RULES.items():
+        for kind, rule in raw_requests.RULES.items():
             try:
-                frames = list(exchanges.frames_for(wire.message, version, row["values"], row.get("fixed", ()), kind))
+                frames = list(raw_requests.frames_for(wire.message, version, row["values"], row.get("fixed", ()), kind))
             except (NotationError, codec.Unencodable) as error:
                 raise vector.error(f"version {version}: {error}") from None
             if frames:
-                name = f"{vector.id}-{version}" + (f"-{kind}" if kind != exchanges.PLAIN else "")
+                name = f"{vector.id}-{version}" + (f"-{kind}" if kind != raw_requests.PLAIN else "")
                 of = Row({**shared, "id": name, "version": version, "requirement": rule, "frames": frames})
                 of.line = row.line
                 yield replace(vector, id=name, wire=wire_of(wire.message, version), row=of)

@@ -6,9 +6,17 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from conformance.cases.covering import building
-from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
-from conformance.cases.covering.shapes import CONTENTS, EPOCH, HEADERS, MARKER_TYPES, MARKER_VALUES, START_MS, headers
+from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.builders import (
+    CONTENTS,
+    EPOCH,
+    HEADERS,
+    MARKER_TYPES,
+    MARKER_VALUES,
+    START_MS,
+    headers,
+)
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.control_record import CONTROL_TYPES
 from conformance.codec.derived_fields import Values
@@ -156,34 +164,34 @@ class _Log(Struct):
         if behind != "nothing":
             self._add(self._last())
         if self.row["damage"] == "cut tail":
-            self.data += building.batch_bytes(building.batch(self.end, [{}]))[:_CUT]
+            self.data += builders.batch_bytes(builders.batch(self.end, [{}]))[:_CUT]
 
     def _add(self, data: bytes, offsets: int = 1) -> None:
         self.data, self.end = self.data + data, self.end + offsets
 
     def _begin(self, producer: int) -> int:
         """A batch that begins a transaction; its offset."""
-        fields = building.of_producer(producer, _COUNT if producer == _OWN else 0)
-        self._add(building.batch_bytes(building.batch(self.end, [{}], **fields)))
+        fields = builders.of_producer(producer, _COUNT if producer == _OWN else 0)
+        self._add(builders.batch_bytes(builders.batch(self.end, [{}], **fields)))
         return self.end - 1
 
     def _end_transaction(self, producer: int, marker: int, first: int) -> None:
         epoch = EPOCH + (self.row["marker's epoch"] == "raised")
-        self._add(building.batch_bytes(building.marker(self.end, marker, producer, epoch=epoch)))
+        self._add(builders.batch_bytes(builders.marker(self.end, marker, producer, epoch=epoch)))
         if marker == _ABORT:
             self.aborted.append((producer, first))
 
     def _last(self) -> bytes:
         """The plain batch at the end, perhaps damaged."""
-        damage, values = self.row["damage"], building.batch(self.end, [{"key": None}])
-        data = building.batch_bytes(values, damaged=damage == "record behind", sealed=damage != "checksum behind")
+        damage, values = self.row["damage"], builders.batch(self.end, [{"key": None}])
+        data = builders.batch_bytes(values, damaged=damage == "record behind", sealed=damage != "checksum behind")
         return BATCH_LAYOUT.put("batchLength", data, _CUT) if damage == "length behind" else data
 
     def _first(self) -> bytes:
         """The entry that the row is about."""
         faults = {"damaged": self.row["damage"] == "record", "sealed": self.row["damage"] != "checksum"}
         if self.row["entry"] == "batch":
-            return building.batch_bytes(self._batch(), **faults)
+            return builders.batch_bytes(self._batch(), **faults)
         magic, is_wrapper = _OLD[self.row["entry"]], "wrapper" in self.row["entry"]
         stamp, kind = self._time()
         messages = [
@@ -192,11 +200,11 @@ class _Log(Struct):
         ]
         outer = {"magic": magic, "timestamp": stamp, "timestampType": kind}
         if not is_wrapper:
-            return building.message_bytes({**messages[0], **outer, "offset": self.base}, **faults)
+            return builders.message_bytes({**messages[0], **outer, "offset": self.base}, **faults)
         if magic == 0:
             messages = [{**one, "offset": self.base + one["offset"]} for one in messages]
         codec = CODEC_NAMES.index(self.row["codec"])
-        return building.wrapper_bytes(messages, {**outer, "offset": self.base + _COUNT - 1}, codec, **faults)
+        return builders.wrapper_bytes(messages, {**outer, "offset": self.base + _COUNT - 1}, codec, **faults)
 
     def _content(self) -> Values:
         return {"key": CONTENTS[self.row["key"]], "value": CONTENTS[self.row["value"]]}
@@ -210,13 +218,13 @@ class _Log(Struct):
         if kind in _MARKERS:
             return self._marker(MARKER_TYPES[kind.removesuffix(" marker")], of_append)
         if kind == _EMPTIED_MARKER:
-            return compacted(building.marker(self.base, _COMMIT, _OWN), ())
+            return compacted(builders.marker(self.base, _COMMIT, _OWN), ())
         content: Values = {"timestamp": stamp}
         if kind in _WITH_RECORDS:
             content |= {**self._content(), "headers": headers(self.row["headers"])}
-        fields: Values = building.of_producer(_OWN) if kind in _ENDED_BY else {}
+        fields: Values = builders.of_producer(_OWN) if kind in _ENDED_BY else {}
         codec = CODEC_NAMES.index(self.row["codec"])
-        values = building.batch(self.base, [content] * _COUNT, **fields, compression=codec, timestampType=of_append)
+        values = builders.batch(self.base, [content] * _COUNT, **fields, compression=codec, timestampType=of_append)
         if kind in (*_CLEANED, *_WITHOUT_RECORDS):
             values = compacted(values, {self.base + 1} if kind in _CLEANED else ())
         return {**values, "compression": codec}
@@ -228,7 +236,7 @@ class _Log(Struct):
         value = MARKER_VALUES[self.row["marker value"]]
         epoch = EPOCH + (self.row["marker's epoch"] == "raised")
         producer = _OWN if kind in (_ABORT, _COMMIT) else -1
-        made = building.marker(self.base, kind, producer, epoch=epoch if producer >= 0 else -1, value=value)
+        made = builders.marker(self.base, kind, producer, epoch=epoch if producer >= 0 else -1, value=value)
         if producer < 0:
             made = {**made, "isTransactional": False}
         return {**made, "timestampType": of_append}

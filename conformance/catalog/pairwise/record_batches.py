@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
-from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
 from conformance.codec.checksums import CRC32C
 from conformance.codec.compression import CODEC_NAMES, CODECS
 from conformance.codec.control_record import CONTROL_RECORD, CONTROL_TYPES

@@ -15,10 +15,10 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from conformance import codec
-from conformance.cases.from_vectors import make_cases
 from conformance.cases.model import AnyOf, Case, Reads, Refuses, Value, Writes
 from conformance.cases.requirement import Requirement
-from conformance.cases.vector_files import VECTORS, Vector, hex_pieces, read_requirements, read_vectors
+from conformance.catalog.vector_cases import make_cases
+from conformance.catalog.vector_files import VECTORS, Vector, hex_pieces, read_requirements, read_vectors
 from conformance.codec.record_batch import OVERHEAD, sealed, stored_size
 from conformance.errors import FileError
 from conformance.files.atomic import replace_text

@@ -9,12 +9,9 @@ from dataclasses import replace
 from msgspec import Struct
 
 from conformance import codec
-from conformance.cases.answers import NOT_ENCODED
-from conformance.cases.charging import WRITING_OPS, of_broker, of_writer
-from conformance.cases.encoding import encode_question, refusal
-from conformance.cases.hostile import bulk_of, is_about_cost
-from conformance.cases.log_questions import delivery_as_stated, is_checksum_case, read_question, softened
-from conformance.cases.log_vectors import of_every_version, question_of
+from conformance.cases.attribution import WRITING_OPS, of_broker, of_writer
+from conformance.cases.encode import encode_question, refusal
+from conformance.cases.log_requests import delivery_as_stated, is_checksum_case, read_question, softened
 from conformance.cases.model import (
     ERRORS,
     AnyOf,
@@ -31,8 +28,11 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.cases.operations import request_of
+from conformance.cases.reference_answers import NOT_ENCODED
 from conformance.cases.requirement import Requirement
-from conformance.cases.vector_files import Vector
+from conformance.catalog.case_builder import bulk_of, is_about_cost
+from conformance.catalog.log_vector_cases import of_every_version, question_of
+from conformance.catalog.vector_files import Vector
 from conformance.codec.compare import parse_known
 from conformance.codec.json_notation import UNSHOWN, Fields, ListOf, NotationError
 from conformance.codec.legacy_message import LAYOUTS
@@ -182,7 +182,7 @@ class _Maker(Struct, frozen=True):
 
     def _append(self, entries: list[codec.Entry]) -> Case:
         """`append`: what a broker makes of them."""
-        from conformance.cases.appends import MESSAGES_LAST, batch_question
+        from conformance.cases.append import MESSAGES_LAST, batch_question
 
         assert self.vector.data is not None
         chosen = {"produceVersion": MESSAGES_LAST} if self.vector.type == "MESSAGE_SET" else {}

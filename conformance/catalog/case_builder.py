@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from conformance import codec
-from conformance.cases.catalog import Catalog
-from conformance.cases.charging import WRITING_OPS, layout_rule, of_broker, of_writer
-from conformance.cases.encoding import encode_expectation, encode_question, refusal
-from conformance.cases.hostile import bulk_of, is_about_cost
-from conformance.cases.log_questions import is_checksum_case
+from conformance.cases.attribution import WRITING_OPS, layout_rule, of_broker, of_writer
+from conformance.cases.encode import encode_expectation, encode_question, refusal
+from conformance.cases.log_requests import is_checksum_case
 from conformance.cases.model import (
     AnyOf,
     Case,
@@ -29,12 +28,69 @@ from conformance.cases.model import (
     Value,
 )
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG, request_of
-from conformance.cases.record_fields import holds_other_bytes
+from conformance.catalog.catalog import Catalog
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError, is_nan
 from conformance.codec.log import CHECKSUM_RULES, codecs_and_magics
+from conformance.codec.message_spec import Message
 from conformance.codec.record_batch import BATCH_LAYOUT, stored_magic
 from conformance.semantics.consumer_view import READ_COMMITTED
+
+_RECORDS = ("RECORDS", "COMPACT_RECORDS")
+
+
+def holds_other_bytes(wire: codec.Wire, value: Value) -> bool:
+    """Whether a value has such a field with bytes that are no whole batches: only a reader of bytes takes them."""
+    if wire.name in _RECORDS:
+        return not _is_clean_log(value)
+    if not isinstance(wire, codec.MessageWire):
+        return False
+    return not all(map(_is_clean_log, _record_sets(wire.message, wire.message.name, value)))
+
+
+def _record_sets(message: Message, structure: str, value: Value) -> Iterator[bytes | None]:
+    """The bytes of all fields of records in a structure of a message."""
+    for member in message.structures[structure]:
+        held = value.get(member.name)
+        if member.type == "records":
+            yield held
+        elif member.type in message.structures and held is not None:
+            for part in held if member.is_array else (held,):
+                yield from _record_sets(message, member.type, part)
+
+
+def _is_clean_log(data: bytes | None) -> bool:
+    read = codec.decode("LOG", data or b"")
+    return read.ok and not read.remarks and not read.value["partial"]
+
+
+_MUCH = 1 << 20
+"""Bytes or elements from which on it could cost something to believe what is stated."""
+_RULES = ("memory.", "robustness.")
+"""How the requirements begin that are about what a target does with its memory and time."""
+_NUMBER = re.compile("[0-9]{7,}")
+
+
+def is_about_cost(requirement: str) -> bool:
+    """Whether a requirement is about what a target does with its memory and time."""
+    return requirement.startswith(_RULES)
+
+
+def bulk_of(requirement: str, data: bytes, read: codec.Decoded) -> int:
+    """Bytes that memory and time are held against: those of the input, and those that come out of its payloads.
+
+    0 where the case is not hostile: its requirement is about something else, and nothing that the reference found
+    wrong is a length or count of a mebibyte or more.
+    """
+    if not is_about_cost(requirement) and not any(_states_much(mark) for mark in (*read.violations, *read.remarks)):
+        return 0
+    return max(1, len(data) + sum(map(len, read.layers)))
+
+
+def _states_much(mark: codec.Violation) -> bool:
+    """Whether the hint, which quotes what is stated, names so large a number."""
+    return any(int(number) >= _MUCH for number in _NUMBER.findall(mark.hint))
+
 
 GENERAL = "general.exact-encoding"
 """It holds for every type; the layout of the type is nearer, so generated cases are charged to that."""

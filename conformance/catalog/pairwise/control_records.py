@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.cases.covering import building
-from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
-from conformance.cases.covering.shapes import EPOCH, MARKER_TYPES, MARKER_VALUES, headers, marker_key
+from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.builders import EPOCH, MARKER_TYPES, MARKER_VALUES, headers, marker_key
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.record_batch import TIMESTAMP_TYPES
@@ -69,13 +69,13 @@ TABLE = Table(
 def asked(row: Row, number: int) -> Iterator[Asked]:
     """The batch of the marker is decoded; then it is fetched between data."""
     base = 10
-    marker = building.batch_bytes(_marker(row, base, number))
+    marker = builders.batch_bytes(_marker(row, base, number))
     yield Asked("", "decode", "RECORD_BATCH", {"hex": marker.hex()})
     data, aborted = _before(row, base)
     end = base + (2 if row["records"] == "two" else 1)
     data += marker
     if row["data behind it"] == "yes":
-        data += building.batch_bytes(building.batch(end, [{}, {"key": None}]))
+        data += builders.batch_bytes(builders.batch(end, [{}, {"key": None}]))
         end += 2
     request = {
         "hex": data.hex(),
@@ -92,8 +92,8 @@ def _before(row: Row, base: int) -> tuple[bytes, list[dict[str, str]]]:
     kind = row["data before it"]
     if kind == "none":
         return b"", []
-    fields = {} if kind == "plain" else building.of_producer(_OWN)
-    data = building.batch_bytes(building.batch(base - 2, [{}, {"value": None}], **fields))
+    fields = {} if kind == "plain" else builders.of_producer(_OWN)
+    data = builders.batch_bytes(builders.batch(base - 2, [{}, {"value": None}], **fields))
     is_aborted = kind == "of an aborted transaction"
     return data, [{"producerId": str(_OWN), "firstOffset": str(base - 2)}] if is_aborted else []
 
@@ -102,7 +102,7 @@ def _marker(row: Row, base: int, number: int) -> Values:
     record = {"key": _key(row), "value": MARKER_VALUES[row["value"]], "headers": headers(row["headers"])}
     producer = _PRODUCERS[row["producer"]]
     epoch = -1 if producer < 0 else EPOCH + (row["epoch"] == "raised")
-    return building.batch(
+    return builders.batch(
         base,
         [record] * (2 if row["records"] == "two" else 1),
         partitionLeaderEpoch=number,

@@ -16,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.cases.catalog import Cases, Catalog, is_own
-from conformance.cases.from_vectors import make_cases
 from conformance.cases.requirement import Requirement
-from conformance.cases.vector_files import VECTORS, read_requirements, read_vectors, vector_files
+from conformance.catalog.catalog import Cases, Catalog, is_own
+from conformance.catalog.vector_cases import make_cases
+from conformance.catalog.vector_files import VECTORS, read_requirements, read_vectors, vector_files
 from conformance.codec.message_spec import Message
 from conformance.definitions.loader import shipped_types, types_with
 from conformance.errors import FileError
@@ -108,7 +108,7 @@ def made() -> Bundled:
     requirements, cases = read_requirements(VECTORS / "requirements.yaml"), Cases()
     types = _add_vectors(cases, requirements, shipped_types(), VECTORS)
     if (VECTORS / "covering").is_dir():
-        from conformance.cases.covering.families import covering_cases
+        from conformance.catalog.pairwise.families import covering_cases
 
         for case in covering_cases(Catalog(requirements, cases, types), VECTORS / "covering"):
             cases.add(case)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from conformance.cases.covering import building
-from conformance.cases.covering.messages import both_ways, may_be_null, messages
-from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
-from conformance.cases.covering.shapes import START_MS
 from conformance.cases.model import Value
+from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.builders import START_MS
+from conformance.catalog.pairwise.messages import both_ways, may_be_null, messages
 from conformance.codec.message_spec import Member, Message, default_of, type_name
 
 _FILLED, _NULL, _NULL_INSIDE, _DEFAULT = "filled", "null", "null but for arrays", "default but for arrays"
@@ -99,7 +99,7 @@ class _Filled:
             case "bytes":
                 return member.name.encode()
             case "records":
-                return building.batch_bytes(building.batch(0, [{}]))
+                return builders.batch_bytes(builders.batch(0, [{}]))
             case "uuid":
                 return bytes([number] * 16)
             case "float64":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
 from conformance.codec.derived_fields import Values
 from conformance.semantics.producer_state import next_sequence
 

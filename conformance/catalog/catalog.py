@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
 from conformance import codec
-from conformance.cases.charging import basis_of
+from conformance.cases.attribution import basis_of
 from conformance.cases.model import Case
-from conformance.cases.packing import PackedCase, chosen, packed, packed_with_due
+from conformance.cases.packed_cases import PackedCase, chosen, packed, packed_with_due
 from conformance.cases.requirement import Requirement
 
 

@@ -9,16 +9,32 @@ import json
 import pickle
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 import lz4.block
 import msgspec
 
-from conformance.cases.model import SHRINKABLE, Case, CaseKind, Delivers, Expectation, Op, Refuses, Request
+from conformance.cases.model import (
+    SHRINKABLE,
+    Accepted,
+    Answer,
+    Case,
+    CaseKind,
+    Delivers,
+    Expectation,
+    Measures,
+    Op,
+    Reads,
+    Refuses,
+    Request,
+    Writes,
+)
 from conformance.codec import MessageWire, Violation, Wire
 from conformance.definitions.loader import shipped_types
-from conformance.semantics.consumer_view import View
+from conformance.semantics.consumer_view import VIEW, View
 
 _LARGE = 2048
 """Bytes from which on it pays to compress: whoever unpacks lets other threads run, and they do for milliseconds."""
@@ -214,7 +230,7 @@ def _read(asked: bytes) -> Request:
 
 def packed_with_due(case: Case) -> PackedCase:
     """A case as bytes, with the answer that is due: made once, it spares every target of every run the judging."""
-    from conformance.cases.due import due_digest
+    from conformance.cases.packed_cases import due_digest
 
     return packed(case)._replace(due=due_digest(case))
 
@@ -298,3 +314,45 @@ def chosen(cases: Sequence[Case], indexes: Iterable[int]) -> Sequence[Case]:
     if isinstance(cases, PackedCases):
         return PackedCases(cases.packed[index] for index in indexes)
     return [cases[index] for index in indexes]
+
+
+_DIGEST = 16
+"""Bytes of a digest."""
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True)
+class AsDue(Accepted):
+    """The target gave the answer that is due; what it said follows from the case."""
+
+    answer: Answer = field(default_factory=dict)
+
+
+def answer_due(case: Case) -> Answer | None:
+    """The answer that is due, without its id; None where several are right, or where a refusal is due."""
+    if case.op not in PLAIN_OPS:
+        return None
+    match case.expect:
+        case Reads(value, int() as consumed):
+            return {"ok": True, "value": case.wire.notation.render(value), "consumed": consumed}
+        case Writes(data):
+            return {"ok": True, "hex": data.hex()}
+        case Measures(size):
+            return {"ok": True, "size": size}
+        case Delivers(View(damage=None) as view, open=False):
+            return {"ok": True, "value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
+    return None
+
+
+def due_digest(case: Case) -> bytes:
+    """The digest of that answer; empty where there is none."""
+    answer = answer_due(case)
+    return b"" if answer is None else digest_of_answer(answer)
+
+
+def digest_of_answer(answer: Answer) -> bytes:
+    """The digest of an answer without its id, whatever the order of its fields; empty where it has none."""
+    try:
+        return blake2b(_canonical(answer), digest_size=_DIGEST).digest()
+    except (UnicodeEncodeError, OverflowError, TypeError, RecursionError):
+        return b""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance import codec
-from conformance.cases.covering import building
-from conformance.cases.covering.pairs import Asked, Constraint, Row, Table
-from conformance.cases.covering.shapes import START_MS
 from conformance.cases.model import Value
+from conformance.catalog.pairwise import builders
+from conformance.catalog.pairwise.algorithm import Asked, Constraint, Row, Table
+from conformance.catalog.pairwise.builders import START_MS
 from conformance.codec.message_spec import FIXED, SCALARS, SIZED, UNKNOWN, Member, Message, default_of, type_name
 from conformance.codec.primitives import PRIMITIVES
 from conformance.definitions.loader import shipped_types
@@ -117,7 +117,7 @@ class Shaped:
             plain = edges[0] if member.is_array else default_of(self._message, member)
             return [*dict.fromkeys((plain, edges[0], edges[-1], *([_UUID] if member.type == "uuid" else [])))]
         if member.type == "records":
-            return [b"", building.batch_bytes(building.batch(0, [{}, {"key": None}]))]
+            return [b"", builders.batch_bytes(builders.batch(0, [{}, {"key": None}]))]
         if member.type in SIZED:
             return [*_TEXTS] if member.type == "string" else [text.encode() for text in _TEXTS]
         return [self.structure(member.type, turn, depth + 1)]

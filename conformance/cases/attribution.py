@@ -9,7 +9,7 @@ from msgspec import structs
 
 from conformance import codec
 from conformance.cases.model import LEVELS, Case, Refuses, Verdict
-from conformance.cases.packing import PackedCase, refused_by
+from conformance.cases.packed_cases import PackedCase, refused_by
 from conformance.cases.requirement import Requirement
 
 WRITING_OPS = ("encode", "size")

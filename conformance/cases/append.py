@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance import codec
-from conformance.cases.answers import error_class
-from conformance.cases.log_questions import convert_question
+from conformance.cases.log_requests import convert_question
 from conformance.cases.model import (
     Answer,
     AnyOf,
@@ -19,6 +18,7 @@ from conformance.cases.model import (
     Request,
     Value,
 )
+from conformance.cases.reference_answers import error_class
 from conformance.codec import json_notation as n
 from conformance.codec.legacy_message import LAYOUTS
 from conformance.codec.record_batch import stored_magic

@@ -1,7 +1,7 @@
 """The covering sets by name: their factors, and the cases of their numbered rows.
 
 The rows stand in files (`vectors/covering/<family>.csv`), so that a number means the same case for ever: a level that
-is added adds rows at the end. `python -m conformance.cases.covering` writes those that are missing.
+is added adds rows at the end. `python -m conformance.catalog.pairwise` writes those that are missing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,22 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from conformance.cases.catalog import Catalog
-from conformance.cases.covering import PREFIX, batches, logs, markers, message_sets, messages, sequences, whole_messages
-from conformance.cases.covering.pairs import Asked, Row, Table
-from conformance.cases.from_reference import decode_case, encode_case, log_case
 from conformance.cases.model import Case, CaseKind, NotAsked
 from conformance.cases.operations import WHOLE_LOG
-from conformance.cases.vector_files import VECTORS
+from conformance.catalog.case_builder import decode_case, encode_case, log_case
+from conformance.catalog.catalog import Catalog
+from conformance.catalog.pairwise import (
+    PREFIX,
+    control_records,
+    fetches,
+    full_messages,
+    message_sets,
+    messages,
+    producer_sequences,
+    record_batches,
+)
+from conformance.catalog.pairwise.algorithm import Asked, Row, Table
+from conformance.catalog.vector_files import VECTORS
 from conformance.errors import FileError
 
 ROWS = VECTORS / "covering"
@@ -37,13 +46,13 @@ class Family(Struct, frozen=True):
 
 
 FAMILIES = {
-    "record-batch": Family(batches.TABLE, batches.asked, PREFIX),
-    "log": Family(logs.TABLE, logs.asked, f"{PREFIX}log/"),
-    "marker": Family(markers.TABLE, markers.asked, f"{PREFIX}marker/"),
+    "record-batch": Family(record_batches.TABLE, record_batches.asked, PREFIX),
+    "log": Family(fetches.TABLE, fetches.asked, f"{PREFIX}log/"),
+    "marker": Family(control_records.TABLE, control_records.asked, f"{PREFIX}marker/"),
     "message-set": Family(message_sets.TABLE, message_sets.asked, f"{PREFIX}message-set/"),
     "message": Family(messages.table(), messages.asked, f"{PREFIX}message/"),
-    "whole-message": Family(whole_messages.table(), whole_messages.asked, f"{PREFIX}whole-message/"),
-    "sequence": Family(sequences.TABLE, sequences.asked, f"{PREFIX}sequence/"),
+    "whole-message": Family(full_messages.table(), full_messages.asked, f"{PREFIX}whole-message/"),
+    "sequence": Family(producer_sequences.TABLE, producer_sequences.asked, f"{PREFIX}sequence/"),
 }
 
 
