@@ -34,7 +34,7 @@ from conformance.catalog.catalog import Catalog
 from conformance.codec.message_spec import Message
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.definitions.request_frames import START, api_of, frame_wire, message_of, wire_in
-from conformance.judging.exchanges import MOST_GROWN
+from conformance.judging.raw_requests import MOST_GROWN
 from conformance.semantics.producer_state import ANSWERS
 from conformance.targets.defects import DEFECTS
 from conformance.targets.reference import answer as honest

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from conformance.cases.model import LEVELS, Accepted, Case, CaseKind, Kind, Outcome
-from conformance.judging.causes import Cause
-from conformance.judging.readings import Act, Reading, alike, part_apart, reading_of, stopped_with
+from conformance.judging.failure_causes import Cause
+from conformance.judging.target_comparison import Act, Reading, alike, part_apart, reading_of, stopped_with
 from conformance.reports.explain import actual_text, expected_text
 from conformance.reports.reproduction import command
 from conformance.running.keeping import NOTHING, Packed

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from conformance.cases.model import FAILURES, LEVELS, AnyOf, Appends, Delivers, Expectation, Kind
-from conformance.judging.causes import Cause
+from conformance.judging.failure_causes import Cause
 from conformance.running.results import Result, Shrunk, TargetRun
 
 

@@ -18,7 +18,7 @@ from conformance import __version__
 from conformance.cases.model import Kind
 from conformance.cases.operations import ONLY_LIVE
 from conformance.catalog.pairwise import PREFIX as COVERING
-from conformance.judging.causes import Cause
+from conformance.judging.failure_causes import Cause
 from conformance.reports import json_schema as shape
 from conformance.reports.disagreements import Disagreement
 from conformance.reports.expected import expected_json

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from conformance.cases.model import Kind, Op
-from conformance.judging.readings import Act
+from conformance.judging.target_comparison import Act
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -5,6 +5,7 @@ It judges in layers: did it answer, accepted or refused, value, bytes consumed o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -43,12 +44,28 @@ from conformance.codec.compare import Comparison, compare_shown
 from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.codec.log import STRUCTURED, rule_of
 from conformance.codec.record_batch import stored_magic
-from conformance.judging.about import is_about, touches
 from conformance.judging.answers import bytes_of, count
-from conformance.judging.differences import KEPT, is_of_a_map
-from conformance.judging.logs import judge_log
-from conformance.judging.open_places import open_places
+from conformance.judging.differences import KEPT, is_of_a_map, open_places
+from conformance.judging.log_operations import judge_log
 from conformance.semantics.consumer_view import View
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def is_about(case: Case, path: str) -> bool:
+    """Whether a case is about the field at a path; one of a type without fields is about all of it."""
+    if case.type not in STRUCTURED:
+        return True
+    plain = _INDEX.sub("", path).removeprefix(".")
+    return any(plain == about or plain.startswith(about + ".") for about in case.about)
+
+
+def touches(path: str, unobserved: tuple[str, ...]) -> bool:
+    """Whether a path, or something around it, was left out."""
+    if path == "consumed":
+        return "consumed" in unobserved
+    return any(hidden in ("value", path) or path.startswith(hidden + ".") for hidden in unobserved)
+
 
 _SAID = 200
 """Characters of a refusal's message that the verdict repeats; the outcome has more."""

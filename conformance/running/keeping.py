@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from conformance.cases.model import FAILURES, Accepted, Answer, Case, Kind, Outcome, Verdict
 from conformance.codec.json_notation import UNSHOWN
-from conformance.judging.causes import Cause, cause_of
 from conformance.judging.differences import part_at
+from conformance.judging.failure_causes import Cause, cause_of
 
 MOST = 4096
 """Bytes of an answer, as JSON, that are kept; of what is longer, length and digest."""

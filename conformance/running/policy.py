@@ -12,7 +12,7 @@ from conformance.cases.model import FAILURES, Case, Kind, Outcome, Verdict
 from conformance.cases.operations import BROKER_OPS
 from conformance.cases.packed_cases import PackedCase
 from conformance.cases.requirement import Requirement
-from conformance.judging.codes import codes_of
+from conformance.judging.raw_requests import codes_of
 from conformance.running.keeping import MOST, NOTHING, cause_in, kept, kept_verdict, plain_cause
 from conformance.running.known_failures import Known
 from conformance.running.results import Result

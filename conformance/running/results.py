@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from conformance.cases.model import FAILURES, ROBUSTNESS, Case, CaseKind, Kind, Outcome, Verdict
 from conformance.cases.packed_cases import PackedCase
-from conformance.judging.causes import Cause
+from conformance.judging.failure_causes import Cause
 from conformance.running.keeping import Packed, cause_in
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from conformance.catalog.case_builder import ad_hoc_case
 from conformance.catalog.catalog import Catalog
 from conformance.codec.json_notation import NotationError
 from conformance.errors import CannotStart
-from conformance.judging.causes import Cause
+from conformance.judging.failure_causes import Cause
 from conformance.running.at_once import Stop
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy

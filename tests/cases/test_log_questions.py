@@ -14,7 +14,7 @@ from conformance.catalog.vector_files import read_vectors
 from conformance.codec.record_batch import sealed
 from conformance.errors import FileError
 from conformance.judging.judge import judge
-from conformance.judging.logs import judge_read
+from conformance.judging.log_operations import judge_read
 
 PLAIN = batch(0, [0, 1]).hex()
 BAD = (batch(0, [0, 1]) + bytes(8) + bytes(4)).hex()

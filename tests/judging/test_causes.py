@@ -7,7 +7,7 @@ import pytest
 from conformance import codec
 from conformance.cases.model import Accepted, Broke, Kind, Refused
 from conformance.catalog.case_builder import ad_hoc_case
-from conformance.judging.causes import cause_of, normalised
+from conformance.judging.failure_causes import cause_of, normalised
 from conformance.judging.judge import judge
 from conformance.targets import reference
 

@@ -5,7 +5,7 @@ import pytest
 from conformance.cases.model import Accepted, Broke, Due, Refused
 from conformance.cases.raw_requests import answer_to
 from conformance.codec.error_codes import named
-from conformance.judging.codes import codes_of
+from conformance.judging.raw_requests import codes_of
 
 
 def test_a_code_is_told_with_its_name():

@@ -5,8 +5,8 @@ import pytest
 from conformance import codec
 from conformance.cases.model import Case, Due, Exchanges, Kind
 from conformance.cases.raw_requests import answer_to, due_for
-from conformance.judging.exchanges import MOST_GROWN, judge_exchanged
 from conformance.judging.judge import judge
+from conformance.judging.raw_requests import MOST_GROWN, judge_exchanged
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
 

@@ -8,7 +8,7 @@ from conformance.catalog.case_builder import ad_hoc_case, log_case
 from conformance.catalog.vector_formatter import recomputed
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
-from conformance.judging.causes import cause_of
+from conformance.judging.failure_causes import cause_of
 from conformance.judging.judge import judge
 from conformance.targets import reference
 

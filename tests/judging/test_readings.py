@@ -25,7 +25,7 @@ from conformance.cases.model import (
     Writes,
 )
 from conformance.judging.judge import judge
-from conformance.judging.readings import Act, Reading, alike, reading_of
+from conformance.judging.target_comparison import Act, Reading, alike, reading_of
 
 ARRAY = "NULLABLE_ARRAY<INT8>"
 

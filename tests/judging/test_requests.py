@@ -12,8 +12,8 @@ from conformance.cases.model import Case, Kind, Sends
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, api_of, frame_wire
+from conformance.judging.client_requests import flaws_of
 from conformance.judging.judge import judge
-from conformance.judging.requests import flaws_of
 from conformance.targets import reference
 from conformance.targets.protocol import outcome
 

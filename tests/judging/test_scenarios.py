@@ -10,8 +10,8 @@ from conformance import codec
 from conformance.cases.model import Accepted, Kind, Plays
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
+from conformance.judging.broker_scenario import judge_scenario
 from conformance.judging.judge import judge
-from conformance.judging.scenarios import judge_scenario
 from conformance.semantics.broker_steps import EARLIER, parsed_steps
 from conformance.targets.reference import answer
 

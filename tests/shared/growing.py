@@ -16,7 +16,7 @@ from conformance.codec import stored_frames
 from conformance.codec.hex_dump import annotate
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, sealed
-from conformance.judging.logs import judge_read
+from conformance.judging.log_operations import judge_read
 from conformance.semantics.partition_log import compacted
 from conformance.targets.reference import answer
 

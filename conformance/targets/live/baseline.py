@@ -10,7 +10,7 @@ from conformance.cases.model import Answer, Delivers, Expectation, Kind, Request
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
-from conformance.judging.logs import judge_read
+from conformance.judging.log_operations import judge_read
 from conformance.targets.live.topics import plain
 
 ENDLESS = "no record can stand behind the offset that was fetched, to end the topic"

@@ -25,7 +25,7 @@ from conformance.cases.model import Answer, Kind, Request, Sends, Value
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.definitions.request_frames import SENT, api_of
-from conformance.judging.requests import judge_sent
+from conformance.judging.client_requests import judge_sent
 from conformance.targets.live.kinds import KINDS
 from conformance.targets.live.seats import Seat, Seats
 from conformance.targets.live.topics import marked, plain_entry

@@ -18,7 +18,7 @@ from conformance.codec.json_notation import NotationError
 from conformance.codec.log import LOG
 from conformance.codec.record_batch import RECORD_BATCH
 from conformance.definitions.request_frames import SENT
-from conformance.judging.requests import judge_sent
+from conformance.judging.client_requests import judge_sent
 from conformance.semantics.consumer_view import ISOLATIONS
 from conformance.targets.live.baseline import BaselineError, baseline, is_as_due, may_need_more
 from conformance.targets.live.beside import Beside

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from conformance.cases.model import Value
 from conformance.definitions.request_frames import api_of
-from conformance.judging.requests import flaws_of
+from conformance.judging.client_requests import flaws_of
 
 TOLD_AT_MOST = 8
 """Requests in an answer at most: those that stand out first."""

@@ -15,8 +15,8 @@ from model_broker import OFFERED, ModelBroker, Ways, checked, fate, framed
 
 from conformance.cases.model import FAILURES, Kind
 from conformance.definitions.request_frames import response_frame
-from conformance.judging.codes import codes_of
 from conformance.judging.judge import judge
+from conformance.judging.raw_requests import codes_of
 from conformance.targets.broker_address import Address
 from conformance.targets.brokers import serving
 from conformance.targets.brokers.connection import CLIENT

@@ -13,7 +13,7 @@ from conformance.cases.client_scenarios import MESSAGES_IN
 from conformance.cases.model import Kind, Sends
 from conformance.codec.message_set import encode_set
 from conformance.definitions.request_frames import SENT, Unanswerable
-from conformance.judging.requests import judge_sent
+from conformance.judging.client_requests import judge_sent
 from conformance.targets.live.broker import Broker
 from conformance.targets.live.offers import OLD, to_producers
 from conformance.targets.live.topics import Topic

@@ -25,11 +25,10 @@ from conformance.codec.log import CHECKSUM_RULES
 from conformance.codec.message_set import MESSAGE_RULES
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.judging.answers import batches_in, bytes_of, failed
-from conformance.judging.differences import KEPT, is_of_a_map
-from conformance.judging.exchanges import judge_exchanged
-from conformance.judging.open_places import explaining
-from conformance.judging.requests import judge_sent
-from conformance.judging.scenarios import judge_scenario
+from conformance.judging.broker_scenario import judge_scenario
+from conformance.judging.client_requests import judge_sent
+from conformance.judging.differences import KEPT, explaining, is_of_a_map
+from conformance.judging.raw_requests import judge_exchanged
 from conformance.semantics.consumer_view import SEEN, VIEW, View
 from conformance.semantics.format_conversion import CONVERTED, flattened
 from conformance.semantics.producer_state import ANSWERS
@@ -64,7 +63,7 @@ def judge_log(expect: WholeLog, answer: Answer) -> Verdict:
         case Sends():
             return judge_sent(expect, answer.get("value"))
         case Appends():
-            from conformance.judging.appends import judge_appended
+            from conformance.judging.append import judge_appended
 
             return judge_appended(expect, answer.get("value"), bytes_of(answer))
         case Exchanges():

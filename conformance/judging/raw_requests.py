@@ -5,11 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance import codec
-from conformance.cases.model import PASSED, ROBUSTNESS, Due, Exchanges, Kind, Value, Verdict
+from conformance.cases.model import (
+    PASSED,
+    ROBUSTNESS,
+    Accepted,
+    Answer,
+    Case,
+    Due,
+    Exchanges,
+    Kind,
+    Outcome,
+    Refused,
+    Value,
+    Verdict,
+)
 from conformance.cases.raw_requests import ENDS, EXCHANGED, RULES, UNSUPPORTED_VERSION
+from conformance.codec.error_codes import named
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import header_version, type_name
 from conformance.definitions.loader import shipped_types
+
+_LONGEST = 4000
+"""Characters of them: a broker tells a code for each of a few steps."""
+
+
+def codes_of(case: Case, outcome: Outcome) -> str:
+    """The error codes of an answer, each with what it answers; empty where there are none."""
+    match outcome:
+        case Refused(codes=codes):
+            return codes
+        case Accepted(answer) if isinstance(case.expect, Exchanges):
+            return ", ".join(_of_frames(case.expect, answer))
+        case Accepted({"codes": str() as codes}):
+            return codes if len(codes) <= _LONGEST else ""
+    return ""
+
+
+def _of_frames(expect: Exchanges, answer: Answer) -> Iterator[str]:
+    """The codes in the answers to frames, those of one frame once."""
+    try:
+        rows = EXCHANGED.parse(answer.get("value"))
+    except NotationError:
+        return
+    for at, (due, row) in enumerate(zip(expect.due, rows, strict=False)):
+        codes = dict.fromkeys(filter(None, errors_in(due, row.get("hex") or b"")))
+        if codes:
+            yield f"frame {at}: {' and '.join(map(named, codes))}"
+
 
 MOST_GROWN = 256 << 20
 """Bytes by which the memory of a broker may grow while it is sent the few bytes of a case."""

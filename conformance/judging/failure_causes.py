@@ -38,8 +38,7 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import UNSHOWN
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.judging.differences import KEPT, STEP, part_at, way_of
-from conformance.judging.open_places import explaining, open_places
+from conformance.judging.differences import KEPT, STEP, explaining, open_places, part_at, way_of
 from conformance.semantics.consumer_view import VIEW, View
 from conformance.semantics.format_conversion import flattened
 

@@ -11,12 +11,11 @@ import struct
 from conformance import codec
 from conformance.cases.model import PASSED, Kind, Plays, Value, Verdict
 from conformance.codec.log import last_offset
-from conformance.judging.scenario_compaction import TIMES, cleaned, survived
-from conformance.judging.scenario_ends import BEGINS, deleted, found
-from conformance.judging.scenario_log import Label, Log, Stored, failed, text
+from conformance.judging.broker_scenario_log import Label, Log, Stored, failed, text
 from conformance.semantics.broker_steps import (
     ALL,
     BEYOND,
+    END,
     FILLER,
     Began,
     Begin,
@@ -43,6 +42,113 @@ from conformance.semantics.broker_steps import (
     parsed_told,
 )
 from conformance.semantics.consumer_view import READ_COMMITTED, Aborted, view
+
+BEGINS = "broker.tells-log-start"
+FINDS = "broker.finds-by-time"
+
+
+def deleted(log: Log, step: Delete, told: Deleted) -> Verdict:
+    """The log begins at the place before which all is deleted."""
+    if told.refused:
+        return failed(f"it is refused: {told.refused}", BEGINS)
+    start, due = int(told.low_watermark), log.end if step.before == END else log.places.get(step.before, -1)
+    # Behind the last record there may be a marker.
+    if start < due or (start > due and step.before != END):
+        return failed(f"the log begins at offset {start}, and what is before offset {due} was to be deleted", BEGINS)
+    log.first = start
+    return PASSED
+
+
+def found(log: Log, step: Find, told: Found) -> Verdict:
+    """The log begins where it was made to begin, and ends behind what was taken."""
+    if told.refused:
+        return failed(f"it is refused: {told.refused}", BEGINS if step.time is None else FINDS)
+    if step.time is not None:
+        return _found_by_time(log, log.began + step.time, told)
+    offset, first = int(told.offset), log.first or 0
+    if step.offset == "latest":
+        is_right, due = offset >= log.end, f"the log ended at {log.end}"
+    else:
+        is_right, due = offset >= first if log.first is None else _begins(log, offset), f"the log begins at {first}"
+    return PASSED if is_right else failed(f"the broker tells offset {offset}, and {due}", BEGINS)
+
+
+def _found_by_time(log: Log, time: int, told: Found) -> Verdict:
+    """It is the first record in the log that has this time or a later one, whichever follow."""
+    if log.is_stamped or any(one.batch["isTransactional"] for one in log.stored):  # a marker has a time of its own
+        return Verdict(Kind.EITHER, f"offset {told.offset}")
+    due = next(
+        (
+            (offset, record["timestamp"])
+            for one in log.stored
+            for offset, record in enumerate(one.batch["records"], start=one.offset)
+            if offset >= (log.first or 0) and record["timestamp"] >= time
+        ),
+        (-1, -1),
+    )
+    if (int(told.offset), int(told.time)) == due:
+        return PASSED
+    after, due_after = (f"{each - log.began} ms" if each >= 0 else str(each) for each in (int(told.time), due[1]))
+    return failed(f"the broker tells offset {told.offset} at {after}, and it is offset {due[0]} at {due_after}", FINDS)
+
+
+def _begins(log: Log, offset: int) -> bool:
+    """Whether a log, of which something went, can begin at an offset."""
+    first = log.first or 0
+    return first <= offset <= max(first, log.end) if log.is_expiring else offset == first
+
+
+PLACES = "compaction.offsets-preserved"
+SEQUENCES = "compaction.sequences-preserved"
+TIMES = "compaction.base-timestamp-changes"
+HORIZON = "delete-horizon.set-by-compaction"
+WAITS = "delete-horizon.kept-until"
+
+
+def survived(log: Log, found: list[Label], due: list[Label]) -> Verdict | None:
+    """Records stay at their offsets, and the last of each key stays, if it was not aborted.
+
+    Where the topic keeps no tombstones, one may be gone.
+    """
+    moved = next((one for one in found if one not in due), None)
+    if moved is not None:
+        return failed(f"after compaction, {text(moved)}", PLACES)
+    last: dict[bytes, Label] = {}
+    for one in log.stored:
+        if one.decided == "committed":
+            for label, record in zip(one.labels(), one.batch["records"], strict=True):
+                last[record["key"]] = label
+    for key, label in last.items():
+        if label not in due or label in found:
+            continue
+        if label[1] is not None:
+            return failed(f"after compaction, the last record of a key is gone: {text(label)}", PLACES)
+        if log.keeps_tombstones:
+            return failed(f"after compaction, the tombstone of key {key!r} is gone", WAITS)
+    return None
+
+
+def cleaned(log: Log, batches: list[Value]) -> Verdict | None:
+    """A batch keeps its first and last offset and sequence, and its delete horizon is to come."""
+    sent = {one.offset: one for one in log.stored}
+    for batch in batches:
+        is_early = batch["hasDeleteHorizonMs"] and batch["baseTimestamp"] <= log.cleaned_since
+        if is_early and log.keeps_tombstones:
+            hint = f"after compaction, delete horizon {batch['baseTimestamp']}, which has passed already"
+            return failed(hint, HORIZON)
+        if batch["isControlBatch"] or any(record["value"] == FILLER for record in batch["records"]):
+            continue
+        one = sent.get(batch["baseOffset"])
+        if one is None or last_offset(batch) != one.end - 1:
+            span = f"{batch['baseOffset']} to {last_offset(batch)}"
+            return failed(f"after compaction, a batch of offsets {span}, which nobody wrote", PLACES)
+        fields = ("producerId", "producerEpoch", "baseSequence")
+        differs = next((name for name in fields if batch[name] != one.batch[name]), None)
+        if differs:
+            hint = f"after compaction, {differs} {batch[differs]} instead of {one.batch[differs]}"
+            return failed(hint, SEQUENCES)
+    return None
+
 
 IDENTITY = "producer-id.assigned-by-broker"
 FENCES = "producer-epoch.fences"

@@ -23,8 +23,8 @@ from conformance.codec.cursor import Cursor, Findings, Malformed
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import START, api_of, frame_wire
+from conformance.judging.producer_behavior import WRITTEN
 from conformance.judging.sent_requests import at, body_in, fetch_in, named
-from conformance.judging.written_courses import WRITTEN
 
 
 def _onward(requests: Sequence[Value]) -> Verdict:

@@ -12,7 +12,7 @@ from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import SENT, START, api_of, frame_wire
-from conformance.judging.courses import COURSES
+from conformance.judging.consumer_behavior import COURSES
 from conformance.judging.sent_requests import at, body_in, fetch_in, named
 from conformance.semantics.consumer_view import ISOLATIONS
 
