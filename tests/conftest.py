@@ -26,7 +26,7 @@ from conformance.catalog.catalog import Cases
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.catalog.vector_files import VECTORS, read_vectors, vector_files
 from conformance.definitions.loader import shipped_types
-from conformance.targets.brokers.bundled import Running, free_ports, read_broker
+from conformance.live_brokers.bundled_broker import Running, free_ports, read_broker
 from conformance.targets.manifests import BROKER
 from conformance.targets.resolve import adapters, brokers, drivers
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from conformance.cases.api_versions_profiles import OFFERS, Offer
 from conformance.cases.log_requests import first_seen, read_question
 from conformance.cases.model import Request
 from conformance.cases.operations import OPERATIONS
@@ -18,9 +19,8 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.log import LOG
 from conformance.commands import options as shared
 from conformance.errors import UsageError
-from conformance.targets.live.offers import OFFERS, Offer
-from conformance.targets.live.server import Server
-from conformance.targets.live.topics import topic_of
+from conformance.mock_broker.server import Server
+from conformance.mock_broker.topic import topic_of
 
 
 @click.command("serve-broker")

@@ -1,10 +1,10 @@
 """Keeps a target: starts it, adopts whatever comes of it, and ends all of that with the target, or with the suite.
 
 Run as a script, `python supervisor.py REPORT SUITE COMMAND…`, it stands between the suite and a target. REPORT is a
-pipe to the suite, SUITE the suite's process id. It writes `started` or `failed ERRNO`, and at the end `ended STATUS`, with
-the status as `subprocess` has it. SIGTERM tells it to end the target. It also ends the target when the suite is gone,
-whatever ended that: it looks now and then whether its parent is the same, as a parent-death signal would come with the
-end of the thread that started it.
+pipe to the suite, SUITE the suite's process id. It writes `started` or `failed ERRNO`, and at the end `ended STATUS`,
+with the status as `subprocess` has it. SIGTERM tells it to end the target. It also ends the target when the suite is
+gone, whatever ended that: it looks now and then whether its parent is the same, as a parent-death signal would come
+with the end of the thread that started it.
 
 On Linux it is a subreaper: a process that loses its parent becomes its child, whatever session and environment it has.
 So its descendants are the target's processes, and nobody else's. Where a control group can be made, they have one of

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from platformdirs import user_cache_path
 
 from conformance import __version__
+from conformance.cases.api_versions_profiles import OFFERS
 from conformance.errors import FileError
 from conformance.process.launcher import Launch, own_python
-from conformance.targets.live.offers import OFFERS
 
 DRIVER = "driver.yaml"
 """The file that describes the driver of a live client."""
@@ -55,9 +55,9 @@ class Adapter(Struct, frozen=True):
     base: Path | None = None
     """Another folder, of an adapter or of what several share; the build takes the files that its own does not have."""
     live: Besides = field(default_factory=dict)
-    """What a driver of an unmodified client says besides (targets/live/drivers.py)."""
+    """What a driver of an unmodified client says besides (live_clients/driver_manifest.py)."""
     broker: Besides = field(default_factory=dict)
-    """What a broker says besides (targets/brokers/bundled.py)."""
+    """What a broker says besides (live_brokers/bundled_broker.py)."""
 
     @property
     def target(self) -> str:
@@ -115,9 +115,9 @@ class Adapter(Struct, frozen=True):
     def launch(self, python: str) -> Launch:
         """How it is started."""
         if self.live:
-            return Launch(self.target, own_python("conformance.targets.live", str(self.driver), python))
+            return Launch(self.target, own_python("conformance.live_clients", str(self.driver), python))
         if self.broker:
-            asking = own_python("conformance.targets.brokers", str(self.folder / BROKER), "--python", python)
+            asking = own_python("conformance.live_brokers", str(self.folder / BROKER), "--python", python)
             return Launch(self.target, asking)
         if self.module:
             return Launch(self.name, (python, str(SHIM), str(self.home / self.module)), self.env, forks=True)

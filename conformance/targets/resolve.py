@@ -174,7 +174,7 @@ def _broker(target: str, rest: str, python: str | None, interpreter: str) -> Lau
         ) from None
     if address is None:
         return _ready(target, adapter_in(path.resolve()), python, interpreter)
-    asking = own_python("conformance.targets.brokers", rest, "--run", uuid4().hex[:8])
+    asking = own_python("conformance.live_brokers", rest, "--run", uuid4().hex[:8])
     return Launch(target, asking, cleaning=() if address.topics else (*asking, "--clean"))
 
 

@@ -16,8 +16,8 @@ from conformance.codec.log import extents
 from conformance.codec.message_set import encode_set
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.definitions.request_frames import names, response_frame, response_in
+from conformance.live_brokers.connection import CLIENT
 from conformance.semantics.partition_log import marker
-from conformance.targets.brokers.connection import CLIENT
 from conformance.targets.probes import plain_log
 
 CRC = BATCH_LAYOUT.offset("crc")

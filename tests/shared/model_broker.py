@@ -24,10 +24,10 @@ from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT, HEADER_SIZE, stored_magic
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import Garbled, request_named, response_frame
+from conformance.live_brokers.connection import request_names
 from conformance.semantics.format_conversion import Unconvertible, convert
 from conformance.semantics.partition_log import appended_bytes, compacted, marker
 from conformance.semantics.producer_state import answered
-from conformance.targets.brokers.connection import request_names
 from conformance.targets.protocol import ERRORS
 
 ERROR_CODES = {"corrupt": 2, "unsupported-codec": 76, "malformed": 87}

@@ -26,10 +26,10 @@ from unittest.mock import patch
 import psutil
 import tiny_client
 
+from conformance.live_clients import __main__ as bridge
+from conformance.live_clients import case_run, client_pool
 from conformance.process import child_process, supervisor
 from conformance.process.launcher import TOKEN, hand_over, own_python, start
-from conformance.targets.live import __main__ as bridge
-from conformance.targets.live import seats, telling
 
 BRIDGE = own_python(bridge.__spec__.parent)
 OURS = f"from {tiny_client.__name__} import"
@@ -135,7 +135,9 @@ def _become(told, pipes, handlers):
         signal.signal(number, handler)
     os.chdir(told["cwd"])
     subprocess.Popen = _Started
-    for module, (name, seconds) in ((one, limit) for one in (seats, telling) for limit in told["limits"].items()):
+    for module, (name, seconds) in (
+        (one, limit) for one in (client_pool, case_run) for limit in told["limits"].items()
+    ):
         if hasattr(module, name):
             setattr(module, name, seconds)
     _be(told["arguments"], told["env"], bridge.main)

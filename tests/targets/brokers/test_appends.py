@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
+from conformance.live_brokers.bridge import BrokerTarget
 from conformance.targets.broker_address import Address
-from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.protocol import outcome
 
 OLD_FORMATS = ("message-set/v1-codec-0:append", "message-set/v0-codec-1:append", "append/magic-1-to-fetch-3")

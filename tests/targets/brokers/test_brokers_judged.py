@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from conformance import cli
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
-from conformance.targets.brokers import serving
-from conformance.targets.brokers.serving import BrokerTarget
+from conformance.live_brokers import bridge
+from conformance.live_brokers.bridge import BrokerTarget
 from conformance.targets.protocol import outcome
 
 PAGE = (Path(__file__).parents[3] / "docs" / "brokers.md").read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ def test_a_broker_dies_where_the_page_says_so(name, bundled_broker, tmp_path):
 
 
 def test_a_broker_hangs_where_the_page_says_so(bundled_broker, catalog, monkeypatch):
-    monkeypatch.setattr(serving, "_SECONDS", 1.0)
+    monkeypatch.setattr(bridge, "_SECONDS", 1.0)
     rows = [(cases.split(", "), broker) for _, broker, cases, verdict, _ in ENTRIES if verdict == "timeout"]
     assert {broker for _, broker in rows} == {"kfake"}
     asked = BrokerTarget(bundled_broker("kfake").address)

@@ -18,8 +18,8 @@ from conformance import codec
 from conformance.codec.message_spec import type_name
 from conformance.definitions.loader import shipped_types
 from conformance.errors import FileError
-from conformance.targets.brokers import bundled
-from conformance.targets.brokers.bundled import BrokerError, Running, read_broker
+from conformance.live_brokers import bundled_broker as bundled
+from conformance.live_brokers.bundled_broker import BrokerError, Running, read_broker
 from conformance.targets.manifests import BROKER
 from conformance.targets.resolve import ADAPTERS, brokers
 
@@ -162,7 +162,7 @@ NEVER = {
 def test_a_broker_that_does_not_come_up_is_one_clear_error_and_nothing_is_left(
     fake, folders, monkeypatch, body, problem
 ):
-    monkeypatch.setattr("conformance.targets.brokers.readiness._PATIENCE", 1)
+    monkeypatch.setattr("conformance.live_brokers.bundled_broker._PATIENCE", 1)
     manifest = FAKE if "did not start" in problem else FAKE.replace("20", "1")
     with pytest.raises(BrokerError) as told:
         Running(fake(body, manifest))
@@ -236,7 +236,7 @@ def test_nothing_is_left_when_the_suite_is_interrupted_or_killed(fake, folders, 
     manifest = fake("serve(port)")
     suite = (
         "import sys, time, tempfile\nfrom pathlib import Path\n"
-        "from conformance.targets.brokers.bundled import Running, read_broker\n"
+        "from conformance.live_brokers.bundled_broker import Running, read_broker\n"
         "with Running(read_broker(Path(sys.argv[1]))) as broker:\n    print(broker.pids, flush=True); time.sleep(100)"
     )
     command = [sys.executable, "-c", suite, str(manifest.home / BROKER)]

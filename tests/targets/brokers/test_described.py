@@ -18,12 +18,12 @@ from conformance import cli
 from conformance.cases.model import Kind
 from conformance.definitions.request_frames import Garbled
 from conformance.judging.judge import judge
+from conformance.live_brokers import bundled_broker
+from conformance.live_brokers.bridge import BrokerTarget
+from conformance.live_brokers.bundled_broker import Running
+from conformance.live_brokers.connection import Connection, Denied, Lost
+from conformance.live_brokers.topics import NoTopic
 from conformance.targets.broker_address import address_of
-from conformance.targets.brokers import bundled
-from conformance.targets.brokers.bundled import Running
-from conformance.targets.brokers.connection import Connection, Denied, Lost
-from conformance.targets.brokers.serving import BrokerTarget
-from conformance.targets.brokers.topics import NoTopic
 from conformance.targets.manifests import BROKER
 from conformance.targets.protocol import outcome
 
@@ -212,7 +212,7 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 def safe_kafka(broker_manifest, tmp_path):
     """Apache Kafka with a listener that asks for TLS, a certificate and a login: its two addresses."""
     manifest = broker_manifest("kafka")
-    safe, _ = bundled.free_ports()
+    safe, _ = bundled_broker.free_ports()
     (tmp_path / "broker").write_text((TLS / "broker.key").read_text() + (TLS / "broker.pem").read_text())
     (tmp_path / "ca").write_text((TLS / "ca.pem").read_text())
     settings = (manifest.home / "server.properties").read_text().splitlines()

@@ -12,9 +12,9 @@ import pytest
 from command_line import conformance
 from model_broker import OFFERED, Log, ModelBroker, Ways
 
-from conformance.targets.brokers.connection import Connection
-from conformance.targets.brokers.scope import Scope
-from conformance.targets.brokers.topics import Topics
+from conformance.live_brokers.connection import Connection
+from conformance.live_brokers.scope import Scope
+from conformance.live_brokers.topics import Topics
 
 SELECT = ("append/one-record", "append/none-to-gzip", "sequence/repeat-of-the-last")
 OTHERS = "orders", "conformance-", "conformance-elsewhere-0"

@@ -13,9 +13,9 @@ from model_broker import OFFERED, ModelBroker, Ways, checked
 from conformance.cases.model import Kind
 from conformance.definitions.request_frames import Garbled
 from conformance.judging.judge import judge
+from conformance.live_brokers import bridge, partition, topics
+from conformance.live_brokers.bridge import BrokerTarget, serve
 from conformance.targets.broker_address import Address
-from conformance.targets.brokers import partition, serving, topics
-from conformance.targets.brokers.serving import BrokerTarget, serve
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
 
@@ -26,7 +26,7 @@ CASE, NEXT, OF_SEQUENCES = "append/order", "append/one-record", "sequence/repeat
 def _short(monkeypatch):
     """Whoever waits does not wait for long."""
     for module, name, seconds in (
-        (serving, "_SECONDS", 0.4), (serving, "_BACK", 0.2), (serving, "_PAUSE", 0.02),
+        (bridge, "_SECONDS", 0.4), (bridge, "_BACK", 0.2), (bridge, "_PAUSE", 0.02),
         (partition, "_PATIENCE", 0.2), (partition, "_SERVED", 0.3), (topics, "_PATIENCE", 0.2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, seconds)

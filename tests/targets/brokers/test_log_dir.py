@@ -10,10 +10,10 @@ from conformance import cli, codec
 from conformance.cases.model import Kind
 from conformance.codec.record_batch import stored_size
 from conformance.judging.judge import judge
+from conformance.live_brokers.bridge import BrokerTarget
+from conformance.live_brokers.partition import Partition
+from conformance.live_brokers.segments import Segments
 from conformance.targets.broker_address import Address
-from conformance.targets.brokers.partition import Partition
-from conformance.targets.brokers.segments import Segments
-from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.probes import plain_log
 from conformance.targets.protocol import outcome
 

@@ -17,10 +17,10 @@ from conformance.cases.model import FAILURES, Kind
 from conformance.definitions.request_frames import response_frame
 from conformance.judging.judge import judge
 from conformance.judging.raw_requests import codes_of
+from conformance.live_brokers import bridge
+from conformance.live_brokers.bridge import BrokerTarget
+from conformance.live_brokers.connection import CLIENT
 from conformance.targets.broker_address import Address
-from conformance.targets.brokers import serving
-from conformance.targets.brokers.connection import CLIENT
-from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.protocol import outcome
 
 BY_ID = {**OFFERED, "Produce": (0, 13), "Fetch": (0, 18)}
@@ -82,8 +82,8 @@ def test_a_broker_that_lies_is_caught(name, catalog, target, monkeypatch):
     lie = LIES[name]
     case = catalog.cases[lie.case]
     if case.id.startswith("exchange/hostile-"):
-        monkeypatch.setattr(serving, "_SECONDS", 1.0)
-        monkeypatch.setattr(serving, "_BACK", 0.5)
+        monkeypatch.setattr(bridge, "_SECONDS", 1.0)
+        monkeypatch.setattr(bridge, "_BACK", 0.5)
     found = verdict(case, target(lie.ways))
     assert found.kind in (FAILURES if "hostile" in case.id else (Kind.FAIL,))
     assert (found.requirement or case.requirement) == lie.requirement
@@ -187,7 +187,7 @@ def test_a_broker_that_takes_no_leader_epoch_of_a_producer_takes_the_plain_batch
 
 def test_a_broker_that_waits_for_an_unknown_member_is_asked_about_another_group(catalog, target, monkeypatch):
     """librdkafka's mock takes a member that it did not know, and answers nobody else in its group for a while."""
-    monkeypatch.setattr(serving, "_SECONDS", 1.0)
+    monkeypatch.setattr(bridge, "_SECONDS", 1.0)
     joined = set()
 
     def sent(request, frame):

@@ -10,11 +10,11 @@ from model_broker import Log, ModelBroker
 
 from conformance.cases.model import Kind
 from conformance.judging.judge import judge
+from conformance.live_brokers import scope as scopes
+from conformance.live_brokers.bridge import BrokerTarget
+from conformance.live_brokers.connection import Connection
+from conformance.live_brokers.scope import OutOfScope, Scope, is_loopback
 from conformance.targets.broker_address import Address, address_of
-from conformance.targets.brokers import scope as scopes
-from conformance.targets.brokers.connection import Connection
-from conformance.targets.brokers.scope import OutOfScope, Scope, is_loopback
-from conformance.targets.brokers.serving import BrokerTarget
 from conformance.targets.protocol import outcome
 
 OURS, THEIRS = "conformance-1-0", "orders"

@@ -13,13 +13,13 @@ from log_bytes import message as entry
 from tiny_client import frame, response, wire
 
 from conformance import codec
+from conformance.cases.api_versions_profiles import BARE, FULL, LOW, OFFERS, OLD
 from conformance.codec.record_batch import stored_magic
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.request_frames import Garbled, Unanswerable
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.offers import BARE, FULL, LOW, OFFERS, OLD
-from conformance.targets.live.server import Server
-from conformance.targets.live.topics import END_KEY, LAST_OFFSET, Topic
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.server import Server
+from conformance.mock_broker.topic import END_KEY, LAST_OFFSET, Topic
 
 KEYS = {"Produce": 0, "Fetch": 1, "ListOffsets": 2, "Metadata": 3, "ApiVersions": 18}
 LOG = batch(0) + batch(1) + batch(2)

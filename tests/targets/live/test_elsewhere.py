@@ -5,11 +5,11 @@ from asking import asked, fetched, partition
 from live_runs import BRIEF, judged, tiny
 from log_bytes import batch
 
+from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.definitions.request_frames import Closed
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.kinds import KINDS
-from conformance.targets.live.offers import FULL, to_producers
-from conformance.targets.live.topics import NO_ID, Topic
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.faults import KINDS
+from conformance.mock_broker.topic import NO_ID, Topic
 
 
 @pytest.fixture

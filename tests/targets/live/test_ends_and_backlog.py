@@ -9,11 +9,11 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame
 
-from conformance.targets.live import clients
-from conformance.targets.live.clients import Client
-from conformance.targets.live.kinds import KINDS
-from conformance.targets.live.server import Server
-from conformance.targets.live.topics import Topic
+from conformance.live_clients import driver_process
+from conformance.live_clients.driver_process import Client
+from conformance.mock_broker.faults import KINDS
+from conformance.mock_broker.server import Server
+from conformance.mock_broker.topic import Topic
 
 HELLO = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'while True: pass'])\n"
 HELLO += 'print(\'{"version": "1"}\', flush=True); sys.stdin.read()'
@@ -30,8 +30,8 @@ def test_a_client_is_not_ended_before_its_group_is_gone(monkeypatch):
     async def end():
         client = Client((sys.executable, "-c", HELLO), {})
         await client.start(30)
-        assert clients._is_alive(client._process.pid)
-        monkeypatch.setattr(clients, "_is_alive", is_alive)
+        assert driver_process._is_alive(client._process.pid)
+        monkeypatch.setattr(driver_process, "_is_alive", is_alive)
         await client.close()
         assert groups == [client._process.pid] * 3
 

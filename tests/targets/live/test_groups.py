@@ -4,11 +4,11 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame, response
 
+from conformance.cases.api_versions_profiles import FULL, LOW
 from conformance.definitions.request_frames import Unanswerable
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.groups import ANSWERS
-from conformance.targets.live.offers import FULL, LOW
-from conformance.targets.live.topics import Topic
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.group_handlers import ANSWERS
+from conformance.mock_broker.topic import Topic
 
 MEMBER = {"GroupId": "g", "GenerationId": 1, "MemberId": "m"}
 

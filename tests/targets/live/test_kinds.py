@@ -7,16 +7,16 @@ from asking import asked, fetched, partition
 from log_bytes import batch
 from tiny_client import frame, response
 
+from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.cases.client_requests import written_for
 from conformance.cases.client_scenarios import CONVERSATIONS, IN_VAIN
 from conformance.definitions.request_frames import Closed, Unanswerable
-from conformance.targets.live.beside import Beside
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.kinds import KINDS
-from conformance.targets.live.offers import FULL, to_producers
-from conformance.targets.live.sessions import Sessions
-from conformance.targets.live.topics import END_KEY, Topic, marked
-from conformance.targets.live.witness import Witness
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.cluster import Beside
+from conformance.mock_broker.faults import KINDS
+from conformance.mock_broker.fetch_sessions import Sessions
+from conformance.mock_broker.request_recorder import Witness
+from conformance.mock_broker.topic import END_KEY, Topic, marked
 
 HIGH_WATERMARK = 1
 

@@ -14,8 +14,8 @@ from live_runs import judged
 from platformdirs import user_cache_path
 
 from conformance import __version__
-from conformance.targets.live import clients
-from conformance.targets.live.offers import OFFERS
+from conformance.cases.api_versions_profiles import OFFERS
+from conformance.live_clients import driver_process
 
 SHARED = Path(__file__).parents[2] / "shared"
 DRIVER = """
@@ -231,7 +231,7 @@ for line in told():
     ],
 )
 def test_a_line_tells_what_a_client_died_of_where_it_names_what_nobody_caught(line, is_told):
-    assert bool(clients._TELLING.search(line)) is is_told
+    assert bool(driver_process._TELLING.search(line)) is is_told
 
 
 def test_an_exception_that_nobody_is_to_catch_is_a_crash(run):

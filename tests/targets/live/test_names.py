@@ -8,14 +8,14 @@ from asking import asked
 from live_runs import judged, tiny
 from log_bytes import batch
 
+from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.definitions.request_frames import Unanswerable
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.drivers import Driver
-from conformance.targets.live.kinds import KINDS
-from conformance.targets.live.offers import FULL, to_producers
-from conformance.targets.live.seats import Seats
-from conformance.targets.live.telling import tell
-from conformance.targets.live.topics import Topic
+from conformance.live_clients.case_run import tell
+from conformance.live_clients.client_pool import Seats
+from conformance.live_clients.driver_manifest import Driver
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.faults import KINDS
+from conformance.mock_broker.topic import Topic
 
 CALLED = {name: kind.called for name, kind in KINDS.items() if kind.called}
 

@@ -8,9 +8,9 @@ from conformance.cases.log_requests import fetch_question, read_question
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
+from conformance.live_clients.guard_records import between
+from conformance.mock_broker.topic import BEFORE_KEY, END_KEY, LAST_OFFSET, is_served_by_entry
 from conformance.semantics.consumer_view import SEEN
-from conformance.targets.live.neighbours import between
-from conformance.targets.live.topics import BEFORE_KEY, END_KEY, LAST_OFFSET, is_served_by_entry
 
 THREE = batch(5, range(5, 8))
 BROKEN = THREE[:-1] + b"?"

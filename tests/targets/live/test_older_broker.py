@@ -8,15 +8,15 @@ from live_runs import judged, tiny
 from log_bytes import batch
 from tiny_client import frame, response
 
+from conformance.cases.api_versions_profiles import OLD, to_producers
 from conformance.cases.client_requests import written_for
 from conformance.cases.client_scenarios import MESSAGES_IN
 from conformance.cases.model import Kind, Sends
 from conformance.codec.message_set import encode_set
 from conformance.definitions.request_frames import SENT, Unanswerable
 from conformance.judging.client_requests import judge_sent
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.offers import OLD, to_producers
-from conformance.targets.live.topics import Topic
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.topic import Topic
 
 (GIVEN,) = written_for("messages-none")
 RECORDS = GIVEN["records"]

@@ -10,16 +10,16 @@ from log_bytes import batch, record
 from tiny_client import frame, response
 
 from conformance import codec
+from conformance.cases.api_versions_profiles import BARE, FULL, LOW, to_producers
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.record_batch import BATCH_LAYOUT, sealed
 from conformance.definitions.request_frames import Unanswerable
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.clients import Heard
-from conformance.targets.live.kinds import KINDS
-from conformance.targets.live.offers import BARE, FULL, LOW, to_producers
-from conformance.targets.live.outcomes import written
-from conformance.targets.live.producing import ANSWERS, told_of, why_not
-from conformance.targets.live.topics import Topic
+from conformance.live_clients.case_run import written
+from conformance.live_clients.driver_process import Heard
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.faults import KINDS
+from conformance.mock_broker.produce_handlers import ANSWERS, told_of, why_not
+from conformance.mock_broker.topic import Topic
 
 CLAIMS = ("none", "gzip", "timestamps", "idempotence", "transactions")
 OFFER = to_producers(FULL)

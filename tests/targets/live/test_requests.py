@@ -6,8 +6,8 @@ import pytest
 
 from conformance.cases.operations import OPERATIONS
 from conformance.codec.log import LOG
-from conformance.targets.live.requests import Conversations
-from conformance.targets.live.witness import Witness
+from conformance.live_clients.scenario_runs import Conversations
+from conformance.mock_broker.request_recorder import Witness
 
 HEARTBEAT = bytes.fromhex("0000000e 000c 0000 00000001 0000 00000000 00".replace(" ", ""))
 """Nothing of it stands but the header: the body is cut."""

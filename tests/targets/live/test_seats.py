@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from conformance.targets.live import seats
-from conformance.targets.live.drivers import Driver
-from conformance.targets.live.seats import Seats
+from conformance.live_clients import client_pool
+from conformance.live_clients.client_pool import Seats
+from conformance.live_clients.driver_manifest import Driver
 
 PROGRAM = "import json, sys; print(json.dumps({'version': '1'}), flush=True); sys.stdin.read()"
 DRIVER = Driver("idle", "python", (sys.executable, "-c", PROGRAM), "none", (), (2,), (), concurrency=2)
@@ -18,8 +18,8 @@ AT_MOST = 60
 class Cases:
     """Puts cases to the processes of a client; each is told with its process, and which ones were busy then."""
 
-    def __init__(self, seats):
-        self.seats, self.busy = seats, []
+    def __init__(self, client_pool):
+        self.seats, self.busy = client_pool, []
 
     async def ask(self, *answers, during=None, led=False, at_work=False):
         """What is told of a case that has these answers, one after the other, and the processes that gave them.
@@ -107,7 +107,7 @@ def test_six_processes_with_one_case_each_stand_beside_one_another(run):
 
         asked = await asyncio.gather(*(cases.ask(WRONG, WRONG, during=until_there_are_six) for _ in range(12)))
         busy = [[seat for seat in busy if seat is not cases.seats.crowd] for _, (_, (_, busy)) in asked]
-        assert all(len({*map(id, seats)}) == len(seats) <= 6 for seats in busy)
+        assert all(len({*map(id, client_pool)}) == len(client_pool) <= 6 for client_pool in busy)
 
     run(work)
 
@@ -189,7 +189,7 @@ def test_a_death_or_a_silence_in_a_conversation_is_looked_at_in_a_process_of_its
 
 
 def test_a_silence_that_no_busy_machine_makes_so_long_is_waited_for_once(run, monkeypatch):
-    monkeypatch.setattr(seats, "_LONG", 0)
+    monkeypatch.setattr(client_pool, "_LONG", 0)
 
     async def work(cases):
         assert len((await cases.ask(SILENT, led=True))[1]) == 1

@@ -8,7 +8,7 @@ import pytest
 from log_bytes import batch
 from tiny_client import Connection
 
-from conformance.targets.live.offers import OFFERS
+from conformance.cases.api_versions_profiles import OFFERS
 
 LOG = batch(0) + batch(1)
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from conformance.targets.live.__main__ import _answered
-from conformance.targets.live.clients import DriverError
+from conformance.live_clients.__main__ import _answered
+from conformance.live_clients.driver_process import DriverError
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 from log_bytes import batch
 from tiny_client import frame, response
 
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.offers import FULL
-from conformance.targets.live.sessions import Sessions, epoch_after
-from conformance.targets.live.topics import Topic
+from conformance.cases.api_versions_profiles import FULL
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.fetch_sessions import Sessions, epoch_after
+from conformance.mock_broker.topic import Topic
 
 NOT_FOUND, INVALID_EPOCH, NOT_LEADER = 70, 71, 6
 LAST = (1 << 31) - 1

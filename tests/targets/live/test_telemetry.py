@@ -5,11 +5,11 @@ from asking import asked
 from live_runs import judged, tiny
 from log_bytes import batch
 
+from conformance.cases.api_versions_profiles import FULL, to_producers
 from conformance.cases.client_scenarios import INSTANCE, METRIC, SUBSCRIPTION
-from conformance.targets.live.broker import Broker
-from conformance.targets.live.kinds import KINDS
-from conformance.targets.live.offers import FULL, to_producers
-from conformance.targets.live.topics import Topic
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.faults import KINDS
+from conformance.mock_broker.topic import Topic
 
 MEASURED = [name for name, kind in KINDS.items() if "PushTelemetry" in kind.but]
 PUSH = {"ClientInstanceId": INSTANCE, "SubscriptionId": SUBSCRIPTION, "Terminating": False, "CompressionType": 0}

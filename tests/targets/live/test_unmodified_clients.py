@@ -9,8 +9,8 @@ import pytest
 from live_findings import HEADINGS, NAMED, entries, findings, shown
 from live_runs import judged, lacking
 
+from conformance.cases.api_versions_profiles import from_on
 from conformance.files.yaml_loader import load
-from conformance.targets.live.offers import from_on
 from conformance.targets.resolve import drivers
 
 VERDICTS = {"crash", "timeout", "fail"}

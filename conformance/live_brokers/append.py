@@ -1,0 +1,192 @@
+"""Puts record data to a broker between plain batches, and tells what became of it (`append` requests)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from conformance.cases.append import ANSWERED, BATCHES, LIMIT, MESSAGES_LAST, OTHERS, carried
+from conformance.cases.model import Answer, Request
+from conformance.codec.derived_fields import Values
+from conformance.live_brokers.connection import BrokerDown, Connection, Late, Lost, NotOffered
+from conformance.live_brokers.partition import UNSURE, Partition, Receipt, Refusal, error_class
+from conformance.live_brokers.segments import Segments, Stored
+from conformance.live_brokers.topics import Topic
+from conformance.targets.probes import plain_log
+
+_NAMES = {
+    "compressionType": "compression.type",
+    "timestampType": "message.timestamp.type",
+    LIMIT: "max.message.bytes",
+}
+"""The setting of a topic that a part of an `append` request names."""
+_VALUES = {"none": "uncompressed"}
+"""The values of these settings that brokers call otherwise."""
+_NEWEST = 1 << 15
+"""A version above all."""
+_VERSIONS = {"produceVersion": "Produce", "fetchVersion": "Fetch"}
+"""The request whose version a part names."""
+_NOT_SPOKEN = (35, 43)
+"""Errors by which a broker says that it does not know a version, or an old format."""
+_TOO_LARGE = 10
+_ITS_AFFAIR = {
+    **{_TOO_LARGE: "the limit of a batch", 32: "the limits of timestamps", 44: "a policy of the broker"},
+    **dict.fromkeys((45, 46, 47, 49, 59, 90), "what it knows of this producer from elsewhere"),
+}
+"""Errors by which a broker keeps to its settings, which no document gives, or to what it knows from other topics."""
+
+
+class Appended(Struct, frozen=True):
+    """What a broker made of record data in a partition."""
+
+    end: int
+    """Where the log ended before."""
+    told: Receipt | Refusal
+    """What it told of the data, or how it refused it."""
+    served: bytes
+    trouble: str
+    """How a fetch was refused; empty where it was not."""
+    stored: Stored | None = None
+    """What its segments have of it; None where they are not known."""
+
+    @property
+    def offset(self) -> int:
+        """The offset that it told, -1 for none."""
+        return -1 if isinstance(self.told, Refusal) else self.told.offset
+
+    def answer(self, parts: Request, beside: Sequence[Appended]) -> Answer:
+        """The answer to a request with these parts, with what became of other partitions."""
+        refusal = self.told if isinstance(self.told, Refusal) else None
+        if refusal is not None and refusal.code in UNSURE:
+            return {"unsupported": f"whether it is stored is not told: {refusal}"}
+        if refusal is not None and refusal.code in _NOT_SPOKEN and "produceVersion" in parts:
+            return {"unsupported": f"what it does not take in Produce {parts['produceVersion']}: {refusal}"}
+        if self.trouble and refusal is None and "fetchVersion" in parts:
+            return {"ok": False, "error": "other", "message": self.trouble}
+        if refusal is None or self.served or (self.stored and self.stored.data):
+            return self._taken(refusal, beside)
+        if refusal.code in _ITS_AFFAIR and not (refusal.code == _TOO_LARGE and LIMIT in parts):
+            return {"unsupported": f"{_ITS_AFFAIR[refusal.code]}: {refusal}"}
+        return {"ok": False, "error": error_class(refusal.code), "message": str(refusal), "codes": refusal.told}
+
+    def _taken(self, refusal: Refusal | None, beside: Sequence[Appended]) -> Answer:
+        """The answer where there is something of it; what is stored is told where that is not what is served."""
+        # A batch that is there although it was refused is neither: no offset was told.
+        value: Values = {"logEnd": self.end, "baseOffset": self.offset}
+        if isinstance(self.told, Receipt):
+            value["appendTime"] = self.told.append_time
+        if self.stored and self.stored.data != self.served:
+            value |= {"stored": self.stored.data, "segment": self.stored.place}
+        if beside:
+            value["beside"] = [{"baseOffset": one.offset, "hex": one.served} for one in beside]
+        how = "served" if self.served else "stored"
+        message = f"it is {how}, although refused: {refusal}" if refusal else self.trouble
+        answer = {"ok": True, "hex": self.served.hex(), "value": ANSWERED.render(value)}
+        return {**answer, **({"message": message} if message else {})}
+
+
+class _Begins(Protocol):
+    """Makes a new topic: its first partition, with a plain batch, and where its log ends."""
+
+    def __call__(self, settings: Mapping[str, str], partitions: int = 1) -> tuple[Partition, int]: ...
+
+
+class Appending(Struct):
+    """Answers `append` requests: each in a topic of its own."""
+
+    connected: Callable[[], Connection]
+    begun: _Begins
+    again: Callable[[Topic], Connection]
+    """A new connection to the leader of a topic, where one was lost. Raises BrokerDown."""
+    log_dir: Path | None
+    _untaken: dict[int, str] = field(default_factory=dict)
+    """Why a plain message is not taken in a version of Produce; empty where it is."""
+
+    def answer(self, parts: Request) -> Answer:
+        """The answer to a request. Raises NotReady, NotOffered, NoTopic, NotStored, BrokerDown, or as ask."""
+        self._check_versions(parts)
+        logs, at = self._logs(parts)
+        partition = logs[at][0]
+        is_as_stored = carried(parts.get("fetchVersion", _NEWEST)) == BATCHES and len(logs) == 1
+        segments = Segments.of(self.log_dir, partition.topic.name) if self.log_dir and is_as_stored else None
+        told = self._told(partition, parts)
+        made = []
+        for one, end in logs:
+            one.connection = partition.connection
+            after = _plain_after(one)
+            served, trouble = _served(one, end, after, parts.get("fetchVersion"))
+            stored = segments.since(end, after) if segments else None
+            made.append(Appended(end, told[one.index], served, trouble, stored))
+        return made.pop(at).answer(parts, made)
+
+    def _logs(self, parts: Request) -> tuple[list[tuple[Partition, int]], int]:
+        """The partitions of a new topic with the ends of their logs, and which of them gets the case."""
+        chosen = {name: str(parts[part]) for part, name in _NAMES.items() if part in parts}
+        others = OTHERS if "beside" in parts else 0
+        first, end = self.begun({name: _VALUES.get(value, value) for name, value in chosen.items()}, 1 + others)
+        further = [replace(first, index=1 + index) for index in range(others)]
+        return [(first, end), *((one, one.produce_plain() + 1) for one in further)], others // 2
+
+    def _check_versions(self, parts: Request) -> None:
+        """Raise NotOffered for versions that are not offered, or in which messages are not taken."""
+        offered = self.connected().offered
+        for part, name in _VERSIONS.items():
+            low, high = offered.get(name, (0, -1))
+            if part in parts and not low <= parts[part] <= high:
+                raise NotOffered(f"{name} {parts[part]} is not offered")
+        version = parts.get("produceVersion", _NEWEST)
+        if version > MESSAGES_LAST:
+            return
+        if version not in self._untaken:
+            self._untaken[version] = self._refusal(version)
+        if self._untaken[version]:
+            raise NotOffered(
+                f"Produce {version} is offered, and a plain message in it is not taken: {self._untaken[version]}"
+            )
+
+    def _refusal(self, version: int) -> str:
+        """How a plain message of the highest magic that a version of Produce carries is refused; empty: it is taken."""
+        partition, _ = self.begun({})
+        try:
+            partition.produce(plain_log(min(version, MESSAGES_LAST) // 2), version=version)
+        except (Refusal, Lost, Late) as problem:
+            self.again(partition.topic)
+            return str(problem)
+        return ""
+
+    def _told(self, partition: Partition, parts: Request) -> Mapping[int, Receipt | Refusal]:
+        """What a broker tells of record data, by partition. Raises BrokerDown."""
+        beside: bytes = parts.get("beside", b"")
+        others = [index for index in range(1 + OTHERS) if index != partition.index] if beside else []
+        try:
+            if others:
+                return partition.produce_with(parts["hex"], dict.fromkeys(others, beside))
+            return {partition.index: partition.produce(parts["hex"], version=parts.get("produceVersion"))}
+        except Refusal as refusal:
+            return {partition.index: refusal}
+        except Lost as lost:
+            try:
+                partition.connection = self.again(partition.topic)
+            except BrokerDown as down:
+                raise BrokerDown(f"{lost}, and the broker does not come back: {down}") from None
+            return dict.fromkeys((partition.index, *others), Refusal(0, str(lost)))
+
+
+def _plain_after(partition: Partition) -> int:
+    """Write a plain batch behind the case: its offset. Raises Lost where the log takes none, or Garbled."""
+    try:
+        return partition.produce_plain()
+    except Refusal as refusal:
+        raise Lost(f"after this batch the log takes no plain one any more: {refusal}") from None
+
+
+def _served(partition: Partition, end: int, after: int, version: int | None) -> tuple[bytes, str]:
+    """What is served of the case; where a fetch is refused, nothing, and how."""
+    try:
+        return partition.fetch(end, until=after, version=version), ""
+    except Refusal as refusal:
+        return b"", f"a fetch is answered with {refusal}"

@@ -1,0 +1,59 @@
+"""Deletes the topics that a run has made, and no others: their names begin with what the run alone calls its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from conformance.live_brokers.bundled_broker import BrokerError
+from conformance.live_brokers.connection import Connection, NotOffered
+from conformance.live_brokers.partition import said
+
+_AT_ONCE = 100
+"""Topics that are deleted by one request."""
+_SECONDS = 30.0
+"""Seconds that the broker has for such a request."""
+_PATIENCE = 60.0
+"""Seconds until the last of them is gone."""
+_PAUSE = 0.2
+_BY_ROW = 6
+"""The first version of DeleteTopics that names each topic in a row of its own."""
+_PASSING = frozenset((0, 3, 5, 6, 7, 14, 89))
+"""Errors after which the topics are listed anew: the topic is gone, or the broker is busy."""
+
+
+def delete_topics(connection: Connection, prefix: str) -> int:
+    """Delete every topic whose name begins so, until none is left: how many there were.
+
+    Raises BrokerError where the broker does not delete them, or as Connection.ask.
+    """
+    deadline, seen = time.monotonic() + _PATIENCE, set[str]()
+    while names := _names(connection, prefix):
+        seen.update(names)
+        if time.monotonic() > deadline:
+            raise BrokerError(f"{len(names)} topics are still there {_PATIENCE:g} s after they were deleted")
+        for at in range(0, len(names), _AT_ONCE):
+            _delete(connection, names[at : at + _AT_ONCE])
+        time.sleep(_PAUSE)
+    return len(seen)
+
+
+def _names(connection: Connection, prefix: str) -> list[str]:
+    """The topics whose names begin so."""
+    version = connection.version("Metadata", low=1, high=12)
+    body = {"Topics": None} if version < 4 else {"Topics": None, "AllowAutoTopicCreation": False}
+    rows = connection.ask("Metadata", version, body)["Topics"]
+    return [row["Name"] for row in rows if row["Name"] is not None and row["Name"].startswith(prefix)]
+
+
+def _delete(connection: Connection, names: Sequence[str]) -> None:
+    """Ask for topics to be deleted. Raises BrokerError."""
+    try:
+        version = connection.version("DeleteTopics", high=6)
+    except NotOffered:
+        raise BrokerError("it does not offer DeleteTopics") from None
+    rows = {"Topics": tuple({"Name": name} for name in names)} if version >= _BY_ROW else {"TopicNames": tuple(names)}
+    response = connection.ask("DeleteTopics", version, {**rows, "TimeoutMs": int(_SECONDS * 1000)})
+    for row in response["Responses"]:
+        if row["ErrorCode"] not in _PASSING:
+            raise BrokerError(f"{row['Name']} is not deleted: {said(row['ErrorCode'])}")

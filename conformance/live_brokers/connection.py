@@ -1,0 +1,218 @@
+"""A connection to a broker: one request at a time, in the versions that both sides speak, within a deadline."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import Garbled, names, request_frame, response_in, spoken
+from conformance.live_brokers.scope import Scope
+from conformance.targets.broker_address import Security
+
+_SIZE = _CORRELATION = struct.Struct(">i")
+_LARGEST = 128 << 20
+"""Bytes of a response at most."""
+_CHUNK = 1 << 16
+_ALERT = 0x1503
+"""What an alert of TLS begins with."""
+CLIENT = "kafka-conformance"
+
+
+def request_names() -> Mapping[int, str]:
+    """The requests that a broker is sent, by their keys."""
+    return {**names(), 19: "CreateTopics", 20: "DeleteTopics", 21: "DeleteRecords"}
+
+
+class Lost(Exception):
+    """A broker that closed the connection; the message says when."""
+
+
+class Denied(Lost):
+    """A broker that lets nobody in who comes as we do; the message says what it, or TLS, says."""
+
+
+class Late(Exception):
+    """A broker that did not answer in time; the message says what."""
+
+
+class BrokerDown(Exception):
+    """A broker that takes no connection any more; the message says since when."""
+
+
+class NotOffered(Exception):
+    """A request of which the broker and the suite have no version in common."""
+
+
+@contextmanager
+def _told(seconds: float) -> Iterator[None]:
+    """What ends a connection, as Late or Lost."""
+    try:
+        yield
+    except TimeoutError:
+        raise Late(f"no answer within {seconds:g} s") from None
+    except (ConnectionError, ssl.SSLError) as error:
+        raise Lost(f"the connection ended: {error.strerror or error}") from None
+
+
+class Connection:
+    """A connection to one broker. `close` it."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        seconds: float,
+        security: Security = Security(),  # noqa: B008
+        scope: Scope = Scope(),  # noqa: B008
+    ) -> None:
+        """Connect, ask for the versions, log in. Raises OSError, Lost, Late or Garbled; `seconds` bound each answer.
+
+        Requests that change topics or transactions must name those of `scope`.
+        """
+        self._seconds = seconds
+        self.scope = scope
+        self._correlation = 0
+        self._socket = socket.create_connection((host, port), timeout=seconds)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if security.tls is not None:
+                self._encrypt(security.tls, security.server_name or host)
+            self.offered = self._versions()
+            if security.username:
+                self._log_in(security.username, security.password)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it stands, and nothing comes on it that was not asked for."""
+        try:
+            self._socket.settimeout(0)
+            self._socket.recv(1)  # what TLS sends on its own is taken here too
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
+            return False
+        return False
+
+    def version(self, name: str, low: int = 0, high: int = 1 << 15) -> int:
+        """The highest version of a request between two that both sides speak. Raises NotOffered."""
+        least, most = self.offered.get(name, (0, -1))
+        known = spoken(name)
+        best = min(most, high, known.high)
+        if best < max(least, low, known.low):
+            raise NotOffered(f"{name} {low} to {min(high, known.high)}" if high <= known.high else name)
+        return best
+
+    def ask(self, name: str, version: int, body: Values) -> Values:
+        """The body of the response. Raises OutOfScope, Lost, Late, Garbled or OSError."""
+        self.scope.check_request(name, body)
+        self._correlation += 1
+        frame = request_frame(self._correlation, name, version, body, CLIENT)
+        answer = self.exchange(frame)
+        correlation, response = response_in(answer, name, version)
+        if correlation != self._correlation:
+            raise Garbled(f"{name}Response {version}: correlation id {correlation} instead of {self._correlation}")
+        return response
+
+    def tell(self, name: str, version: int, body: Values) -> bool:
+        """Send a request that has no response; whether one comes all the same. Raises as `ask`.
+
+        Another request goes behind it: what comes first is the response to that, or to the one that has none.
+        """
+        self.scope.check_request(name, body)
+        self._correlation += 1
+        frame = request_frame(self._correlation, name, version, body, CLIENT)
+        following = request_frame(self._correlation + 1, "ApiVersions", 0, {}, CLIENT)
+        self.send(_SIZE.pack(len(frame)) + frame + _SIZE.pack(len(following)) + following)
+        (first,) = _CORRELATION.unpack_from(self.receive())
+        is_answered: bool = first == self._correlation
+        if is_answered:
+            (first,) = _CORRELATION.unpack_from(self.receive())
+        self._correlation += 1
+        if first != self._correlation:
+            raise Garbled(f"ApiVersionsResponse 0: correlation id {first} instead of {self._correlation}")
+        return is_answered
+
+    def exchange(self, frame: bytes) -> bytes:
+        """The frame that comes back for a frame, both without their size. Raises Lost, Late, Garbled or OSError."""
+        self.send(_SIZE.pack(len(frame)) + frame)
+        return self.receive()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are. Raises Lost, Late or OSError."""
+        with _told(self._seconds):
+            self._socket.settimeout(self._seconds)
+            self._socket.sendall(data)
+
+    def receive(self, seconds: float = 0.0) -> bytes:
+        """The next frame, without its size; `seconds` bound it otherwise. Raises Lost, Late, Garbled or OSError."""
+        seconds = seconds or self._seconds
+        deadline = time.monotonic() + seconds
+        with _told(seconds):
+            (size,) = _SIZE.unpack(self._take(_SIZE.size, deadline))
+            if not 0 <= size <= _LARGEST:
+                is_tls = size >> 16 == _ALERT
+                raise Garbled("an alert of TLS: it is spoken there" if is_tls else f"a response of {size} bytes")
+            return self._take(size, deadline)
+
+    def _take(self, count: int, deadline: float) -> bytes:
+        taken = bytearray()
+        while len(taken) < count:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left)
+            part = self._socket.recv(min(count - len(taken), _CHUNK))
+            if not part:
+                raise Lost("the connection was closed without an answer" if not taken else "an answer was cut")
+            taken += part
+        return bytes(taken)
+
+    def _encrypt(self, tls: ssl.SSLContext, name: str) -> None:
+        """Speak TLS from now on. Raises Denied or Late."""
+        try:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=name)
+        except TimeoutError:
+            raise Late(f"no answer to TLS within {self._seconds:g} s") from None
+        except ssl.SSLCertVerificationError as error:
+            raise Denied(f"TLS: the broker's certificate is not trusted: {error.verify_message}") from None
+        except (ConnectionError, ssl.SSLError) as error:
+            raise Denied(f"TLS: the handshake fails: {error.strerror or error}") from None
+
+    def _log_in(self, username: str, password: str) -> None:
+        """Log in by SASL/PLAIN (RFC 4616). Raises Denied, or as `ask`."""
+        try:
+            taken = self.ask("SaslHandshake", self.version("SaslHandshake", low=1), {"Mechanism": "PLAIN"})
+            if taken["ErrorCode"]:
+                offers = ", ".join(taken["Mechanisms"]) or "none"
+                raise Denied(f"SASL: PLAIN is refused with error {taken['ErrorCode']}; mechanisms there: {offers}")
+            token = f"\0{username}\0{password}".encode()
+            answer = self.ask("SaslAuthenticate", self.version("SaslAuthenticate"), {"AuthBytes": token})
+        except NotOffered as problem:
+            raise Denied(f"SASL: {problem} is not offered") from None
+        if answer["ErrorCode"]:
+            said = answer["ErrorMessage"] or "no reason is given"
+            raise Denied(f"SASL: the login is refused with error {answer['ErrorCode']}: {said}")
+
+    def _versions(self) -> Mapping[str, tuple[int, int]]:
+        """What the broker speaks: the lowest and highest version of each request that has a definition."""
+        known = request_names()
+        response = self.ask("ApiVersions", 0, {})
+        if response["ErrorCode"]:
+            raise Garbled(f"ApiVersions 0 is answered with error {response['ErrorCode']}")
+        return {
+            known[row["ApiKey"]]: (row["MinVersion"], row["MaxVersion"])
+            for row in response["ApiKeys"]
+            if row["ApiKey"] in known
+        }

@@ -1,0 +1,210 @@
+"""One partition on a broker: what is written to it and read from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from conformance.codec.derived_fields import Values
+from conformance.codec.error_codes import named
+from conformance.codec.log import extents
+from conformance.codec.record_batch import HEADER_SIZE, OVERHEAD, stored_offset, stored_size
+from conformance.definitions.request_frames import Garbled
+from conformance.live_brokers.connection import Connection
+from conformance.live_brokers.topics import NOT_YET, Topic
+from conformance.mock_broker.topic import last_offset
+from conformance.targets.probes import plain_log
+
+_BY_ID = 13
+"""The first version of Produce, and of Fetch, that names a topic by its id."""
+_PATIENCE = 20.0
+"""Seconds for which an error that says "not yet" is asked again."""
+_PAUSE = 0.05
+_SERVED = 5.0
+"""Seconds until all that a broker has taken is served."""
+_LARGEST_OFFSET = 1 << 62
+"""No log of a new topic ends so far on."""
+_MOST = 64 << 20
+"""Bytes that a fetch asks for."""
+UNSURE = (7, 19, 20)
+"""Errors that leave open what was stored: it took too long, or too few replicas have it."""
+NOT_DONE_HERE = {
+    **dict.fromkeys((14, 15, 16), "there is no coordinator"),
+    **dict.fromkeys((29, 30, 31, 53), "this client may not do it"),
+    50: "the limit of a transaction's time",
+}
+"""Errors that say what this client may do, or what the broker is set up for: no document says that it may, or is."""
+_PARTS = {"Produce": ("PartitionResponses", "Index"), "Fetch": ("Partitions", "PartitionIndex")}
+"""Where a response tells of partitions, and of which."""
+_CLASSES = {2: "corrupt", 76: "unsupported-codec", 87: "malformed"}
+
+
+class Refusal(Exception):
+    """An error that a broker answered; 0 where it closed the connection instead."""
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message or said(code))
+        self.code = code
+
+    @property
+    def told(self) -> str:
+        """What reports compare: the code, or that there was none."""
+        return named(self.code) if self.code else "no answer"
+
+
+class Receipt(NamedTuple):
+    """What a broker tells of bytes that it has taken."""
+
+    offset: int
+    append_time: int
+    """Milliseconds since 1970; -1 for none, and where the version of the request tells none."""
+
+
+def said(code: int) -> str:
+    """An error in words."""
+    return f"error {named(code)}"
+
+
+def error_class(code: int) -> str:
+    """The class of errors that an error of a broker belongs to."""
+    return _CLASSES.get(code, "other")
+
+
+class Partition(Struct):
+    """A partition of a topic, on the connection to its leader."""
+
+    connection: Connection
+    topic: Topic
+    index: int = 0
+
+    def produce(
+        self, data: bytes | None, *, transactional_id: str | None = None, version: int | None = None
+    ) -> Receipt:
+        """Write bytes as a producer does: what the broker tells. Raises Refusal, or as Connection.ask."""
+        version = self.connection.version("Produce", low=3) if version is None else version
+        body = self._written(version, {self.index: data}, transactional_id)
+        return _told(self._settled("Produce", version, body))
+
+    def produce_unanswered(self, data: bytes, version: int) -> bool:
+        """Write bytes as a producer does that wants no answer; whether one comes. Raises as Connection.ask."""
+        return self.connection.tell("Produce", version, {**self._written(version, {self.index: data}, None), "Acks": 0})
+
+    def produce_plain(self) -> int:
+        """Write a plain batch: its offset. Raises Refusal, or as Connection.ask; Garbled for one beyond a new topic."""
+        offset = self.produce(plain_log(2)).offset
+        if not 0 <= offset < _LARGEST_OFFSET:
+            raise Garbled(f"offset {offset} of a plain batch")
+        return offset
+
+    def produce_with(self, data: bytes, others: Mapping[int, bytes]) -> Mapping[int, Receipt | Refusal]:
+        """Write bytes, and others to further partitions, in one request: what the broker tells, by partition.
+
+        Raises as Connection.ask.
+        """
+        version = self.connection.version("Produce", low=3)
+        rows = {self.index: data, **others}
+        response = self.connection.ask("Produce", version, self._written(version, dict(sorted(rows.items())), None))
+        told: dict[int, Receipt | Refusal] = {}
+        for index in rows:
+            try:
+                told[index] = _told(_part("Produce", response, index))
+            except Refusal as refusal:
+                told[index] = refusal
+        return told
+
+    def _written(self, version: int, rows: Mapping[int, bytes | None], transactional_id: str | None) -> Values:
+        """The body of a request that writes to partitions."""
+        parts = tuple({"Index": index, "Records": data} for index, data in rows.items())
+        return {
+            **{"TransactionalId": transactional_id, "Acks": -1, "TimeoutMs": 5_000},
+            "TopicData": ({**self._named(version, "Name"), "PartitionData": parts},),
+        }
+
+    def fetch(self, offset: int, until: int, isolation: int = 0, version: int | None = None) -> bytes:
+        """The batches that are served from an offset up to another; fewer where a broker serves no more for a while.
+
+        Raises Refusal, or as Connection.ask.
+        """
+        served, before, deadline = b"", b"", time.monotonic() + _SERVED
+        while True:
+            part = self.fetched(offset, isolation, version=version)
+            if part["ErrorCode"]:
+                raise Refusal(part["ErrorCode"])
+            records: bytes = part["Records"] or b""
+            came, following, is_all = batches_until(records, offset, until)
+            served += came
+            is_stuck = following == offset and records != b"" and records == before
+            if is_all or is_stuck or following >= until or time.monotonic() > deadline:
+                return served
+            before = records
+            if following == offset:
+                time.sleep(_PAUSE)
+            offset = following
+
+    def fetched(
+        self, offset: int, isolation: int = 0, most: int = _MOST, least: int = 1, version: int | None = None
+    ) -> Values:
+        """What one fetch brings of the partition: so many bytes at most, at once where `least` is 0.
+
+        Raises as Connection.ask.
+        """
+        version = self.connection.version("Fetch", low=4) if version is None else version
+        part = {"Partition": self.index, "CurrentLeaderEpoch": -1, "FetchOffset": offset, "PartitionMaxBytes": most}
+        body = {
+            **{"ReplicaId": -1, "MaxWaitMs": 500, "MinBytes": least, "MaxBytes": most, "IsolationLevel": isolation},
+            **{"SessionId": 0, "SessionEpoch": -1},
+            "Topics": ({**self._named(version, "Topic"), "Partitions": (part,)},),
+        }
+        return self._settled("Fetch", version, body)
+
+    def _named(self, version: int, name: str) -> Values:
+        # The name is there too where the version sends the id alone: `Scope` checks names.
+        return {name: self.topic.name, **({"TopicId": self.topic.id} if version >= _BY_ID else {})}
+
+    def _settled(self, request: str, version: int, body: Values) -> Values:
+        """What is answered about the partition, once that is not "not yet"."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            part = _part(request, self.connection.ask(request, version, body), self.index)
+            if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
+                return part
+            time.sleep(_PAUSE)
+
+
+def _part(request: str, response: Values, index: int) -> Values:
+    """What a response says of a partition of the only topic. Raises Garbled."""
+    parts, name = _PARTS[request]
+    for row in response["Responses"]:
+        for part in row[parts]:
+            one: Values = part
+            if one[name] == index:
+                return one
+    if response.get("ErrorCode"):
+        return {"ErrorCode": response["ErrorCode"]}
+    raise Garbled(f"{request}: nothing is said of the partition")
+
+
+def _told(part: Values) -> Receipt:
+    """What a broker tells of what was written. Raises Refusal."""
+    if part["ErrorCode"]:
+        message = part.get("ErrorMessage")
+        raise Refusal(part["ErrorCode"], f"{said(part['ErrorCode'])}{f': {message}' if message else ''}")
+    return Receipt(part["BaseOffset"], part.get("LogAppendTimeMs", -1))
+
+
+def batches_until(records: bytes, offset: int, until: int) -> tuple[bytes, int, bool]:
+    """Of fetched bytes: the batches before an offset, the offset behind them, and whether no more come before it."""
+    taken = 0
+    for at, end in extents(records):
+        is_headed = len(records) - at >= OVERHEAD
+        if is_headed and stored_offset(records, at) >= until:
+            return records[:taken], offset, True
+        if not is_headed or at + OVERHEAD + stored_size(records, at) > len(records):
+            break  # cut: it comes with the next fetch
+        taken = end
+        last = last_offset(records, at) if end - at >= HEADER_SIZE else stored_offset(records, at)
+        offset = max(offset, last) + 1
+    return records[:taken], offset, False

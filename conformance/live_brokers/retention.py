@@ -1,0 +1,160 @@
+"""What goes from a log: what a client deletes, what is older than a topic keeps it, what compaction removes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from conformance import codec
+from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import Garbled
+from conformance.live_brokers.partition import Partition, Refusal
+from conformance.live_brokers.topics import NOT_YET
+from conformance.semantics.broker_steps import FILLER, Compact, Expire, Step, Write, batch_of
+
+_COMPACTED = {
+    **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0", "min.compaction.lag.ms": "0"},
+    "delete.retention.ms": str(24 * 3600 * 1000),
+}
+"""The settings of a topic that the log cleaner goes over."""
+_NO_TOMBSTONES = {"delete.retention.ms": "0"}
+_SHORT = {"cleanup.policy": "delete", "retention.ms": "1"}
+"""Those of a topic that keeps nothing for long."""
+_CLEANED = 30.0
+"""Seconds that the log cleaner, or what removes old segments, may take."""
+_PATIENCE = 20.0
+"""Seconds for which "not yet" is asked again."""
+_PAUSE = 0.05
+_YEAR = 365 * 24 * 3600 * 1000
+"""Milliseconds: a record so much later than all others begins a segment, and the cleaner goes over those before it."""
+EARLIEST, LATEST = -2, -1
+"""The timestamps by which ListOffsets is asked where a log begins, and ends."""
+_NOT_ALLOWED = (29, 44)
+"""Errors by which a broker says that this client, or this topic, may not have records deleted."""
+
+
+class Unplayed(Exception):
+    """A step that cannot be done with this broker; the message says why."""
+
+
+class Written(Struct, frozen=True):
+    """A record that a broker has taken."""
+
+    offset: int
+    key: str | None
+    identity: int
+    """The producer id; -1 for none."""
+    is_tombstone: bool = False
+    is_aborted: bool = False
+
+
+def settings_of(steps: Iterable[Step]) -> Mapping[str, str]:
+    """The settings of the topic that steps need."""
+    found: dict[str, str] = {}
+    for step in steps:
+        if isinstance(step, Compact):
+            found |= _COMPACTED | (_NO_TOMBSTONES if step.tombstones else {})
+        if isinstance(step, Expire):
+            found |= _SHORT
+    return found
+
+
+def found(partition: Partition, timestamp: int) -> tuple[int, int]:
+    """The offset that ListOffsets tells of a timestamp, and the time it tells. Raises Refusal, or as Connection.ask."""
+    version = partition.connection.version("ListOffsets", low=1, high=7)
+    part = _asked(partition, "ListOffsets", version, {"Timestamp": timestamp})
+    return part["Offset"], part["Timestamp"]
+
+
+def delete_records(partition: Partition, before: int) -> int:
+    """Delete the records before an offset: where the log begins then.
+
+    Raises Refusal, Unplayed where a broker does not let records be deleted, or as Connection.ask.
+    """
+    version = partition.connection.version("DeleteRecords")
+    try:
+        start: int = _asked(partition, "DeleteRecords", version, {"Offset": before})["LowWatermark"]
+    except Refusal as refusal:
+        if refusal.code in _NOT_ALLOWED:
+            raise Unplayed(f"records are not deleted here: {refusal}") from None
+        raise
+    return start
+
+
+def _asked(partition: Partition, request: str, version: int, wanted: Values) -> Values:
+    """What is told of the partition, once that is not "not yet". Raises Refusal, or as Connection.ask."""
+    row = {"PartitionIndex": partition.index, **wanted}
+    body = {"ReplicaId": -1, "TimeoutMs": 5_000, "Topics": ({"Name": partition.topic.name, "Partitions": (row,)},)}
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        answer = partition.connection.ask(request, version, body)
+        part: Values | None = next((part for topic in answer["Topics"] for part in topic["Partitions"]), None)
+        if part is None:
+            raise Garbled(f"{request}: nothing is said of the partition")
+        if part["ErrorCode"] not in NOT_YET or time.monotonic() > deadline:
+            break
+        time.sleep(_PAUSE)
+    if part["ErrorCode"]:
+        raise Refusal(part["ErrorCode"])
+    return part
+
+
+def expire(partition: Partition, end: int) -> None:
+    """Wait until all before an offset is gone, where the log ends. Raises Unplayed, Refusal, or as Connection.ask."""
+    deadline = time.monotonic() + _CLEANED
+    while found(partition, EARLIEST)[0] < end <= found(partition, LATEST)[0]:
+        if time.monotonic() > deadline:
+            raise Unplayed(f"what is older than the topic keeps it did not go within {_CLEANED:g} s")
+        time.sleep(_PAUSE)
+
+
+def compact(partition: Partition, span: tuple[int, int], written: Collection[Written], step: Compact) -> int:
+    """Begin a new segment, and wait until all is gone that the log cleaner removes: the offset behind what began it.
+
+    `written` are the records between the two offsets of `span`. Raises Unplayed, Refusal, or as Connection.ask.
+    """
+    end = roll(partition, span)
+    deadline, span = time.monotonic() + _CLEANED, (span[0], end)
+    due = _superseded(written, tombstones=step.tombstones)
+    stay = {one.offset for one in written} - due
+    while True:
+        served = {record["offset"] for one in _read(partition, *span) for record in one["records"]}
+        # Where a record is gone that has to stay there is nothing more to wait for.
+        if not due & served or stay - served:
+            return end
+        if time.monotonic() > deadline:
+            raise Unplayed(f"the log cleaner did not come within {_CLEANED:g} s")
+        time.sleep(_PAUSE)
+
+
+def roll(partition: Partition, span: tuple[int, int]) -> int:
+    """Write a batch that begins a new segment, as it is later than all between two offsets: the offset behind it.
+
+    Raises Refusal, or as Connection.ask.
+    """
+    latest = max((one["maxTimestamp"] for one in _read(partition, *span)), default=0)
+    timestamp = max(latest, int(time.time() * 1000)) + _YEAR
+    plain = {"offset": 0, "attributes": 0, "headers": ()}
+    record = {**plain, "timestamp": timestamp, "key": FILLER, "value": FILLER}
+    batch = codec.encode("RECORD_BATCH", {**batch_of(Write(), 0, None), "records": (record,)})
+    return partition.produce(batch).offset + 1
+
+
+def _superseded(written: Collection[Written], *, tombstones: bool) -> set[int]:
+    """The offsets of the records that the log cleaner removes."""
+    kept = [one for one in written if not one.is_aborted]
+    last = {one.key: one.offset for one in sorted(kept, key=lambda one: one.offset)}
+    return {
+        one.offset
+        for one in written
+        if one.is_aborted or one.offset != last[one.key] or (tombstones and one.is_tombstone)
+    }
+
+
+def _read(partition: Partition, start: int, end: int) -> Sequence[Values]:
+    """The batches that are served between two offsets; none where they cannot be read."""
+    read = codec.decode("LOG", partition.fetch(start, until=end))
+    batches: Sequence[Values] = read.value["batches"] if read.ok else ()
+    return batches

@@ -1,0 +1,346 @@
+"""Does the steps of a scenario with a broker: identities, batches, transactions, fetches, compaction, a restart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from conformance import codec
+from conformance.cases.model import Answer
+from conformance.codec.derived_fields import Values
+from conformance.live_brokers.connection import Connection, Late, Lost
+from conformance.live_brokers.coordinators import Coordinators, check, codes
+from conformance.live_brokers.partition import NOT_DONE_HERE, UNSURE, Partition, Refusal, batches_until
+from conformance.live_brokers.retention import (
+    EARLIEST,
+    LATEST,
+    Unplayed,
+    Written,
+    compact,
+    delete_records,
+    expire,
+    found,
+    roll,
+)
+from conformance.semantics.broker_steps import (
+    ALL,
+    BEYOND,
+    END,
+    START,
+    Began,
+    Begin,
+    Cleaned,
+    Compact,
+    Delete,
+    Deleted,
+    Did,
+    End,
+    Expire,
+    Fetch,
+    Fetched,
+    Find,
+    Found,
+    Producer,
+    Repeat,
+    Restart,
+    Roll,
+    Send,
+    Step,
+    Told,
+    Write,
+    Wrote,
+    batch_of,
+    called,
+    listed_in,
+)
+from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
+
+_DUPLICATE = 46
+"""The error by which a broker says that it has a batch already."""
+_ADDED_FIRST = 11
+"""The last version of Produce for which a client adds a partition to its transaction itself."""
+_SERVED = 3.0
+"""Seconds until what was written is served, what was decided is marked, and stands before the last stable offset."""
+_PAUSE = 0.05
+
+
+class Play(Struct):
+    """One scenario, on a partition of its own."""
+
+    partition: Partition
+    start: int
+    """Where the log ended before it."""
+    reach: Callable[[str, int], Connection]
+    """The connection to a place. Raises BrokerDown."""
+    restart: Callable[[], Partition] | None
+    """Restart the broker: the partition again; None where it is not the suite's, or keeps nothing."""
+    _producers: dict[str, Producer] = field(default_factory=dict)
+    _identities: dict[str, Producer] = field(default_factory=dict)
+    """The newest producer of each transactional id."""
+    _written: dict[str, Written] = field(default_factory=dict)
+    """Each record, by label."""
+    _sent: dict[int, tuple[bytes, str | None, int]] = field(default_factory=dict)
+    """Each batch that was taken, by step: its bytes, its transactional id, and its offset."""
+    _undecided: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Where what a producer id has written in its open transaction begins and ends."""
+    _end: int = 0
+    _began: int = 0
+    """When it began, in milliseconds since 1970."""
+    _codes: list[str] = field(default_factory=list)
+    """The error codes of the steps that were refused."""
+
+    def do(self, steps: Sequence[Step]) -> Answer:
+        """What the broker tells of each step. Raises Unplayed, and as Connection.ask."""
+        self._end, self._began = self.start, int(time.time() * 1000)
+        told: list[Told] = []
+        for at, step in enumerate(steps):
+            told.append(self._did(at, step))
+            if isinstance(step, Begin) and told[-1].refused:
+                # A producer without an identity writes nothing.
+                told += [one.tells(refused=f"not done: step {at} is refused") for one in steps[at + 1 :]]  # type: ignore[misc]
+                break
+        return {"ok": True, "value": msgspec.to_builtins(told), "codes": ", ".join(self._codes)}
+
+    def _did(self, at: int, step: Step) -> Told:
+        try:
+            return self._tried(at, step)
+        except Refusal as refusal:
+            if refusal.code in UNSURE:
+                raise Unplayed(f"step {at}: whether it is done is not told: {refusal}") from None
+            if reason := NOT_DONE_HERE.get(refusal.code) or self._without_transactions(step):
+                raise Unplayed(f"step {at} ({called(step)}): {reason}: {refusal}") from None
+            self._codes.append(f"step {at}: {refusal.told}")
+            return step.tells(refused=str(refusal) or "refused")  # type: ignore[return-value]
+
+    def _without_transactions(self, step: Step) -> str:
+        """Why a refused step may be one of a broker that has no transactions, as no document demands; else empty."""
+        is_transactional = isinstance(step, Begin) and step.transactional_id is not None
+        return "no transactional id had an identity before" if is_transactional and not self._identities else ""
+
+    def _tried(self, at: int, step: Step) -> Told:
+        match step:
+            case Begin():
+                return self._begin(step)
+            case Write():
+                return self._write(at, step)
+            case End():
+                return self._decide(step)
+            case Send():
+                return self._send(step)
+            case Fetch():
+                return self._fetch(step)
+            case Repeat():
+                return self._repeat(step)
+            case Restart():
+                if self.restart is None:
+                    raise Unplayed("a broker is restarted that the suite has started, and that keeps its log")
+                self.partition = self.restart()
+                return Did()
+        return self._to_log(step)
+
+    def _to_log(self, step: Step) -> Told:
+        """What is done to the log, and what is asked of it."""
+        match step:
+            case Find():
+                return self._find(step)
+            case Delete():
+                return Deleted(low_watermark=str(delete_records(self.partition, self._place(step.before))))
+            case Compact():
+                since, span = int(time.time() * 1000), (self.start, self._end)
+                self._end = max(self._end, compact(self.partition, span, self._written.values(), step))
+                return Cleaned(since=str(since))
+            case Roll():
+                self._end = max(self._end, roll(self.partition, (self.start, self._end)))
+            case Expire():
+                expire(self.partition, self._end)
+        return Did()
+
+    def _find(self, step: Find) -> Told:
+        if step.time is not None:
+            offset, timestamp = found(self.partition, self._began + step.time)
+            return Found(offset=str(offset), time=str(timestamp))
+        return Found(offset=str(found(self.partition, EARLIEST if step.offset == "earliest" else LATEST)[0]))
+
+    # --- producers ------------------------------------------------------------------------------------
+
+    def _begin(self, step: Begin) -> Told:
+        named = None if step.transactional_id is None else self._name(step.transactional_id)
+        body = {"TransactionalId": named, "TransactionTimeoutMs": 60_000}
+        given = self._coordinated(named, "InitProducerId", body, 4)
+        check(given["ErrorCode"])
+        producer = Producer(given["ProducerId"], given["ProducerEpoch"], named, step.sequence)
+        older = self._identities.get(named or "")
+        if older is not None and older.identity in self._undecided:
+            self._forget(older)
+            self._await_marker(older)
+        if named is not None:
+            self._identities[named] = producer
+        self._producers[step.producer] = producer
+        return Began(producer_id=str(producer.identity), producer_epoch=producer.epoch)
+
+    def _name(self, transactional_id: str) -> str:
+        """The transactional id that the broker is told: another one for each case."""
+        return self.partition.connection.scope.own(f"{self.partition.topic.name}-{transactional_id}")
+
+    def _coordinated(self, named: str | None, request: str, body: Values, high: int) -> Values:
+        return Coordinators(self.reach).ask(self.partition.connection, named, request, body, high=high)
+
+    def _write(self, at: int, step: Write) -> Told:
+        producer = self._producers[step.producer] if step.producer else None
+        named = producer.transactional_id if producer else None
+        if producer and named is not None and not producer.in_transaction:
+            self._add(producer, named)
+        # A broker may forget a producer whose last batch is old.
+        now = self._began if step.times else int(time.time() * 1000)
+        data = codec.encode("RECORD_BATCH", batch_of(step, at, producer, now))
+        version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
+        if step.wants_answer:
+            offset, is_answered = self._produced(data, named, version), False
+        else:
+            offset = self._end
+            with self._reconnecting():
+                is_answered = self.partition.produce_unanswered(data, version)
+        keys: Sequence[str | None] = step.keys or [None] * step.records
+        identity = producer.identity if producer else -1
+        places = enumerate(zip(step.labels(at), keys, strict=True), start=offset)
+        self._written.update((label, Written(place, key, identity, step.tombstones)) for place, (label, key) in places)
+        self._sent[at] = data, named, offset
+        self._end = max(self._end, offset + step.records)
+        if producer:
+            producer.wrote(step.records)
+            if named is not None:
+                first, _ = self._undecided.get(producer.identity, (offset, 0))
+                self._undecided[producer.identity] = first, self._end
+        return Wrote(offset=str(offset), time=str(now), answered=is_answered)
+
+    def _repeat(self, step: Repeat) -> Told:
+        """Send a batch once more; an error that says that it is there already tells its offset. Raises Refusal."""
+        if step.step not in self._sent:
+            return Wrote(refused=f"not sent again: the batch of step {step.step} was not taken")
+        data, named, offset = self._sent[step.step]
+        version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
+        try:
+            return Wrote(offset=str(self._produced(data, named, version)))
+        except Refusal as refusal:
+            if refusal.code != _DUPLICATE:
+                raise
+            return Wrote(offset=str(offset))
+
+    def _add(self, producer: Producer, named: str) -> None:
+        """Add the partition to a transaction. Raises Refusal."""
+        own: Values = {"TransactionalId": named, "ProducerId": producer.identity, "ProducerEpoch": producer.epoch}
+        own["Topics"] = ({"Name": self.partition.topic.name, "Partitions": (0,)},)
+        body = {f"V3AndBelow{name}": value for name, value in own.items()}
+        answer = self._coordinated(named, "AddPartitionsToTxn", body, 3)
+        check(next((code for code in codes(answer) if code), 0))
+        producer.in_transaction = True
+
+    def _produced(self, data: bytes | None, named: str | None, version: int) -> int:
+        """The offset that is told of bytes; a connection that is closed, or silence, refuses them. Raises Refusal."""
+        with self._reconnecting():
+            return self.partition.produce(data, transactional_id=named, version=version).offset
+
+    @contextmanager
+    def _reconnecting(self) -> Iterator[None]:
+        """Where the connection ends, or keeps silent, there is another one. Raises Refusal then."""
+        try:
+            yield
+        except (Lost, Late) as lost:
+            self.partition.connection.close()
+            topic = self.partition.topic
+            self.partition.connection = self.reach(topic.host, topic.port)
+            raise Refusal(0, str(lost)) from None
+
+    def _send(self, step: Send) -> Told:
+        data = None if step.hex is None else bytes.fromhex(step.hex)
+        version = self.partition.connection.version("Produce", low=3, high=_ADDED_FIRST)
+        return Wrote(offset=str(self._produced(data, None, version)))
+
+    def _decide(self, step: End) -> Told:
+        producer = self._producers[step.producer]
+        named = producer.transactional_id
+        if named is None:
+            raise Unplayed(f"{step.producer} has no transactional id")
+        identity = {"ProducerId": producer.identity, "ProducerEpoch": producer.epoch}
+        body = {"TransactionalId": named, **identity, "Committed": step.commit}
+        check(self._coordinated(named, "EndTxn", body, 4)["ErrorCode"])
+        producer.in_transaction = False
+        if not step.commit:
+            self._forget(producer)
+        if producer.identity in self._undecided:
+            self._await_marker(producer)
+        return Did()
+
+    def _forget(self, producer: Producer) -> None:
+        """What a producer has written in its open transaction is aborted: the log cleaner removes it."""
+        first = self._undecided.get(producer.identity, (self._end, self._end))[0]
+        for label, one in self._written.items():
+            if one.identity == producer.identity and one.offset >= first:
+                self._written[label] = replace(one, is_aborted=True)
+
+    def _await_marker(self, producer: Producer) -> None:
+        """Wait until a control batch of the producer stands behind its last record, or it is too late for one."""
+        (_, end), deadline = self._undecided.pop(producer.identity), time.monotonic() + _SERVED
+        while time.monotonic() < deadline:
+            read = codec.decode("LOG", self._part(end, 0, ALL)["Records"] or b"")
+            batches = read.value["batches"] if read.ok else []
+            if any(one.get("isControlBatch") and one["producerId"] == producer.identity for one in batches):
+                return
+            time.sleep(_PAUSE)
+
+    # --- fetches --------------------------------------------------------------------------------------
+
+    def _fetch(self, step: Fetch) -> Told:
+        """A fetch; where it asks for all there is, those that follow it too: a broker may serve it a part at a time."""
+        isolation = ISOLATIONS.index(step.isolation)
+        if step.version is not None:
+            self.partition.connection.version("Fetch", low=step.version, high=step.version)
+        at = self._place(step.at)
+        part = self._settled(at, isolation, step.max_bytes, step.version)
+        data, listed = part["Records"] or b"", listed_in(part)
+        is_committed = step.isolation == READ_COMMITTED
+        stop = part["LastStableOffset"] if is_committed else part["HighWatermark"]
+        data, offset, _ = batches_until(data, at, stop) if step.max_bytes == ALL else (data, stop, True)
+        while offset < stop:
+            following = self._part(offset, isolation, ALL, step.version)
+            check(following["ErrorCode"])
+            came, next_offset, _ = batches_until(following["Records"] or b"", offset, stop)
+            if next_offset == offset:
+                break
+            data, offset = data + came, next_offset
+            listed += [one for one in listed_in(following) if one not in listed]
+        return Fetched(
+            hex=data.hex(),
+            fetch_offset=str(at),
+            high_watermark=str(part["HighWatermark"]),
+            last_stable_offset=str(part.get("LastStableOffset", -1)),
+            log_start=str(part.get("LogStartOffset", -1)),
+            aborted=listed,
+        )
+
+    def _place(self, place: str) -> int:
+        """The offset of a place to fetch from."""
+        if place in (END, BEYOND):
+            return int(self._part(self._end, 0, ALL)["HighWatermark"]) + (place == BEYOND)
+        if place != START and place not in self._written:
+            raise Unplayed(f"record {place} was not taken")
+        return self.start if place == START else self._written[place].offset
+
+    def _settled(self, offset: int, isolation: int, most: int, version: int | None) -> Values:
+        """A fetch, once what was written is served and what was decided is stable. Raises Refusal."""
+        deadline = time.monotonic() + _SERVED
+        while True:
+            part = self._part(offset, isolation, most, version)
+            check(part["ErrorCode"])
+            is_stable = isolation == 0 or part["LastStableOffset"] == part["HighWatermark"] or bool(self._undecided)
+            if (part["HighWatermark"] >= self._end and is_stable) or time.monotonic() > deadline:
+                return part
+            time.sleep(_PAUSE)
+
+    def _part(self, offset: int, isolation: int, most: int, version: int | None = None) -> Values:
+        return self.partition.fetched(offset, isolation, most, least=0, version=version)

@@ -1,0 +1,82 @@
+"""What a broker stores of a topic, read from the segments in its log folder (Kafka's log.dirs: one a partition)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from conformance.codec.record_batch import stored_offset
+from conformance.live_brokers.partition import batches_until
+
+_PATIENCE = 1.0
+"""Seconds until the segments have what the broker has taken."""
+_PAUSE = 0.05
+
+
+class NotStored(Exception):
+    """Segments in which a topic is not found, or what was written to it last; the message says where they should be."""
+
+
+class Stored(Struct, frozen=True):
+    """Batches in a segment."""
+
+    data: bytes
+    place: str
+    """The file, and the byte at which they begin."""
+
+
+class Segments(Struct, frozen=True):
+    """The segments of a topic's first partition, and how long each was at a time."""
+
+    folder: Path
+    sizes: Mapping[Path, int]
+
+    @classmethod
+    def of(cls, log_dir: Path, topic: str) -> Segments:
+        """Those that there are now. Raises NotStored."""
+        folder = log_dir / f"{topic}-0"
+        try:
+            sizes = {path: path.stat().st_size for path in _files(folder)}
+        except OSError as problem:
+            raise NotStored(f"the log folder cannot be read: {problem}") from None
+        if not any(sizes.values()):
+            raise NotStored(f"nothing of the topic is stored in {folder}")
+        return cls(folder, sizes)
+
+    def since(self, end: int, after: int) -> Stored:
+        """What was stored since then, from an offset up to another that was written behind it. Raises NotStored."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                data, place = self._added()
+            except OSError as problem:
+                raise NotStored(f"the log folder cannot be read: {problem}") from None
+            before, _, is_all = batches_until(data, end, after)
+            if is_all and stored_offset(data, len(before)) == after:
+                return Stored(before, place)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSE)
+        if not data.strip(b"\0"):
+            raise NotStored(f"nothing new is stored in {self.folder}")
+        return Stored(data, place)  # whatever it is: the batch behind it is not found
+
+    def _added(self) -> tuple[bytes, str]:
+        """What the segments have more now, and where that begins. Raises OSError."""
+        added, place = b"", ""
+        for path in _files(self.folder):
+            begin = self.sizes.get(path, 0)
+            with path.open("rb") as file:
+                file.seek(begin)
+                more = file.read()
+            place = place or (f"{path} at byte {begin}" if more else "")
+            added += more
+        return added, place
+
+
+def _files(folder: Path) -> list[Path]:
+    """The segments, in the order of their offsets, which are their names."""
+    return sorted(folder.glob("*.log"))

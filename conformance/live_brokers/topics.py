@@ -1,0 +1,152 @@
+"""The topics of a run on a broker: made under a prefix, one for each case."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from uuid import uuid4
+
+from msgspec import Struct, field
+
+from conformance.codec.derived_fields import Values
+from conformance.live_brokers.connection import Connection, NotOffered
+
+NOT_YET = frozenset((3, 5, 6, 14))
+"""Errors that say only "not yet": no such topic or partition, no leader, not the leader, coordinator loading."""
+_INVALID_CONFIG = 40
+_CHOOSES = 4
+"""The first version of Metadata that says whether topics are to be made; those before make them where brokers do."""
+_AHEAD = 32
+"""Topics without settings that are made in one request."""
+_PATIENCE = 20.0
+"""Seconds until a new topic has a leader."""
+_PAUSE = 0.05
+_FOREVER = str((1 << 63) - 1)
+_ALWAYS = {
+    "retention.ms": "-1",
+    "message.timestamp.after.max.ms": _FOREVER,
+    "message.timestamp.before.max.ms": _FOREVER,
+}
+"""Settings of each topic, where the broker knows them: a case may have any timestamp, and nothing is deleted for it."""
+
+Settings = Mapping[str, str]
+
+
+class NoTopic(Exception):
+    """A topic that the broker did not make; the message says why."""
+
+
+class Topic(Struct, frozen=True):
+    """A topic, and where the leader of its first partitions is."""
+
+    name: str
+    id: bytes
+    host: str
+    port: int
+    partitions: int = 1
+    """So many of them, one after the other, have that leader."""
+
+
+class Topics(Struct):
+    """Makes topics on a broker, several ahead."""
+
+    connection: Connection
+    prefix: str
+    """What their names begin with: with that, and nothing else, the topics of one run."""
+    made: list[str] = field(default_factory=list)
+    """Every topic that was asked for, in order."""
+    _ready: dict[tuple[int, tuple[tuple[str, str], ...]], list[Topic]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    _own: str = field(default_factory=lambda: uuid4().hex[:8])
+    """Tells them from those of another process of the run."""
+    _common: Settings = field(default_factory=lambda: dict(_ALWAYS))
+
+    def take(self, settings: Settings, partitions: int = 1) -> Topic:
+        """A topic that nothing was written to, with so many partitions. Raises NoTopic, or as Connection.ask."""
+        key = partitions, tuple(sorted(settings.items()))
+        if not self._ready[key]:
+            self._ready[key] = self._make(1 if settings or partitions > 1 else _AHEAD, settings, partitions)
+        topic = self._ready[key].pop()
+        if topic.partitions < partitions:
+            raise NoTopic(f"{partitions} partitions with one leader are needed, a new topic has {topic.partitions}")
+        return topic
+
+    def _make(self, count: int, settings: Settings, partitions: int) -> list[Topic]:
+        names = [f"{self.prefix}{self._own}-{len(self.made) + at}" for at in range(count)]
+        self.made += names
+        try:
+            version = self.connection.version("CreateTopics", high=7)
+        except NotOffered:
+            if settings:
+                raise
+            return _found(self.connection, names, create=True)
+        errors = self._created(version, names, {**self._common, **settings}, partitions)
+        if _INVALID_CONFIG in errors:
+            self._common = {}
+            errors = self._created(version, names, settings, partitions)
+        if failed := next(filter(None, errors), 0):
+            raise NoTopic(f"the topic was not made: error {failed}" + (f", with {dict(settings)}" if settings else ""))
+        return _found(self.connection, names)
+
+    def _created(self, version: int, names: Sequence[str], settings: Settings, partitions: int) -> list[int]:
+        """The error for each topic, 0 for none."""
+        configs = tuple({"Name": name, "Value": value} for name, value in settings.items())
+        size = {"NumPartitions": partitions, "ReplicationFactor": 1}
+        rows = tuple({"Name": name, **size, "Configs": configs} for name in names)
+        response = self.connection.ask("CreateTopics", version, {"Topics": rows, "timeoutMs": 30_000})
+        return [row["ErrorCode"] for row in response["Topics"]]
+
+
+class GivenTopics:
+    """Topics that are there already, used one after the other; of each, the first partition."""
+
+    def __init__(self, connection: Connection, names: Sequence[str]) -> None:
+        """Look for them. Raises NoTopic, or what Connection.ask raises."""
+        self.connection = connection
+        self._topics = cycle(_found(connection, names, patience=0))
+
+    def take(self, settings: Settings, partitions: int = 1) -> Topic:
+        """The next of them, whatever was written to it. Raises NoTopic where it would need settings, or partitions."""
+        if settings:
+            raise NoTopic(f"a topic that is given has settings of its own, this case needs {dict(settings)}")
+        if partitions > 1:
+            raise NoTopic(f"of a topic that is given the first partition is used, this case needs {partitions}")
+        return next(self._topics)
+
+
+def _found(
+    connection: Connection, names: Sequence[str], *, create: bool = False, patience: float | None = None
+) -> list[Topic]:
+    """Where the leaders of topics are, as soon as each has one. Raises NoTopic."""
+    version = connection.version("Metadata", low=1, high=12)
+    deadline = time.monotonic() + (_PATIENCE if patience is None else patience)
+    body: Values = {"Topics": tuple({"Name": name} for name in names)}
+    if version >= _CHOOSES:
+        body["AllowAutoTopicCreation"] = create
+    while True:
+        response = connection.ask("Metadata", version, body)
+        brokers = {row["NodeId"]: row for row in response["Brokers"]}
+        # Some brokers return topics that were not requested. They belong to somebody else.
+        topics = [row for row in response["Topics"] if row["Name"] in names]
+        rows = [(row, part) for row in topics for part in row["Partitions"] if part["PartitionIndex"] == 0]
+        led = {row["Name"]: (row, brokers[part["LeaderId"]]) for row, part in rows if part["LeaderId"] in brokers}
+        errors = {row["Name"]: row["ErrorCode"] for row in topics if row["ErrorCode"]}
+        errors |= {row["Name"]: part["ErrorCode"] for row, part in rows if part["ErrorCode"]}
+        if not errors and led.keys() >= {*names}:
+            return [
+                Topic(row["Name"], row.get("TopicId", b""), leader["Host"], leader["Port"], _first_led(row))
+                for row, leader in led.values()
+            ]
+        if time.monotonic() > deadline or not NOT_YET.issuperset(errors.values()):
+            name = next(name for name in names if name in errors or name not in led)
+            raise NoTopic(f"no leader of the topic {name}: error {errors.get(name, 0)}")
+        time.sleep(_PAUSE)
+
+
+def _first_led(row: Values) -> int:
+    """How many of the first partitions of a topic have the leader of the first one."""
+    leaders = {part["PartitionIndex"]: part["LeaderId"] for part in row["Partitions"]}
+    return next(count for count in range(1, len(leaders) + 1) if leaders.get(count) != leaders[0])

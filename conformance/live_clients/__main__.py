@@ -1,0 +1,90 @@
+"""`python -m conformance.live_clients DRIVER.yaml PYTHON`: a live client behind the line protocol.
+
+It reads requests from standard input and answers each when the client has shown what it makes of the case.
+"""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from conformance.cases.model import Answer
+from conformance.live_clients.baseline import BaselineError
+from conformance.live_clients.bridge import LiveClient
+from conformance.live_clients.driver_manifest import Driver, read_driver
+from conformance.live_clients.driver_process import DriverError
+from conformance.targets.serving import serve as answer_all
+
+
+def main() -> None:
+    """Serve until the input ends; what keeps the client from starting is the last line of standard error.
+
+    A client that comes through nothing would not the next time either: that is an answer, to the first request.
+    """
+    try:
+        asyncio.run(serve(read_driver(Path(sys.argv[1]), sys.argv[2])))
+    except BaselineError as problem:
+        gone = {"gone": str(problem)}
+        answer_all(sys.stdin.buffer, sys.stdout.buffer, lambda _: gone)
+    except (OSError, DriverError) as problem:
+        sys.exit(f"the driver did not start: {str(problem) or type(problem).__name__}")
+
+
+async def serve(driver: Driver) -> None:
+    """Answer the requests on standard input until it ends, each when it is due, in their order."""
+    live = LiveClient(driver)
+    loop = asyncio.get_running_loop()
+    due: asyncio.Queue[tuple[object, asyncio.Future[Answer]] | None] = asyncio.Queue()
+    encoder = msgspec.json.Encoder()
+
+    async def answer(request: Mapping[str, object]) -> Answer:
+        if request.get("op") == "describe":
+            return await live.describe()
+        if request.get("op") == "read":
+            return await live.read(request)
+        if request.get("op") == "send":
+            return await live.send(request)
+        if request.get("op") == "encode" and request.get("type") == "RECORD_BATCH":
+            return await live.encode(request)
+        return {"unsupported": "a live client is not asked this"}
+
+    async def write() -> None:
+        while (row := await due.get()) is not None:
+            number, task = row
+            line = encoder.encode({"id": number, **await _answered(task)})
+            await loop.run_in_executor(None, _out, line + b"\n")
+
+    try:
+        await live.start()
+        writer = asyncio.create_task(write())
+        while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
+            request = msgspec.json.decode(line)
+            due.put_nowait((request.get("id"), asyncio.ensure_future(answer(request))))
+        due.put_nowait(None)
+        await writer
+    finally:
+        await live.close()
+
+
+async def _answered(task: asyncio.Future[Answer]) -> Answer:
+    """The answer to a request; a driver that cannot be started any more is a crash of that case.
+
+    What fails in the suite itself ends the judging, and is told: it must not pass for a silence of the client.
+    """
+    try:
+        return await task
+    except (OSError, TimeoutError, DriverError) as problem:
+        return {"crash": f"the driver did not start again: {str(problem) or type(problem).__name__}"}
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is not the client's
+        return {"gone": f"a defect of the suite, in judging it live: {type(problem).__name__}: {problem}"}
+
+
+def _out(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

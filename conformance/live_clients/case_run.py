@@ -1,0 +1,136 @@
+"""Tells a client of a topic, and waits for what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import TypeAlias
+
+from conformance.cases.model import Answer
+from conformance.codec.json_notation import NotationError
+from conformance.codec.log import extents
+from conformance.live_clients.baseline import ENDLESS
+from conformance.live_clients.client_pool import STARTUP, Seat
+from conformance.live_clients.driver_process import Client, Heard
+from conformance.live_clients.guard_records import Between
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.topic import Topic
+
+
+def silence(topic: Topic, heard: Heard, startup: float) -> str:
+    """What is told of a client that neither came to the end of a topic nor said why; it had `startup` seconds."""
+    if topic.first_fetch is None:
+        return f"did not fetch the topic, or write to it, within {startup:g} s"
+    asked = topic.asked_again(time.monotonic())
+    again = f"; it {asked}" if asked else ""
+    end = "" if topic.end is None else f", served the end of the topic at {topic.end}"
+    return f"handed out {len(heard.records)} records and did not come to the end of the topic{end}{again}"
+
+
+def consumed(topic: Topic, heard: Heard, sides: Between | None = None) -> Answer:
+    """What an application was handed, where the next fetch started, and what became of records beside the case."""
+    if topic.is_healed and not heard.error:
+        # It did not take these bytes, and did not say so.
+        return delivered(topic, heard, "other", topic.asked_again(time.monotonic()))
+    answer = delivered(topic, heard, heard.error, heard.message)
+    if sides is not None and not heard.error:
+        answer["value"]["nextOffset"] = str(sides.after["offset"])
+        try:
+            answer["value"] |= {"beside": touched} if (touched := sides.touched(heard.beside)) else {}
+        except NotationError:
+            answer["value"]["records"] = heard.beside  # the judge says what is wrong with their notation
+    return answer
+
+
+def delivered(topic: Topic, heard: Heard, error: str = "", message: str = "") -> Answer:
+    """The records that were handed out, or the error where there are none."""
+    told = {"message": message} if message else {}
+    if error and not heard.records:
+        return {"ok": False, "error": error, **told}
+    after = topic.end if topic.end is not None else max(topic.fetches, default=topic.start)
+    value: Answer = {"records": heard.records, "nextOffset": str(after), **({"error": error} if error else {})}
+    return {"ok": True, "value": value, **told}
+
+
+def remarked(answer: Answer, how: str) -> Answer:
+    """The answer with the way in which the topic was served, where a report shows it."""
+    for fault in ("crash", "timeout"):
+        if fault in answer:
+            return {**answer, fault: f"{answer[fault]} ({how})"}
+    return {**answer, "message": f"{how}; {answer.get('message', '')}".rstrip("; ")}
+
+
+def written(topic: Topic, heard: Heard) -> Answer:
+    """The one batch that a client wrote, as an encoder's answer; the error that it raised where there is none."""
+    if heard.error:
+        return {"ok": False, "error": heard.error, "message": heard.message}
+    data = b"".join(topic.produced)
+    count = len(list(extents(data)))
+    if count > 1:
+        return {"unsupported": f"the client spread the records over {count} batches"}
+    return {"ok": True, "hex": data.hex()}
+
+
+_PATIENCE = 5.0
+"""Seconds from the last sign of a client (a fetch, a record) to the end of a topic."""
+_LONGEST = 20.0
+"""Seconds from the first fetch of a topic to its end."""
+
+Shown: TypeAlias = Callable[[Topic, Heard], Answer]
+"""The answer about a topic that is over."""
+
+
+_numbers = count(1)
+"""Of the topics, none of which has the name of another."""
+
+
+async def tell(
+    seat: Seat, broker: Broker, topic: Topic, told: Mapping[str, object], shown: Shown, name: str = "case"
+) -> Answer:
+    """Tell the client in a seat of a topic, and wait for what comes of it."""
+    client, seat.is_spoilt = await seat.ready(), bool(topic.called)
+    # All names are equally long: where the bytes of a case lie in an answer is the same in every run.
+    name = topic.called or f"{name:-<8}-{os.getpid():08x}-{next(_numbers):06x}"
+    broker.topics[name] = topic
+    heard = client.ask(name, {"partition": 0, "bootstrap": broker.bootstrap, **told})
+    topic.on_fetch = heard.changed.set
+    try:
+        return await _awaited(seat, client, topic, heard, shown)
+    finally:
+        client.forget(name)
+        del broker.topics[name]
+
+
+async def _awaited(seat: Seat, client: Client, topic: Topic, heard: Heard, shown: Shown) -> Answer:
+    """The answer about a topic, once the client has come to its end, raised, died or fallen silent."""
+    asked = seen = time.monotonic()
+    while not heard.is_over:
+        heard.changed.clear()
+        first = topic.first_fetch
+        until = asked + STARTUP if first is None else min(seen + _PATIENCE, first + _LONGEST)
+        left = until - time.monotonic()
+        if answer := _given_up(topic, heard, late=left <= 0):
+            await seat.end(client)  # it goes on with the topic, may spin; those beside it are asked again
+            return answer
+        try:
+            await asyncio.wait_for(heard.changed.wait(), left)
+            seen = time.monotonic()
+        except TimeoutError:
+            continue
+    if heard.void:
+        return {"unsupported": heard.void}
+    return {"crash": mishap} if (mishap := client.mishap(heard)) else shown(topic, heard)
+
+
+def _given_up(topic: Topic, heard: Heard, *, late: bool) -> Answer | None:
+    """The answer about a topic whose end is not awaited any more; None where it is."""
+    if heard.void:
+        return {"unsupported": heard.void}
+    if topic.is_endless:
+        return {"unsupported": ENDLESS}
+    if heard.flooded:
+        return delivered(topic, heard, message=f"handed out {len(heard.records)} records and did not stop")
+    return {"timeout": silence(topic, heard, STARTUP)} if late else None

@@ -1,0 +1,208 @@
+"""What a client sends: kept as it comes, and given as the answer to `send` requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.cases.client_requests import written_for
+from conformance.cases.client_scenarios import (
+    EMPTY,
+    GIVEN_UP,
+    IN_THE_END,
+    MARKED,
+    MESSAGES_IN,
+    ONWARD,
+    PRODUCING,
+    SEVERAL,
+    TRANSACTIONAL,
+    WHOLE,
+)
+from conformance.cases.log_requests import fetch_question
+from conformance.cases.model import Answer, Kind, Request, Sends, Value
+from conformance.cases.operations import OPERATIONS
+from conformance.codec.log import LOG
+from conformance.definitions.request_frames import SENT, api_of
+from conformance.judging.client_requests import judge_sent
+from conformance.live_clients.client_pool import Seat, Seats
+from conformance.mock_broker.faults import KINDS
+from conformance.mock_broker.request_recorder import TOLD_AT_MOST, Witness
+from conformance.mock_broker.topic import marked, plain_entry
+from conformance.targets.probes import plain_log
+
+_KEPT = 512
+"""Requests of a conversation that are kept, the first ones."""
+_AGAIN = 3
+"""Requests of a kind that show a client to work which does not go on."""
+_STEADILY = 20
+"""As many show that it works steadily: what it did not come to was not for want of a core."""
+_COURSE = 64
+"""Requests in an answer at most where all of them tell together."""
+_ENDS_EMPTY = bytes.fromhex(
+    "000000000000000000000041ffffffff02e80260ae00000000000000000000000003e800000000000003e8ffffffffffffffffffffffffffff"
+    "000000011e000000026b02760402680278026500"
+)
+"""A batch that ends with an empty header value: who waits for a byte of that waits for the next answer."""
+_RECORDS = 3
+"""In a log of which a part is read when another node comes to lead, and more than one record is left."""
+WRITES = {
+    **{name: ("transactions" if name in TRANSACTIONAL else "idempotence",) for name in PRODUCING},
+    **dict.fromkeys((*SEVERAL, *GIVEN_UP, *EMPTY), ("aborts",)),
+    **{f"messages-{codec}": ("messages", codec) for codec in MESSAGES_IN},
+}
+"""The conversations in which a client writes, and what its producer must be able to do for each."""
+
+
+def lacking_for(parts: Request, produces: Collection[str], *, groups: bool) -> str:
+    """What a client lacks for a `send` request, whose producer has these claims, and which claims `groups` or not.
+
+    Empty where it lacks nothing. What it writes without idempotence has a definition too; neither sequences nor what is
+    sent again are judged then. So have the requests of a client that joins a group unasked.
+    """
+    needs, is_of_form = WRITES.get(parts["conversation"], ()), parts["check"] == "well-formed"
+    if KINDS[parts["conversation"]].in_group:
+        return "" if groups or is_of_form else "groups"
+    if "idempotence" in needs and (is_of_form or parts["check"] in ("tells", "writes-on", "writes")) and produces:
+        return ""
+    return next((need for need in needs if need not in produces), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A conversation that is over: who kept what came, the requests that came in it, and what became of the client."""
+
+    witness: Witness
+    heard: list[Value]
+    said: Answer
+
+
+class Lead(Protocol):
+    """Leads a client."""
+
+    async def why_not(self, conversation: str) -> str:
+        """Why it cannot be led in a conversation; empty where it can."""
+
+    async def consume(self, conversation: str, seat: Seat, parts: Request, witness: Witness) -> Answer:
+        """Let the client in a seat consume a `read` request in a conversation."""
+
+    async def write(self, conversation: str, seat: Seat, batches: Sequence[Value], witness: Witness) -> Answer:
+        """Let it write batches in one."""
+
+
+class Conversations:
+    """Holds each conversation with a client once, and answers from what it sent in that and in the whole run.
+
+    They are held beside one another, each with a broker of its own: many of them wait for seconds.
+    """
+
+    def __init__(self, seats: Seats, witness: Witness, lead: Lead, *, idempotent: bool) -> None:
+        """`witness` keeps what the client sends without a conversation; its producer can be `idempotent`, or cannot."""
+        self._seats, self._witness, self._lead, self._idempotent = seats, witness, lead, idempotent
+        self.magic = 2
+        """Of the log that it consumes."""
+        self._held: dict[tuple[str, str], asyncio.Task[Held]] = {}
+
+    async def answer(self, parts: Request) -> Answer:
+        """The answer to a `send` request, its parts parsed; of a client that sent nothing, what became of it.
+
+        So it is where the client died before it sent what is judged: not from a broker that offers the least, as a
+        client may need more.
+        """
+        which = parts["conversation"], parts["isolation"]
+        if which not in self._held:
+            self._held[which] = asyncio.create_task(self._hold(*which))
+        # In each run a request is answered from the same conversations: all that were asked for until now.
+        whole_run = dict(self._held)
+        await asyncio.wait(whole_run.values())
+        held = whole_run[which].result()
+        kind, said = KINDS[parts["conversation"]], held.said
+        if parts["check"] == "tells":
+            return _told(parts, held)
+        if parts["check"] in ONWARD and "unsupported" in said:
+            return said  # why it did not go on says nothing of it
+        if parts["check"] in (*ONWARD, *IN_THE_END) and kind.may_tell and _is_error(said):
+            return {"unsupported": f"it tells the application: {said.get('message', '')}"}
+        if parts["check"] in ONWARD and "timeout" in said and _works(held.heard, kind.may_wait):
+            return {
+                "unsupported": f"it waits, and had not gone on when the case was over: {kind.may_wait} came to the end"
+            }
+        witnesses = [held.witness]
+        if kind.is_ordinary:
+            witnesses = [self._witness, *_of_ordinary(whole_run)]
+        flawed = [row for witness in witnesses for row in witness.flawed(parts["check"])]
+        answer = _answer(parts, flawed, held.heard) if held.heard else said
+        if held.heard and "crash" in said and parts["conversation"] != "bare":
+            verdict = judge_sent(Sends(parts["check"], parts["isolation"], parts.get("of", "")), answer["value"])
+            stays = parts["check"] in (*ONWARD, "writes-on", "writes") and verdict.kind is Kind.FAIL
+            return said if stays or verdict.kind is Kind.SKIP else answer
+        return answer
+
+    async def _hold(self, conversation: str, isolation: str) -> Held:
+        """Hold a conversation; what is heard is that of the process whose end counts."""
+        witness = Witness()
+        if reason := await self._lead.why_not(conversation):
+            return Held(witness, [], {"unsupported": reason})
+
+        async def put(seat: Seat) -> Answer:
+            nonlocal witness
+            witness = Witness(_KEPT)
+            return await self._brought_to(seat, conversation, isolation, witness)
+
+        def waits(said: Answer) -> bool:
+            return "timeout" in said and _works(witness.heard, KINDS[conversation].may_wait, _STEADILY)
+
+        said = await self._seats.led(put, waits)
+        return Held(witness, [*witness.heard], said)
+
+    async def _brought_to(self, seat: Seat, conversation: str, isolation: str, witness: Witness) -> Answer:
+        """Bring the client to do something: what came of it."""
+        if conversation in WRITES:
+            batches = written_for(conversation, idempotent=self._idempotent)
+            return await self._lead.write(conversation, seat, batches, witness)
+        asked = fetch_question({"hex": self._log_for(conversation), "isolation": isolation}).parts
+        return await self._lead.consume(conversation, seat, OPERATIONS["read"].parse(asked, LOG), witness)
+
+    def _log_for(self, conversation: str) -> bytes:
+        """What the client is to consume."""
+        kind = KINDS[conversation]
+        if kind.moves and kind.moves.at == MARKED:
+            return marked()
+        if kind.stops:
+            return b"".join(plain_entry(b"k", offset) for offset in range(_RECORDS))
+        return _ENDS_EMPTY if conversation == "pieces" and self.magic else plain_log(self.magic)
+
+
+def _works(heard: Sequence[Value], name: str, often: int = _AGAIN) -> bool:
+    """Whether requests of this name came so `often`."""
+    return sum(api_of(row["hex"]) == name for row in heard) >= often
+
+
+def _is_error(said: Answer) -> bool:
+    """Whether the application was told of an error, at once or behind the records that it was handed before."""
+    return said.get("ok") is False or "error" in said.get("value", ())
+
+
+def _of_ordinary(held: Mapping[tuple[str, str], asyncio.Task[Held]]) -> Iterator[Witness]:
+    """Who kept what came in the conversations whose broker is as the client's own."""
+    for (conversation, _), task in held.items():
+        if KINDS[conversation].is_ordinary and task.exception() is None:
+            yield task.result().witness
+
+
+def _told(parts: Request, held: Held) -> Answer:
+    """What a producer told the application: its error, or where it said nothing of one, the requests refused."""
+    if "timeout" in held.said:
+        return {"unsupported": "it had not given up when the case was over"}
+    refused = [row for row in held.heard if api_of(row["hex"]) == parts["of"]]
+    return {"ok": True, "value": SENT.render(refused[-TOLD_AT_MOST:])} if held.said.get("ok") else held.said
+
+
+def _answer(parts: Request, flawed: Sequence[Value], heard: Sequence[Value]) -> Answer:
+    """What a client sent, as an answer to a `send` request: what does not stand its check comes first."""
+    wanted = [row for row in (*flawed, *heard) if parts.get("of", "") in ("", api_of(row["hex"]))]
+    if parts["check"] in ONWARD:  # the last fetches tell, and where there are none, what came instead
+        wanted.reverse()
+        wanted.sort(key=lambda row: api_of(row["hex"]) != "Fetch")
+    return {"ok": True, "value": SENT.render(wanted[: _COURSE if parts["check"] in WHOLE else TOLD_AT_MOST])}

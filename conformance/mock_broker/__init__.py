@@ -1,0 +1,1 @@
+"""The mock broker that serves live clients."""

@@ -1,0 +1,272 @@
+"""The scripted broker's answers to what a consumer asks: Metadata, ListOffsets, Fetch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from conformance.cases.append import carried
+from conformance.cases.client_scenarios import LATEST
+from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import Request, Unanswerable
+from conformance.mock_broker.faults import (
+    ALONE,
+    ERRED,
+    LACKS,
+    LOST,
+    NO_BROKERS,
+    NO_LEADER,
+    NODE,
+    NULL,
+    OTHER,
+    THROTTLED,
+    UNDECIDED,
+    UNKNOWN,
+    UNLISTED,
+)
+from conformance.mock_broker.fetch_sessions import InvalidSession, Session
+from conformance.mock_broker.topic import TIME_MS, is_carried
+from conformance.mock_broker.topic_rows import NOT_LEADER, name_of, named, with_leader
+
+if TYPE_CHECKING:
+    from conformance.mock_broker.broker import Broker
+    from conformance.mock_broker.topic import Topic
+
+_CLUSTER = "conformance"
+_OFFSET_OUT_OF_RANGE, _LEADER_NOT_AVAILABLE = 1, 5
+_FENCED_EPOCH, _UNKNOWN_EPOCH = 74, 75
+_UNKNOWN_TOPIC, _UNSUPPORTED_VERSION, _UNKNOWN_TOPIC_ID = 3, 35, 100
+_EARLIEST, _EARLIEST_LOCAL = -2, -4
+_THROTTLED_MS = 100
+_BEHIND = 10
+"""Where the log of a replica begins that has not what is asked for."""
+_LONGEST_WAIT_MS = 50
+"""A consumer may ask on behind the end before it closes, and not close before it has the answer."""
+
+
+def _metadata(broker: Broker, request: Request) -> Values:
+    asked, listed = request.body["Topics"], _listed(broker)
+    if asked is None or (request.version == 0 and not asked):  # version 0 has no null: an empty list asks for all
+        topics = [_described(name, topic) for name, topic in broker.topics.items()]
+    else:
+        topics = [_described_as_asked(broker, request, row) for row in asked]
+    if any(row["ErrorCode"] == _LEADER_NOT_AVAILABLE for row in topics):
+        return {"Brokers": [], "ControllerId": -1, "ClusterId": _CLUSTER, "Topics": topics}
+    nodes = [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in listed]
+    nodes += [{"NodeId": node, "Host": broker.host, "Port": broker.port} for node in broker.aliases]
+    return {"Brokers": nodes, "ControllerId": nodes[0]["NodeId"], "ClusterId": _CLUSTER, "Topics": topics}
+
+
+def _listed(broker: Broker) -> Sequence[Broker]:
+    """The nodes that Metadata tells of, none that is gone: the leader of a topic alone where that is described so."""
+    alone = {topic.leader for topic in broker.topics.values() if topic.described[:1] == [ALONE]}
+    return [one for one in broker.nodes if one.node in (alone or {one.node}) and not one.is_gone]
+
+
+def _described_as_asked(broker: Broker, request: Request, row: Values) -> Values:
+    """A topic that was asked for by its name, or by its id from version 10 on."""
+    name = row["Name"]
+    if name is None:
+        name = name_of(broker, row["TopicId"])
+    if name is None:
+        no_name = None if request.version >= 12 else ""
+        return {"ErrorCode": _UNKNOWN_TOPIC_ID, "Name": no_name, "TopicId": row["TopicId"], "Partitions": []}
+    return _described(name, broker.topics.get(name))
+
+
+def _described(name: str, topic: Topic | None) -> Values:
+    if topic is None:
+        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
+    waits = topic.described[:1] == [ERRED] and topic.refusals
+    how = topic.described.pop(0) if topic.described and not waits and topic.described[0] != ALONE else ""
+    if how == UNKNOWN:
+        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "Partitions": []}
+    if how == NO_BROKERS:
+        return {"ErrorCode": _LEADER_NOT_AVAILABLE, "Name": name, "Partitions": []}
+    place = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}
+    nodes = sorted({NODE, OTHER if topic.replica else topic.leader})
+    if topic.described[:1] == [ALONE]:
+        nodes = [topic.leader]
+        if topic.first_fetch is not None:
+            topic.described.pop(0)
+    partition = {"ErrorCode": 0, "PartitionIndex": 0, **place, "ReplicaNodes": nodes, "IsrNodes": nodes}
+    if how == NO_LEADER:
+        partition |= {"ErrorCode": _LEADER_NOT_AVAILABLE, "LeaderId": -1}
+    if how == UNLISTED:
+        partition |= {"LeaderId": OTHER, "ReplicaNodes": [*nodes, OTHER]}
+    if how == ERRED:
+        rows = [partition, {**partition, "PartitionIndex": 1}]
+        return {"ErrorCode": _UNKNOWN_TOPIC, "Name": name, "TopicId": topic.id, "Partitions": rows}
+    return {"ErrorCode": 0, "Name": name, "TopicId": topic.id, "Partitions": [partition]}
+
+
+def _list_offsets(broker: Broker, request: Request) -> Values:
+    def one(name: str, row: Values) -> Values:
+        topic = broker.topics.get(name)
+        error = _refused_epoch(broker, topic, row) or (topic.group.error("ListOffsets") if topic else 0)
+        offset = -1 if topic is None or error else _offset_at(topic, row["Timestamp"])
+        found = (
+            {"Timestamp": -1, "Offset": offset} if request.version else {"OldStyleOffsets": [offset] if topic else []}
+        )
+        return {"PartitionIndex": row["PartitionIndex"], "ErrorCode": error, **found}
+
+    rows = [
+        {"Name": row["Name"], "Partitions": [one(row["Name"], part) for part in row["Partitions"]]}
+        for row in request.body["Topics"]
+    ]
+    return {"Topics": rows}
+
+
+def _offset_at(topic: Topic, timestamp: int) -> int:
+    """Where a topic begins or ends. Raises Unanswerable for what would take its records to be read."""
+    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        return max(topic.start, topic.begins)
+    if timestamp >= 0 and topic.begins:
+        return topic.begins if timestamp <= TIME_MS else -1
+    if timestamp != LATEST:
+        raise Unanswerable(f"ListOffsets for the timestamp {timestamp}")
+    return topic.high_watermark
+
+
+def _fetch(broker: Broker, request: Request) -> Values:
+    """What each partition has; in a session, what is new of those in it. SessionId 0 declines one."""
+    try:
+        session = _session(broker, request.body)
+    except InvalidSession as problem:
+        return {"ErrorCode": problem.error, "Responses": []}
+    body = _fetched_from(broker, request, request.body["Topics"] if session is None else session.topics())
+    if session is not None:
+        body |= {"SessionId": session.id, "Responses": session.news(body["Responses"])}
+    return with_leader(broker, request, body)
+
+
+def _session(broker: Broker, body: Values) -> Session | None:
+    """The session of a fetch, where it wants one and the broker keeps them. Raises InvalidSession."""
+    session = broker.sessions.of(body) if broker.sessions is not None else None
+    if broker.sessions is not None and session is not None and session.epoch:
+        topics = [named(broker, row, "Topic")[1] for row in session.topics()]
+        lost = [topic for topic in topics if topic is not None and topic.hollow[:1] == [LOST]]
+        for topic in lost:
+            topic.hollow.pop(0)
+            broker.sessions.lose(session)
+    return session
+
+
+def _fetched_from(broker: Broker, request: Request, topics: Iterable[Values]) -> Values:
+    """What each of these partitions has."""
+    isolation, newest = request.body.get("IsolationLevel", 0), carried(request.version)
+    broker.carried = newest
+    rows = []
+    for row in topics:
+        asked, topic = named(broker, row, "Topic")
+        unknown = _UNKNOWN_TOPIC_ID if "TopicId" in asked else _UNKNOWN_TOPIC
+        if topic is not None and topic.hollow[:1] == [THROTTLED]:
+            topic.hollow.pop(0)
+            return {"ThrottleTimeMs": _THROTTLED_MS, "Responses": []}
+        if topic is not None and topic.leader == broker.node:
+            topic.move(min((part["FetchOffset"] for part in row["Partitions"]), default=0))
+            topic.lose()
+        if topic is not None and topic.replica and request.body.get("RackId"):
+            parts = [_fetched_beside(broker.node, topic, part, isolation, newest) for part in row["Partitions"]]
+        else:
+            parts = [
+                _refused(part, error)
+                if topic is not None and (error := _refused_epoch(broker, topic, part))
+                else _fetched(topic, part, isolation, newest, unknown)
+                for part in row["Partitions"]
+            ]
+        rows.append({**asked, "Partitions": parts})
+    return {"Responses": rows}
+
+
+def wait_before(request: Request, body: Values) -> float:
+    """Seconds that a response is held back: that of a fetch that brings nothing, as the client lets it wait."""
+    if request.name != "Fetch" or any(part["Records"] for row in body["Responses"] for part in row["Partitions"]):
+        return 0.0
+    return min(int(request.body["MaxWaitMs"]), _LONGEST_WAIT_MS) / 1000
+
+
+def _fetched_beside(node: int, topic: Topic, row: Values, isolation: int, newest: int) -> Values:
+    """What a partition has on a node where the leader sends who fetches to another replica."""
+    if node != topic.leader and topic.replica == LACKS:
+        return {**_refused(row, _OFFSET_OUT_OF_RANGE), "LogStartOffset": _BEHIND, "HighWatermark": _BEHIND}
+    if node != topic.leader or (topic.replica == LACKS and topic.first_fetch):
+        return _fetched(topic, row, isolation, newest, 0)
+    topic.first_fetch = topic.first_fetch or time.monotonic()
+    topic.on_fetch()
+    ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark, "ErrorCode": 0}
+    return {"PartitionIndex": row["Partition"], **ends, "PreferredReadReplica": OTHER, "Records": b""}
+
+
+def _refused(row: Values, error: int) -> Values:
+    return {"PartitionIndex": row["Partition"], "HighWatermark": -1, "Records": b"", "ErrorCode": error}
+
+
+def _fetched(topic: Topic | None, row: Values, isolation: int, newest: int, unknown: int) -> Values:
+    """What a partition has for a fetch whose version carries no magic above the newest one."""
+    if topic is None:
+        return _refused(row, unknown)
+    if topic.refusals:
+        return _refused(row, topic.refusals.pop(0))
+    if not is_carried(topic.log, newest):
+        return _refused(row, _UNSUPPORTED_VERSION)  # as Apache Kafka where it does not convert
+    if row["FetchOffset"] < topic.begins:
+        return _refused(row, _OFFSET_OUT_OF_RANGE)
+    shown: Values = {"PartitionIndex": row["Partition"]}
+    if topic.hollow:
+        how = topic.hollow.pop(0)
+        stable = topic.start if how == UNDECIDED else topic.high_watermark
+        ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": stable}
+        return {**shown, **ends, "ErrorCode": 0, "Records": None if how == NULL else b""}
+    if topic.withholds(row["FetchOffset"]):
+        return {**shown, "HighWatermark": topic.high_watermark, "ErrorCode": 0, "Records": b""}
+    records = topic.serve(row["FetchOffset"], isolation, newest)
+    ends = {"HighWatermark": topic.high_watermark, "LastStableOffset": topic.high_watermark}
+    listed = topic.listed(row["FetchOffset"]) or ([] if isolation else None)  # some brokers list them at any level
+    return {**shown, **ends, "ErrorCode": 0, "Records": records, "AbortedTransactions": listed}
+
+
+def _offset_for_leader_epoch(broker: Broker, request: Request) -> Values:
+    """Where the epoch of what a client read last ends, unless the new leader cut that off."""
+
+    def one(topic: Topic | None, row: Values) -> Values:
+        error = _refused_epoch(broker, topic, row) or (topic.group.error("OffsetForLeaderEpoch") if topic else 0)
+        ends = {"LeaderEpoch": -1, "EndOffset": -1}
+        if topic is not None and not error:
+            ends = dict(zip(("LeaderEpoch", "EndOffset"), topic.end_of(row["LeaderEpoch"]), strict=True))
+            if topic.cuts:
+                ends = {"LeaderEpoch": row["LeaderEpoch"] - 1, "EndOffset": topic.start}
+        return {"Partition": row["Partition"], "ErrorCode": error, **ends}
+
+    rows = [
+        {
+            "Topic": row["Topic"],
+            "Partitions": [one(broker.topics.get(row["Topic"]), part) for part in row["Partitions"]],
+        }
+        for row in request.body["Topics"]
+    ]
+    return {"Topics": rows}
+
+
+def _refused_epoch(broker: Broker, topic: Topic | None, row: Values) -> int:
+    """The error about a partition where there is none, or another leader, or the client knows another epoch; 0 if none.
+
+    A request in an older version knows none (-1); one of a client that was told of none may have anything there.
+    """
+    if topic is None:
+        return _UNKNOWN_TOPIC
+    if topic.leader != broker.node:
+        return NOT_LEADER
+    known = row.get("CurrentLeaderEpoch", -1)
+    if topic.epoch < 0 or known in (-1, topic.epoch):
+        return 0
+    return _FENCED_EPOCH if known < topic.epoch else _UNKNOWN_EPOCH
+
+
+ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+    "Metadata": _metadata,
+    "ListOffsets": _list_offsets,
+    "Fetch": _fetch,
+    "OffsetForLeaderEpoch": _offset_for_leader_epoch,
+}

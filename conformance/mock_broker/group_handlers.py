@@ -1,0 +1,161 @@
+"""The scripted broker's answers to a consumer group, which is named after a topic and made up as its conversation says.
+
+Elsewhere the client is its only member, leads it, and is told to begin at the offset that the group has committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
+from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import Request, Unanswerable
+from conformance.mock_broker.faults import APART, NOTHING
+from conformance.mock_broker.membership import COMPANIES, Membership, company
+from conformance.mock_broker.topic import Topic
+from conformance.mock_broker.topic_rows import named
+
+if TYPE_CHECKING:
+    from conformance.mock_broker.broker import Broker
+
+_UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED, _UNSTABLE_OFFSET_COMMIT = 25, 27, 79, 88
+_NAMED_FIRST = 4
+"""From this version of JoinGroup on, a member without an id is given one, and joins again with it (KIP-394)."""
+_TOLD_ONCE = 2
+"""From this version of OffsetFetch on, an error of the group is told for all of its partitions."""
+_NOWHERE = {"NodeId": -1, "Host": "", "Port": -1}
+
+
+def _group(broker: Broker, name: str) -> Membership:
+    """The group of this name; one of nobody where no topic has it."""
+    topic = broker.topics.get(name)
+    return Membership() if topic is None else topic.group
+
+
+def _find_coordinator(broker: Broker, request: Request) -> Values:
+    def found(key: str) -> Values:
+        group = _group(broker, key)
+        error = group.error("FindCoordinator")
+        node = next((one for one in broker.nodes if one.node == group.coordinator), broker)
+        where = _NOWHERE if error else {"NodeId": node.node, "Host": node.host, "Port": node.port}
+        return {"ErrorCode": error, "ErrorMessage": None, **where}
+
+    if "CoordinatorKeys" not in request.body:
+        return found(request.body["Key"])
+    return {"Coordinators": [{"Key": key, **found(key)} for key in request.body["CoordinatorKeys"]]}
+
+
+def _join_group(broker: Broker, request: Request) -> Values:
+    """The group as it is made up now. Raises Unanswerable where the client names no protocol."""
+    body, group = request.body, _group(broker, request.body["GroupId"])
+    if not body["Protocols"]:
+        raise Unanswerable("JoinGroup without a protocol")
+    chosen, member = body["Protocols"][0], body["MemberId"] or group.new_member(body["GroupId"])
+    error = group.error("JoinGroup", broker.node) or (_UNKNOWN_MEMBER if member in group.gone else 0)
+    if not error and request.version >= _NAMED_FIRST and not body["MemberId"] and body.get("GroupInstanceId") is None:
+        # Apache Kafka 3.9.2 and 4.4.0 do so; @platformatic/kafka 1.20.0 learns its id from this answer alone.
+        error = _MEMBER_ID_REQUIRED
+    if error:
+        return {
+            **{"ErrorCode": error, "GenerationId": -1, "ProtocolType": None, "ProtocolName": "", "Leader": ""},
+            **{"MemberId": member if error == _MEMBER_ID_REQUIRED else body["MemberId"], "Members": []},
+        }
+    group.gather()
+    itself = {"MemberId": member, "GroupInstanceId": body.get("GroupInstanceId"), "Metadata": chosen["Metadata"]}
+    led = [itself] if group.now in ("", *COMPANIES) else []
+    if group.now in COMPANIES:
+        led.append(company(body["GroupId"], group))
+    if group.now == APART:
+        broker.topics.setdefault(body["GroupId"] + OTHER_TOPIC, Topic(b"", 0, 0, group=group))
+    return {
+        **{"ErrorCode": 0, "GenerationId": group.generation, "ProtocolType": body["ProtocolType"]},
+        **{"ProtocolName": chosen["Name"], "Leader": member if led else ANOTHER, "MemberId": member, "Members": led},
+    }
+
+
+def _sync_group(broker: Broker, request: Request) -> Values:
+    """What the leader assigns to the client: nothing to an only member is an answer where the topic has an odd name.
+
+    Raises Unanswerable elsewhere.
+    """
+    body, group = request.body, _group(broker, request.body["GroupId"])
+    if error := group.error("SyncGroup", broker.node):
+        if error == _UNKNOWN_MEMBER:
+            group.gone.add(body["MemberId"])
+        return {"ErrorCode": error, "Assignment": b""}
+    asked: Values = {key: body[key] for key in ("ProtocolType", "ProtocolName") if key in body}
+    mine = [row["Assignment"] for row in body["Assignments"] if row["MemberId"] == body["MemberId"]]
+    if not (mine or group.now):
+        topic = broker.topics.get(body["GroupId"])
+        if topic is not None and topic.called:
+            return {"ErrorCode": 0, **asked, "Assignment": b""}
+        raise Unanswerable("SyncGroup of a leader that assigns nothing to itself")
+    is_led = group.now not in ("", *COMPANIES) or not mine
+    return {"ErrorCode": 0, **asked, "Assignment": group.assigned(body["GroupId"]) if is_led else mine[0]}
+
+
+def _heartbeat(broker: Broker, request: Request) -> Values:
+    group = _group(broker, request.body["GroupId"])
+    if request.body["MemberId"] in group.gone:
+        return {"ErrorCode": _UNKNOWN_MEMBER}
+    if error := group.error("Heartbeat", broker.node):
+        return {"ErrorCode": error}
+    return {"ErrorCode": _REBALANCE_IN_PROGRESS if group.passes else 0}
+
+
+def _leave_group(_: Broker, request: Request) -> Values:
+    if "Members" not in request.body:
+        return {"ErrorCode": 0}
+    members = [
+        {"MemberId": row["MemberId"], "GroupInstanceId": row["GroupInstanceId"], "ErrorCode": 0}
+        for row in request.body["Members"]
+    ]
+    return {"ErrorCode": 0, "Members": members}
+
+
+def _offset_commit(broker: Broker, request: Request) -> Values:
+    error, rows = _group(broker, request.body["GroupId"]).error("OffsetCommit", broker.node), []
+    for row in request.body["Topics"]:
+        asked, topic = named(broker, row, "Name")
+        for part in row["Partitions"]:
+            if topic is not None and not error:
+                topic.committed, topic.committed_epoch = part["CommittedOffset"], -1
+        done = [{"PartitionIndex": part["PartitionIndex"], "ErrorCode": error} for part in row["Partitions"]]
+        rows.append({**asked, "Partitions": done})
+    return {"Topics": rows}
+
+
+def _offset_fetch(broker: Broker, request: Request) -> Values:
+    body = request.body
+    if "Groups" not in body:
+        return _fetched(broker, request.version, body["GroupId"], body["Topics"])
+    rows = [_fetched(broker, request.version, row["GroupId"], row["Topics"]) for row in body["Groups"]]
+    return {"Groups": [{**row, "GroupId": of["GroupId"]} for row, of in zip(rows, body["Groups"], strict=True)]}
+
+
+def _fetched(broker: Broker, version: int, group: str, asked: Iterable[Values] | None) -> Values:
+    """The committed offsets of these topics. Raises Unanswerable where none is named: groups have no topics here."""
+    if asked is None:
+        raise Unanswerable("OffsetFetch for every topic of a group")
+    error, rows = _group(broker, group).error("OffsetFetch", broker.node), []
+    if error and error != _UNSTABLE_OFFSET_COMMIT and version >= _TOLD_ONCE:
+        return {"ErrorCode": error, "Topics": []}
+    for row in asked:
+        shown, topic = named(broker, row, "Name")
+        offset = NOTHING if topic is None or error else topic.committed
+        epoch = -1 if offset == NOTHING or topic is None else topic.committed_epoch
+        one = {"CommittedOffset": offset, "CommittedLeaderEpoch": epoch, "Metadata": "", "ErrorCode": error}
+        rows.append({**shown, "Partitions": [{"PartitionIndex": number, **one} for number in row["PartitionIndexes"]]})
+    return {"ErrorCode": 0, "Topics": rows}
+
+
+ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+    "FindCoordinator": _find_coordinator,
+    "JoinGroup": _join_group,
+    "SyncGroup": _sync_group,
+    "Heartbeat": _heartbeat,
+    "LeaveGroup": _leave_group,
+    "OffsetCommit": _offset_commit,
+    "OffsetFetch": _offset_fetch,
+}

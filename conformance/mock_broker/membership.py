@@ -1,0 +1,126 @@
+"""The group of a client: how each generation of it is made up, and what its members say to one another."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from msgspec import Struct, field
+
+from conformance.cases.client_scenarios import ANOTHER, OTHER_TOPIC
+from conformance.cases.model import Value
+from conformance.codec.message_spec import type_name
+from conformance.definitions.loader import shipped_types
+from conformance.definitions.request_frames import Closed
+from conformance.mock_broker.faults import (
+    APART,
+    CLAIMS,
+    COMPANY,
+    GARBLED,
+    GONE,
+    IDLE,
+    NEWER,
+    NODE,
+    NOT_COORDINATOR,
+    OTHER,
+    SILENT,
+    Kind,
+)
+
+COMPANIES = (COMPANY, SILENT, GARBLED, APART, CLAIMS)
+"""How a generation is made up in which the client leads another member."""
+_APART = (APART, CLAIMS)
+"""The same, where that wants another topic."""
+_NEWEST, _TO_COME = 3, 7
+"""The newest version of what members say that there is, in which Apache Kafka's do, and one that is yet to come."""
+_ADDED = b"\x00\x00\x00\x05later"
+"""What stands behind the fields of that: a reader passes over it."""
+
+
+class Membership(Struct):
+    """A group with a client as member, as its coordinator keeps it."""
+
+    errors: dict[str, list[int]] = field(default_factory=dict)
+    """By request, the errors with which the next ones are answered."""
+    for_good: bool = False
+    """Whether the first error comes each time."""
+    gathered: list[str] = field(default_factory=list)
+    """How the next generations are made up; behind them the client is the only member."""
+    now: str = ""
+    """How this one is."""
+    generation: int = 0
+    coordinator: int = NODE
+    """The node that coordinates it."""
+    hands_over: bool = False
+    """Whether the other node comes to coordinate it when this one says that it does not, or is gone."""
+    gone: set[str] = field(default_factory=set)
+    """The members that it does not know any more."""
+
+    @classmethod
+    def of(cls, kind: Kind) -> Self:
+        """The group in a conversation of this kind."""
+        errors = {name: [*codes] for name, codes in kind.errors.items()}
+        return cls(errors=errors, for_good=kind.for_good, gathered=[*kind.gathered], hands_over=kind.hands_over)
+
+    def error(self, name: str, node: int | None = None) -> int:
+        """The error with which a request is answered now, by a node where only the coordinator answers; 0 for none.
+
+        Raises Closed where the node is gone.
+        """
+        if node not in (None, self.coordinator):
+            return NOT_COORDINATOR
+        error = self.next_of(self.errors.get(name, []))
+        if self.hands_over and error in (NOT_COORDINATOR, GONE):
+            self.coordinator = OTHER
+        if error == GONE:
+            raise Closed("its answer is lost")
+        return error
+
+    def next_of(self, codes: list[int]) -> int:
+        """The next one of these errors, which then is told, but for one that stays; 0 where there is none."""
+        if not codes:
+            return 0
+        return codes[0] if self.for_good else codes.pop(0)
+
+    def gather(self) -> None:
+        """Begin another generation."""
+        self.now = self.gathered.pop(0) if self.gathered else ""
+        self.generation += 2 if self.now == CLAIMS else 1
+        if self.generation > 1:
+            self.errors.pop("Heartbeat", None)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the client has nothing to read in it, and is told at once that another one is to come."""
+        return self.now in (IDLE, *COMPANIES)
+
+    @property
+    def withholds(self) -> bool:
+        """Whether nothing is served in it, so that a client stays until it knows the topic of another member."""
+        return self.now in _APART
+
+    def new_member(self, group: str) -> str:
+        """An id that no member had."""
+        return f"{group}-member-{self.generation}-{len(self.gone)}"
+
+    def assigned(self, topic: str) -> bytes:
+        """What another member that leads assigns to the client, its topic or nothing, with null for user data."""
+        rows = () if self.passes else ({"Topic": topic, "Partitions": (0,)},)
+        return _said("Assignment", {"AssignedPartitions": rows, "UserData": None}, is_newer=self.now == NEWER)
+
+
+def company(topic: str, group: Membership) -> Value:
+    """Another member of the group, which wants the same topic, or another one, or says what nobody can read."""
+    how = group.now
+    wanted = topic + OTHER_TOPIC if how in _APART else topic
+    said: Value = {"Topics": (wanted,), "UserData": None, "OwnedPartitions": (), "GenerationId": -1, "RackId": "rack"}
+    if how == CLAIMS:
+        said |= {"OwnedPartitions": ({"Topic": topic, "Partitions": (0,)},), "GenerationId": group.generation - 1}
+    written = _said("Subscription", said)
+    metadata = {SILENT: b"", GARBLED: written[:9]}.get(how, written)
+    return {"MemberId": ANOTHER, "GroupInstanceId": None, "Metadata": metadata}
+
+
+def _said(what: str, value: Value, *, is_newer: bool = False) -> bytes:
+    body = shipped_types().wire(type_name(f"ConsumerProtocol{what}", _NEWEST)).encode(value)
+    version = _TO_COME if is_newer else _NEWEST
+    return version.to_bytes(2, "big") + body + (_ADDED if is_newer else b"")

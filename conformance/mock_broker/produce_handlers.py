@@ -1,0 +1,209 @@
+"""Producers: what a driver is told to write, what the scripted broker answers to a producer, and what it kept of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from conformance.cases.model import Answer, Value
+from conformance.codec.compression import CODEC_NAMES
+from conformance.codec.derived_fields import Values
+from conformance.codec.json_notation import HEX
+from conformance.codec.log import extents
+from conformance.codec.record_batch import BATCH_LAYOUT
+from conformance.definitions.request_frames import Request, Unanswerable
+from conformance.mock_broker.topic import Topic, holds_messages
+from conformance.mock_broker.topic_rows import NOT_LEADER, named, with_leader
+
+if TYPE_CHECKING:
+    from conformance.mock_broker.broker import Broker
+
+_UNKNOWN_TOPIC, _OUT_OF_ORDER_SEQUENCE_NUMBER, _UNKNOWN_TOPIC_ID = 3, 45, 100
+_UNSUPPORTED_COMPRESSION_TYPE = 76
+_ZSTD = CODEC_NAMES.index("zstd")
+_ZSTD_SINCE = 7
+"""The first version of Produce in which Apache Kafka takes zstd."""
+_DUPLICATE_SEQUENCE_NUMBER, _INVALID_TXN_STATE = 46, 48
+_BUMPED_SINCE = 5
+"""The first version of EndTxn that gives a producer another epoch."""
+_ADDED_SINCE = 12
+"""The first version of Produce that adds the partition to the transaction."""
+_IDS_SINCE = 13
+"""The first version of Produce that names a topic by its id."""
+_NOBODY = (-1, -1, -1)
+
+
+# --- what is asked ------------------------------------------------------------------------------------
+
+
+def why_not(batch: Value, produces: Collection[str]) -> str:
+    """Why a client cannot be brought to write a batch; empty when it can. `produces` are its driver's claims."""
+    producer = batch["producerId"], batch["producerEpoch"], batch["baseSequence"]
+    needs = [CODEC_NAMES[batch["compression"]] if batch["compression"] < len(CODEC_NAMES) else "such a codec"]
+    needs += ["timestamps"] + ["idempotence"] * (producer != _NOBODY) + ["transactions"] * batch["isTransactional"]
+    if lacking := [need for need in needs if need not in produces]:
+        return f"{', '.join(lacking)}: not claimed"
+    if batch["isControlBatch"] or batch["timestampType"] or batch["baseOffset"]:
+        return "a producer leaves control batches, LogAppendTime and offsets to the broker"
+    if producer != _NOBODY and (producer[0] < 0 or producer[1] < 0 or producer[2] != 0):
+        return "a client is not told with which sequence it begins: it counts from 0, and 2^31 records are too many"
+    if producer == _NOBODY and batch["isTransactional"]:
+        return "a client has no transactions without a producer id"
+    if any(record["timestamp"] < 0 for record in batch["records"]):
+        return "an application gives no timestamp below 0"
+    if any(header["key"] is None for record in batch["records"] for header in record["headers"]):
+        return "an application names each header"
+    return ""
+
+
+_BATCH_BYTES, _FEW = 4 << 20, 1024
+"""Bytes of a batch at most: enough for any, and so few that each record of what is written together is one."""
+
+
+def told_of(
+    batches: Sequence[Value], ends: Sequence[str] = (), *, together: bool = False, given_up: Collection[int] = ()
+) -> Answer:
+    """What a driver is told to write: batches that follow one another, each with the first one's producer and codec.
+
+    `together`: none waits until the one before it is acknowledged. `ends`: how a transaction ends behind each of them;
+    where it is empty, all are in one, which is committed. What fails of some is `given_up`.
+    """
+    first = batches[0]
+    return {
+        "batches": [[_record(record) for record in batch["records"]] for batch in batches],
+        "together": together,
+        "batchBytes": _FEW if together else _BATCH_BYTES,
+        "compression": CODEC_NAMES[first["compression"]],
+        "idempotent": first["producerId"] >= 0,
+        "transactional": first["isTransactional"],
+        "givenUp": [number in given_up for number in range(len(batches))],
+        "ends": [*ends] or [""] * (len(batches) - 1) + ["commit" if first["isTransactional"] else ""],
+    }
+
+
+def _record(record: Value) -> Answer:
+    headers = [{"key": header["key"], "value": HEX.render(header["value"])} for header in record["headers"]]
+    shown = {
+        "timestamp": str(record["timestamp"]),
+        "key": HEX.render(record["key"]),
+        "value": HEX.render(record["value"]),
+    }
+    return {**shown, "headers": headers}
+
+
+# --- what the broker answers --------------------------------------------------------------------------
+
+
+def _produce(broker: Broker, request: Request) -> Values:
+    if request.body["Acks"] == 0:
+        raise Unanswerable("Produce that wants no answer")
+    rows = []
+    for row in request.body["TopicData"]:
+        asked, topic = named(broker, row, "Name")
+        leads = topic is not None and topic.leader == broker.node
+        if topic is not None and leads:
+            topic.move()
+        taken = [_taken(broker, topic, part, request.version) for part in row["PartitionData"]]
+        if topic is not None and leads:
+            topic.lose()
+        rows.append({**asked, "PartitionResponses": taken})
+    return with_leader(broker, request, {"Responses": rows})
+
+
+def _taken(broker: Broker, topic: Topic | None, part: Values, version: int) -> Values:
+    """The answer about a partition: its batches are kept, but for one that is refused."""
+    shown = {"Index": part["Index"], "BaseOffset": -1, "LogAppendTimeMs": -1, "LogStartOffset": -1}
+    if topic is None:
+        return {**shown, "ErrorCode": _UNKNOWN_TOPIC if version < _IDS_SINCE else _UNKNOWN_TOPIC_ID}
+    topic.first_fetch = topic.first_fetch or time.monotonic()
+    topic.on_fetch()
+    if topic.leader != broker.node:
+        return {**shown, "ErrorCode": NOT_LEADER}
+    if error := topic.group.next_of(topic.refusals):
+        return {**shown, "ErrorCode": error}
+    data, base = part["Records"] or b"", topic.high_watermark
+    topic.has_begun = topic.has_begun or version >= _ADDED_SINCE
+    if holds_messages(data):  # each set counts as one: nobody reads them
+        topic.produced.append(data)
+        topic.high_watermark += 1
+        return {**shown, "ErrorCode": 0, "BaseOffset": base}
+    if version < _ZSTD_SINCE and any(BATCH_LAYOUT.peek("compression", data, at) == _ZSTD for at, _ in extents(data)):
+        return {**shown, "ErrorCode": _UNSUPPORTED_COMPRESSION_TYPE}
+    count = sum(BATCH_LAYOUT.peek("lastOffsetDelta", data, at) + 1 for at, _ in extents(data))
+    if topic.due is not None:
+        id_, epoch, first = (BATCH_LAYOUT.peek(name, data) for name in ("producerId", "producerEpoch", "baseSequence"))
+        due = topic.due.setdefault((id_, epoch), [])
+        if first > len(due):
+            return {**shown, "ErrorCode": _OUT_OF_ORDER_SEQUENCE_NUMBER}
+        if 0 <= first < len(due) and topic.forgets:
+            return {**shown, "ErrorCode": _DUPLICATE_SEQUENCE_NUMBER}
+        if 0 <= first < len(due):
+            return {**shown, "ErrorCode": 0, "BaseOffset": due[first], "LogStartOffset": 0}
+        due += range(base, base + count)
+    topic.produced.append(data)
+    topic.high_watermark += count
+    return {**shown, "ErrorCode": 0, "BaseOffset": base, "LogStartOffset": 0}
+
+
+def _init_producer_id(broker: Broker, request: Request) -> Values:
+    """The producer id and epoch of the topic that a client is named after."""
+    topic = broker.topics.get(request.header["ClientId"] or "")
+    if topic is None:
+        raise Unanswerable("InitProducerId of a client that is not named after its topic")
+    if error := topic.group.error("InitProducerId", _coordinator(broker, request)):
+        return {"ErrorCode": error, "ProducerId": -1, "ProducerEpoch": -1}
+    producer, epoch = topic.producer
+    if topic.due is not None:  # who asks again is another producer
+        topic.producer = producer + 1, epoch
+    return {"ErrorCode": 0, "ProducerId": producer, "ProducerEpoch": epoch}
+
+
+def _coordinator(broker: Broker, request: Request) -> int | None:
+    """The node that is asked, where only the coordinator of a transaction answers."""
+    return None if request.body["TransactionalId"] is None else broker.node
+
+
+def _add_partitions(broker: Broker, request: Request) -> Values:
+    """The partitions as part of the transaction; of several transactions where it is in a version for brokers."""
+    if "Transactions" not in request.body:
+        return {"ResultsByTopicV3AndBelow": _added(broker, request.body["V3AndBelowTopics"])}
+    rows = [
+        {"TransactionalId": each["TransactionalId"], "TopicResults": _added(broker, each["Topics"])}
+        for each in request.body["Transactions"]
+    ]
+    return {"ErrorCode": 0, "ResultsByTransaction": rows}
+
+
+def _added(broker: Broker, topics: Sequence[Values]) -> list[Values]:
+    rows = []
+    for row in topics:
+        topic = broker.topics.get(row["Name"])
+        error = topic.group.error("AddPartitionsToTxn", broker.node) if topic is not None else 0
+        if topic is not None and not error:
+            topic.has_begun = True
+        added = [{"PartitionIndex": at, "PartitionErrorCode": error} for at in row["Partitions"]]
+        rows.append({"Name": row["Name"], "ResultsByPartition": added})
+    return rows
+
+
+def _end(broker: Broker, request: Request) -> Values:
+    """The end of a transaction; from version 5 on the epoch is another one behind it."""
+    topic = broker.topics.get(request.body["TransactionalId"])
+    if topic is None:
+        raise Unanswerable("EndTxn with an id that is not named after its topic")
+    error = topic.group.error("EndTxn", broker.node)
+    if error or not topic.has_begun:
+        return {"ErrorCode": error or _INVALID_TXN_STATE}
+    id_, epoch = request.body["ProducerId"], request.body["ProducerEpoch"] + 1
+    if request.version >= _BUMPED_SINCE:
+        topic.producer = id_, epoch
+    return {"ErrorCode": 0, "ProducerId": id_, "ProducerEpoch": epoch}
+
+
+ANSWERS: Mapping[str, Callable[[Broker, Request], Values]] = {
+    "Produce": _produce,
+    "InitProducerId": _init_producer_id,
+    "AddPartitionsToTxn": _add_partitions,
+    "EndTxn": _end,
+}

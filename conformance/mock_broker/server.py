@@ -1,0 +1,173 @@
+"""The socket layer of the scripted broker: frames of requests come in, frames of responses go out, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import cycle
+
+from conformance.cases.api_versions_profiles import BARE, Offer
+from conformance.definitions.request_frames import START, Closed, Garbled, Unanswerable
+from conformance.mock_broker.broker import Broker
+from conformance.mock_broker.request_recorder import Witness
+
+HOST = "127.0.0.1"
+_LONGEST = 1 << 24
+"""Bytes of a request at most: consumers send far less."""
+_MOST = 100 << 20
+"""Bytes of a request that Apache Kafka's broker reads, by default."""
+_CONNECTIONS = 1000
+"""Connections that may be open at once."""
+_AHEAD = 8
+"""Requests that are read while one before them on their connection is not answered."""
+_STALLED = 5.0
+"""Seconds in which the rest of a request comes, once its size has come."""
+_SIZE = 4
+_PIECES, _APART = (1, 3, 100), 0.001
+"""Bytes of the pieces in which answers come, over and over, and the seconds between two of them."""
+
+
+class Server:
+    """A broker on a free port of this machine. `notice` is told why a request was not answered."""
+
+    def __init__(self, notice: Callable[[str], object], offered: Offer = BARE, witness: Witness | None = None) -> None:
+        """Nothing listens before `start`."""
+        self._notice, self._offered = notice, offered
+        self.witness = witness or Witness()
+        self._open: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._taken = socket.socket()
+        """Keeps the port of a broker that is gone: it is bound to it, and does not listen."""
+        self._taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._away_until = 0.0
+        """When connections are taken again, by `time.monotonic()`."""
+
+    async def start(self, port: int = 0) -> Broker:
+        """Listen, on a free port where none is named; the broker that answers. Raises OSError."""
+        self._server = await asyncio.start_server(self._accept, HOST, port, limit=1 << 16, backlog=_CONNECTIONS)
+        self._broker = Broker(HOST, self._server.sockets[0].getsockname()[1], self._offered)
+        return self._broker
+
+    async def close(self) -> None:
+        """Listen no more, and close what is open."""
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._open):
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        self._taken.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= _CONNECTIONS or time.monotonic() < self._away_until:
+            writer.close()
+            return
+        task = asyncio.ensure_future(self._converse(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection until it ends, or sends what has no answer."""
+        frames: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
+        in_flight: deque[int] = deque()
+        reading = asyncio.create_task(self._read(reader, frames, in_flight))
+        try:
+            with suppress(ConnectionError):  # a client may go at any time, in a request too
+                while (frame := await frames.get()) is not None:
+                    response = self._broker.respond(frame)
+                    if response.delay:
+                        await asyncio.sleep(response.delay)
+                    in_flight.popleft()
+                    size = len(response.frame) if response.size is None else response.size
+                    whole = size.to_bytes(_SIZE, "big", signed=True) + response.frame
+                    for piece in _in_pieces(whole) if self._broker.in_pieces else [whole]:
+                        writer.write(piece)
+                        await writer.drain()
+                        if self._broker.in_pieces:
+                            await asyncio.sleep(_APART)
+        except Garbled as problem:  # who sends what is none is let go, as Kafka does
+            self.witness.unread = self.witness.unread or str(problem)
+        except Closed:
+            if self._broker.away:
+                self._restart()
+        except Unanswerable as problem:
+            self._notice(f"the broker has no answer to {problem}")
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is the broker's fault and not the client's
+            self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
+        finally:
+            reading.cancel()
+            writer.close()
+
+    def _restart(self) -> None:
+        """End every connection, and take none meanwhile. The port stays taken, so that nobody else gets it."""
+        self._away_until = time.monotonic() + self._broker.away
+        if self._away_until == math.inf and self._server is not None:  # nobody listens any more
+            self._broker.is_gone = True
+            self._server.close()
+            self._taken.bind((self._broker.host, self._broker.port))
+        for task in self._open - {asyncio.current_task()}:
+            task.cancel()
+
+    async def _read(
+        self, reader: asyncio.StreamReader, frames: asyncio.Queue[bytes | None], in_flight: deque[int]
+    ) -> None:
+        """Read requests ahead of their answers, and note each, until the connection ends or sends what is none."""
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                while _is_whole(frame := await self._next(reader, in_flight)):
+                    in_flight.append(START.unpack_from(frame)[-1])
+                    await frames.put(frame[_SIZE:])
+        except TooLong as problem:
+            self._notice(f"the broker has no answer to {problem}")
+        except Exception as problem:  # noqa: BLE001 - the broker's own, as when it answers
+            self._notice(f"the broker failed: {type(problem).__name__}: {problem}")
+        await frames.put(None)
+
+    async def _next(self, reader: asyncio.StreamReader, in_flight: deque[int]) -> bytes:
+        """The next request with its size, or what came of it, noted. Raises TooLong, or IncompleteReadError."""
+        frame = await _frame(reader)
+        self.witness.note(frame, in_flight, self._broker.offered, is_told=self._broker.has_told)
+        return frame
+
+
+def _in_pieces(data: bytes) -> Iterator[bytes]:
+    """Bytes as a connection may bring them: the size cut, and what follows."""
+    at, lengths = 0, cycle(_PIECES)
+    while at < len(data):
+        length = next(lengths)
+        yield data[at : at + length]
+        at += length
+
+
+class TooLong(Exception):
+    """A request that may be sound and is longer than this broker reads; the message says how long it is."""
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    """The next request with its size, or what came of it. Raises TooLong, or IncompleteReadError at the end."""
+    head = await reader.readexactly(_SIZE)
+    size = int.from_bytes(head, "big", signed=True)
+    if _LONGEST < size <= _MOST:
+        raise TooLong(f"a request of {size} bytes")
+    if not 0 < size <= _MOST:
+        return head
+    frame, deadline = bytearray(head), asyncio.timeout(_STALLED)
+    with suppress(TimeoutError):
+        async with deadline:
+            while len(frame) < _SIZE + size:
+                chunk = await reader.read(_SIZE + size - len(frame))
+                if not chunk:
+                    raise asyncio.IncompleteReadError(bytes(frame), _SIZE + size)
+                frame += chunk
+    return bytes(frame)
+
+
+def _is_whole(frame: bytes) -> bool:
+    """Whether a request has the size that it says, and a header."""
+    return len(frame) >= START.size and int.from_bytes(frame[:_SIZE], "big", signed=True) == len(frame) - _SIZE

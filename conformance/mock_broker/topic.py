@@ -1,0 +1,337 @@
+"""What the scripted broker serves: a topic for each case, with one partition that holds the bytes of the case."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Self, TypeAlias
+from uuid import uuid4
+
+from conformance.cases.client_scenarios import LEFT, PLACE
+from conformance.cases.model import Delivers, Expectation, Request, Value
+from conformance.codec.log import extents
+from conformance.codec.message_set import encode_set
+from conformance.codec.record_batch import (
+    BATCH_LAYOUT,
+    OVERHEAD,
+    encode_built,
+    stored_magic,
+    stored_offset,
+    stored_size,
+)
+from conformance.definitions.request_frames import Closed
+from conformance.mock_broker.faults import EPOCH, NODE, OTHER, Kind, Move
+from conformance.mock_broker.membership import Membership
+from conformance.semantics.consumer_view import View, abort_markers
+
+END_KEY = b"conformance.end"
+"""The key of the record that ends a topic: a client that hands it out has handed out whatever it will."""
+BEFORE_KEY = b"conformance.before"
+"""The key of the record that stands before a case."""
+NO_ID = bytes(16)
+"""Where a topic has no id."""
+LAST_OFFSET = (1 << 63) - 2
+"""The last offset at which that record can stand."""
+_PATIENCE = 4
+_BATCHES = 2
+_COMMIT, _MARK = bytes.fromhex("00000001"), bytes.fromhex("000000000000")
+"""The key and the value of a marker: version 0, type 1; version 0, the epoch of the coordinator."""
+_EPOCHS = (3, 4)
+"""That of the record before it, and its own."""
+TIME_MS = 1000
+"""The timestamp of the broker's own records: 0 is a case of its own, as some clients take it for none."""
+
+
+Due: TypeAlias = dict[tuple[int, int], list[int]]
+"""By producer id and epoch, the offset of each sequence that was taken."""
+
+
+@dataclass(slots=True)
+class Topic:
+    """A case as a topic: its log, how it is fetched, and what a client has asked of it."""
+
+    log: bytes
+    start: int
+    """The offset at which the client is told to begin."""
+    high_watermark: int
+    aborted: Sequence[dict[str, int]] = ()
+    """The aborted transactions that each fetch lists: `ProducerId` and `FirstOffset`."""
+    by_entry: bool = False
+    """Whether a fetch brings one entry alone; otherwise all from there on."""
+    patience: float = _PATIENCE
+    """How often the same bytes are served from an offset; then the record that ends the topic is served instead."""
+    end: int | None = None
+    """Where the record that ends the topic stands; None until a client has come so far."""
+    is_healed: bool = False
+    """Whether it ends in place of bytes that a client asked for again and again."""
+    is_endless: bool = False
+    """Whether a client has come to where no further record can stand."""
+    fetches: Counter[int] = field(default_factory=Counter)
+    """How often each offset was asked for."""
+    committed: int = field(init=False)
+    """The offset that the group of a client has committed; before that, where the client is told to begin, or none."""
+    committed_epoch: int = -1
+    """That of the record before it; -1 where none is told."""
+    called: str = ""
+    """Its name, where that is an uncommon one."""
+    id: bytes = field(default_factory=lambda: uuid4().bytes)
+    isolations: set[int] = field(default_factory=set)
+    """The isolation levels that were asked for."""
+    first_fetch: float | None = None
+    """When it was fetched first, by `time.monotonic()`."""
+    refusals: list[int] = field(default_factory=list)
+    """Errors with which the next fetches of it, or writes to it, are answered."""
+    hollow: list[str] = field(default_factory=list)
+    """How the next fetches of it bring nothing."""
+    misframed: list[int] = field(default_factory=list)
+    """The sizes that the answers to the next fetches have."""
+    described: list[str] = field(default_factory=list)
+    """How Metadata describes it next."""
+    group: Membership = field(default_factory=Membership)
+    """The group, and the transactional id, that is named after it."""
+    holds: bool = False
+    """Whether nothing is served behind the offset that its group has committed, or the first one."""
+    lost: int = 0
+    """How many writes to it are taken next, or fetches come, and are not answered, as the connection ends."""
+    leader: int = NODE
+    """The node that leads it."""
+    epoch: int = -1
+    """That of its leader; -1 where none is told."""
+    replica: str = ""
+    """What the other node has of it, to which the leader sends who fetches; empty where it sends nobody there."""
+    moves: Move | None = None
+    """What becomes of its leader with the next fetch or write."""
+    begins: int = 0
+    """The offset before which nothing is left, though a client has been told of it."""
+    trims: bool = False
+    """Whether it begins further on from the fetch of the second record on."""
+    cuts: bool = False
+    """Whether the epoch of what a client has read ends before all of it, by what its leader says."""
+    wanted: tuple[str, ...] = ()
+    """The metrics that the broker wants of the client."""
+    accepted: tuple[int, ...] = ()
+    """The codecs in which it takes them."""
+    producer: tuple[int, int] = (0, 0)
+    """The id and epoch that the broker gives to a producer of the topic."""
+    forgets: bool = False
+    """Whether what a producer repeats is refused as that."""
+    due: Due | None = None
+    """By producer id and epoch, the offset of each sequence taken: what follows is due. None where all are taken."""
+    has_begun: bool = False
+    """Whether a partition was added to a transaction."""
+    produced: list[bytes] = field(default_factory=list)
+    """The record sets that a producer has written to it, in order."""
+    on_fetch: Callable[[], object] = lambda: None
+
+    def led(self, kind: Kind) -> Self:
+        """The same topic, in a conversation of this kind."""
+        self.refusals, self.hollow, self.described = [*kind.refusals], [*kind.hollow], [*kind.described]
+        self.group, self.lost, self.replica = Membership.of(kind), kind.lost, kind.replica
+        self.wanted, self.accepted = kind.wanted, kind.accepted
+        if kind.in_group:
+            self.committed, self.committed_epoch = kind.committed
+        self.misframed, self.forgets, self.called = [*kind.misframed], kind.forgets, kind.called
+        self.moves, self.epoch = kind.moves, EPOCH if kind.moves else -1
+        self.by_entry = self.by_entry or kind.stops
+        self.leader, self.trims, self.cuts, self.holds = kind.led_by, kind.trims, kind.cuts, kind.holds
+        if not kind.has_ids:
+            self.id = NO_ID
+        return self
+
+    def lose(self) -> None:
+        """Let the connection end in place of an answer, where that is due. Raises Closed."""
+        if self.lost:
+            self.lost -= 1
+            raise Closed("its answer is lost")
+
+    def move(self, offset: int = 0) -> None:
+        """Let the other node lead it from now on, or the same one in another epoch, if a fetch has come so far."""
+        if self.moves is not None and offset >= self.moves.at:
+            self.leader, self.epoch = self.leader if self.moves.stays else OTHER, self.moves.epoch
+            self.id = uuid4().bytes if self.moves.is_another else self.id
+            self.moves = None
+        if self.trims and offset >= PLACE:
+            self.log = b"".join(plain_entry(b"k", at) for at in LEFT)
+            self.begins, self.high_watermark, self.trims = LEFT.start, LEFT.stop, False
+
+    def __post_init__(self) -> None:
+        """It begins where its group stands."""
+        self.committed = self.start
+
+    def withholds(self, offset: int) -> bool:
+        """Whether a fetch from an offset brings nothing yet."""
+        return self.group.withholds or (self.holds and offset > max(self.start, self.committed))
+
+    def serve(self, offset: int, isolation: int, carried: int = _BATCHES) -> bytes:
+        """What a fetch from an offset brings, which carries this magic at most; nothing where the topic ends."""
+        if self.first_fetch is None:
+            self.first_fetch = time.monotonic()
+        self.fetches[offset] += 1
+        self.isolations.add(isolation)
+        self.on_fetch()
+        left = self._all() if offset == self.start and not self.by_entry else self._from(offset)
+        passed = self.end is not None and offset >= self.end
+        if left and not passed and self.fetches[offset] <= self.patience:
+            return left
+        if self.end is None:
+            self.is_healed = bool(left)
+            self.is_endless = offset > LAST_OFFSET
+            self.end = min(offset, LAST_OFFSET)
+            self.high_watermark = self.end + 1
+        return plain_entry(END_KEY, self.end, carried) if offset <= self.end else b""
+
+    def _all(self) -> bytes:
+        """The log; none of it where all of it lies whole before the offset at which the client begins."""
+        behind = (0 <= last_offset(self.log, at) < self.start for at, _ in extents(self.log) if self._is_whole(at))
+        whole = all(self._is_whole(at) for at, _ in extents(self.log))
+        return b"" if whole and all(behind) else self.log
+
+    def _from(self, offset: int) -> bytes:
+        """The log from the first entry on that reaches an offset; none of it where no whole entry does."""
+        for at, end in extents(self.log):
+            if self._is_cut_at(at):
+                break  # a broker serves it behind others, and never alone
+            if last_offset(self.log, at) >= offset:
+                return self.log[at:end] if self.by_entry else self.log[at:]
+        return b""
+
+    def listed(self, offset: int) -> Sequence[dict[str, int]]:
+        """The aborted transactions that a fetch from an offset lists: by entry, those that have not ended before."""
+        if not self.by_entry:
+            return self.aborted
+        markers = [] if not self.aborted else abort_markers(self.log)
+        return [
+            row
+            for row in self.aborted
+            if not any(row["ProducerId"] == producer and row["FirstOffset"] <= at < offset for producer, at in markers)
+        ]
+
+    def end_of(self, epoch: int) -> tuple[int, int]:
+        """The last epoch that its leader knows up to one, and the offset at which the next begins, or the log ends."""
+        if epoch >= self.epoch:
+            return epoch, self.high_watermark
+        begun = [
+            (told, stored_offset(self.log, at))
+            for at, _ in extents(self.log)
+            if (told := BATCH_LAYOUT.peek("partitionLeaderEpoch", self.log, at)) >= 0
+        ]
+        known = max((told for told, _ in begun if told <= epoch), default=epoch)
+        return known, min((offset for told, offset in begun if told > epoch), default=self.high_watermark)
+
+    def _is_cut_at(self, at: int) -> bool:
+        """Whether the entry that begins at a byte is longer than what is there."""
+        return at + OVERHEAD + stored_size(self.log, at) > len(self.log)
+
+    def _is_whole(self, at: int) -> bool:
+        """Whether the size of the entry that begins at a byte is one that it has."""
+        return stored_size(self.log, at) > 0 and not self._is_cut_at(at)
+
+    def asked_again(self, now: float) -> str:
+        """The offset that was fetched most often, and how fast, in words; empty where none was fetched twice.
+
+        `now` is a time by `time.monotonic()`.
+        """
+        offset, times = max(self.fetches.items(), key=lambda item: item[1], default=(0, 0))
+        if times < 2 or self.first_fetch is None:
+            return ""
+        seconds = max(now - self.first_fetch, 0.001)
+        return f"fetched offset {offset} {times} times in {seconds:.1f} s, {times / seconds:.1f} a second"
+
+
+def topic_of(parts: Request, patience: float = _PATIENCE, *, by_entry: bool = False) -> Topic:
+    """The topic of a `read` request, its parts parsed."""
+    listed = [{"ProducerId": row["producerId"], "FirstOffset": row["firstOffset"]} for row in parts["aborted"]]
+    topic = Topic(parts["hex"], parts["fetchOffset"], parts["highWatermark"], listed, patience=patience)
+    topic.by_entry = by_entry
+    return topic
+
+
+def unaskable(parts: Request, isolations: Collection[str], carried: int = _BATCHES) -> str:
+    """Why a `read` request cannot be put to a client with these isolation levels; empty when it can.
+
+    `carried`: the highest magic that the version of Fetch carries in which the client asks.
+    """
+    if parts["isolation"] not in isolations:
+        return f"{parts['isolation']} is not claimed"
+    if not parts.get("checkCrcs", True):
+        return "checksums are checked, or not, by the client's own setting"
+    if not 0 <= parts["fetchOffset"] < LAST_OFFSET:
+        return f"a client is not told to begin at {parts['fetchOffset']}"
+    if not is_carried(parts["hex"], carried):
+        return f"the version of Fetch in which it asks carries no magic above {carried}"
+    return ""
+
+
+def is_served_by_entry(parts: Request, expected: Expectation, *, stood_between: bool) -> bool:
+    """Whether a fetch of one entry after the other must come to the same as one of the whole log, and shows more.
+
+    It need not where anything is open, and where a transaction is aborted in a log that is damaged: its end is not
+    known then. What is cut off is served behind other entries alone. One entry alone shows where the next fetch begins,
+    which another record in the same response hides; where its records leave no gap, that follows from them.
+    """
+    if not isinstance(expected, Delivers) or expected.open or expected.view.partial:
+        return False
+    if len(list(extents(parts["hex"]))) > 1:
+        return expected.view.damage is None or not parts["aborted"]
+    return stood_between and expected.view.damage is None and not _is_without_gap(expected.view)
+
+
+def holds_messages(log: bytes) -> bool:
+    """Whether an entry of a log is a message of magic 0 or 1."""
+    return any(0 <= stored_magic(log, at) < _BATCHES for at, _ in extents(log))
+
+
+def is_carried(log: bytes, newest: int) -> bool:
+    """Whether a version of Fetch that carries no magic above the newest one may bring a log."""
+    return newest == _BATCHES or all(stored_magic(log, at) <= newest for at, _ in extents(log))
+
+
+def _is_without_gap(seen: View) -> bool:
+    """Whether the records that are due take every offset of a log from the fetch on."""
+    offsets = [record["offset"] for record in seen.records]
+    return all(found == due for found, due in zip_longest(offsets, range(seen.fetch_offset, seen.next_offset)))
+
+
+def last_offset(log: bytes, at: int) -> int:
+    """The last offset of the entry that begins at a byte, by its header alone."""
+    first = stored_offset(log, at)
+    return first + BATCH_LAYOUT.peek("lastOffsetDelta", log, at) if stored_magic(log, at) == _BATCHES else first
+
+
+def plain_entry(key: bytes, offset: int, magic: int = _BATCHES) -> bytes:
+    """A plain batch with one record, or a message of another magic."""
+    value = b"v"  # some show empty as null
+    return plain(({"offset": offset, "timestamp": TIME_MS, "key": key, "value": value, "headers": ()},), magic)
+
+
+def marked() -> bytes:
+    """A record in a transaction, the marker that commits it in a newer epoch, and a plain record behind that."""
+    old, new = _EPOCHS
+    in_transaction = {"isTransactional": True, "producerId": 1, "producerEpoch": 0, "partitionLeaderEpoch": old}
+    marker = {**in_transaction, "isControlBatch": True, "partitionLeaderEpoch": new}
+    kinds: Sequence[tuple[bytes, Value]] = (
+        (b"k", {**in_transaction, "baseSequence": 0}),
+        (_COMMIT, marker),
+        (b"k", {"partitionLeaderEpoch": new}),
+    )
+    rows = [
+        ({"offset": at, "timestamp": TIME_MS, "key": key, "value": _MARK, "headers": ()}, kind)
+        for at, (key, kind) in enumerate(kinds)
+    ]
+    return b"".join(_batch((record,), **kind) for record, kind in rows)
+
+
+def plain(records: Sequence[Value], magic: int = _BATCHES) -> bytes:
+    """Records without compression, in a batch of a producer without an id, or as messages of another magic."""
+    return _batch(records) if magic == _BATCHES else encode_set(records, magic, 0)
+
+
+def _batch(records: Sequence[Value], **kind: Value) -> bytes:
+    """A batch without compression, of a producer without an id if it is of no other kind."""
+    usual = {"compression": 0, "timestampType": 0, "isTransactional": False, "isControlBatch": False}
+    nobody = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
+    base = {"baseOffset": records[0]["offset"], "partitionLeaderEpoch": 0}
+    return encode_built({**base, **usual, **nobody, **kind, "records": tuple(records)})

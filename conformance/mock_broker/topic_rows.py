@@ -1,0 +1,61 @@
+"""How requests name a topic of the scripted broker: by its name, or by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from conformance.codec.derived_fields import Values
+from conformance.definitions.request_frames import Request
+from conformance.mock_broker.topic import NO_ID
+
+if TYPE_CHECKING:
+    from conformance.mock_broker.broker import Broker
+    from conformance.mock_broker.topic import Topic
+
+
+def named(broker: Broker, row: Values, key: str) -> tuple[Values, Topic | None]:
+    """How a row of a request names a topic, by name or by id, as the response repeats it; and the topic."""
+    if "TopicId" not in row:
+        return {key: row[key]}, broker.topics.get(row[key])
+    return {"TopicId": row["TopicId"]}, broker.topics.get(name_of(broker, row["TopicId"]) or "")
+
+
+def name_of(broker: Broker, topic_id: bytes) -> str | None:
+    """The name of the topic with this id; None where there is no such topic, or topics have no ids."""
+    if topic_id == NO_ID:
+        return None
+    return next((name for name, topic in broker.topics.items() if topic.id == topic_id), None)
+
+
+NOT_LEADER = 6
+
+
+class _Room(NamedTuple):
+    """What an answer calls topics and partitions, and the first versions that tell the leader, and where it listens."""
+
+    topic: str
+    partitions: str
+    leader: int
+    endpoints: int
+
+
+_ROOMS: Mapping[str, _Room] = {
+    "Fetch": _Room("Topic", "Partitions", 12, 16),
+    "Produce": _Room("Name", "PartitionResponses", 10, 10),
+}
+
+
+def with_leader(broker: Broker, request: Request, body: Values) -> Values:
+    """An answer that also tells the leader of each partition which it refuses because the leader has moved."""
+    room, leaders = _ROOMS[request.name], set()
+    for row in body["Responses"] if request.version >= room.leader else ():
+        _, topic = named(broker, row, room.topic)
+        for part in row[room.partitions]:
+            if part["ErrorCode"] == NOT_LEADER and topic is not None:
+                part["CurrentLeader"] = {"LeaderId": topic.leader, "LeaderEpoch": topic.epoch}
+                leaders.add(topic.leader)
+    if not leaders or request.version < room.endpoints:
+        return body
+    nodes = [one for one in broker.nodes if one.node in leaders]
+    return {**body, "NodeEndpoints": [{"NodeId": one.node, "Host": one.host, "Port": one.port} for one in nodes]}
