@@ -32,8 +32,8 @@ from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, TargetRun
 from conformance.targets import protocol
+from conformance.targets.session import WINDOW
 from conformance.targets.target import TargetSpec
-from conformance.targets.window import WINDOW
 
 TRIVIAL = """
 import os, re, sys

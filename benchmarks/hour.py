@@ -34,8 +34,7 @@ from conformance.strategies.seeded.cases import message_types
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import generate, value
 from conformance.strategies.seeded.mutations import mutate
-from conformance.targets.reference import answer
-from conformance.targets.serving import serve
+from conformance.targets.reference import answer, serve
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "tests" / "shared")]
 

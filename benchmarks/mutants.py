@@ -98,7 +98,7 @@ from conformance.process.launcher import Launch
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
-from conformance.targets.faults import PATIENCE
+from conformance.targets.limits import PATIENCE
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 

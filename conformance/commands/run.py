@@ -10,7 +10,7 @@ import click
 
 from conformance.commands import options as shared
 from conformance.errors import ExitStatus, UsageError
-from conformance.targets.proportion import Allowance
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import BrokerOptions, target_spec
 from conformance.targets.target import TargetSpec, loaded_once
 

@@ -10,8 +10,8 @@ import click
 
 from conformance.commands import options as shared
 from conformance.definitions.loader import types_with
+from conformance.targets.reference import serve_reference
 from conformance.targets.resolve import UnknownTarget, resolve
-from conformance.targets.serving import serve_reference
 
 
 @click.command("serve")

@@ -16,7 +16,7 @@ from conformance.live_brokers.scope import Scope
 from conformance.live_brokers.topics import NoTopic
 from conformance.targets.broker_address import Address, address_of
 from conformance.targets.manifests import BROKER
-from conformance.targets.serving import serve as answer_all
+from conformance.targets.reference import serve as answer_all
 
 _SECONDS = 30.0
 """Seconds that a broker has for an answer when its topics are deleted."""

@@ -15,7 +15,7 @@ from conformance.live_clients.baseline import BaselineError
 from conformance.live_clients.bridge import LiveClient
 from conformance.live_clients.driver_manifest import Driver, read_driver
 from conformance.live_clients.driver_process import DriverError
-from conformance.targets.serving import serve as answer_all
+from conformance.targets.reference import serve as answer_all
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from conformance.running.keeping import LITTLE, MOST, ROOM, Packed
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result
 from conformance.targets.claims import Answer, ClaimedTarget
-from conformance.targets.held import HeldAnswer
+from conformance.targets.large_answers import HeldAnswer
 from conformance.targets.target import TargetSpec
 
 

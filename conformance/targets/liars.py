@@ -39,7 +39,7 @@ from conformance.targets.lies import (
     written,
 )
 from conformance.targets.reference import answer as honest
-from conformance.targets.serving import serve
+from conformance.targets.reference import serve
 
 
 class Catch(Struct, frozen=True):

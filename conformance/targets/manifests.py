@@ -30,7 +30,7 @@ DRIVER = "driver.yaml"
 BROKER = "broker.yaml"
 """The file that describes a broker."""
 
-SHIM = Path(__file__).with_name("shim.py")
+SHIM = Path(__file__).with_name("module_shim.py")
 _BUNDLED = Path(__file__).parent.parent / "adapters"
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import BinaryIO
+
+import msgspec
 
 from conformance import __version__, codec
 from conformance.cases.model import Answer, Case, Outcome, Request
 from conformance.cases.operations import OPERATIONS, WHOLE_LOG
 from conformance.cases.reference_answers import NOT_ENCODED, error_class
+from conformance.codec import BUILT_IN, Types
 from conformance.codec.compare import unknown_fields
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.json_notation import NotationError
 from conformance.codec.message_spec import type_name
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import parse_definition, shipped_types
+from conformance.files.bounded_json import read_json
 from conformance.semantics.format_conversion import Unconvertible
 from conformance.targets.protocol import PROTOCOL, Description, description, outcome
 
@@ -116,3 +121,28 @@ class ReferenceTarget:
 
     def close(self) -> None:
         """Nothing runs."""
+
+
+def serve_reference(source: BinaryIO, sink: BinaryIO, types: Types = BUILT_IN) -> None:
+    """Answer every line of `source` on `sink` with the reference codec, which knows `types`, until the input ends."""
+    serve(iter(source.readline, b""), sink, lambda request: answer(request, types))
+
+
+def serve(lines: Iterable[bytes], sink: BinaryIO, respond: Callable[[Request], Answer]) -> None:
+    """Answer every line on `sink`; an answer takes the id of its request unless it brings one of its own."""
+    encoder = msgspec.json.Encoder()
+    for line in lines:
+        if not line.strip():
+            continue
+        request = _request(line)
+        sink.write(encoder.encode({"id": request.get("id"), **respond(request)}) + b"\n")
+        sink.flush()
+
+
+def _request(line: bytes) -> Request:
+    """The request of a line; a line that is not a request becomes one that no target supports."""
+    try:
+        request = read_json(line)
+    except ValueError as error:
+        return {"op": f"of a line that is not JSON ({error})"}
+    return request if isinstance(request, dict) else {"op": "of a line that is not an object"}

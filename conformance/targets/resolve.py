@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from conformance.errors import UsageError, UserError
 from conformance.process.launcher import Launch, own_python
+from conformance.targets.limits import Allowance
 from conformance.targets.manifests import BROKER, DRIVER, SHIM, Adapter, adapter_in
-from conformance.targets.proportion import Allowance
 from conformance.targets.target import TargetSpec
 
 ADAPTERS = Path(__file__).parent.parent / "adapters"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from conformance.process.fork_server import WarmStart
 from conformance.process.launcher import Launch
-from conformance.targets.proportion import Allowance
+from conformance.targets.limits import Allowance
 
 if TYPE_CHECKING:
     from conformance.cases.model import Case, Outcome
@@ -65,7 +65,7 @@ class TargetSpec:
             from conformance.targets.reference import ReferenceTarget
 
             return ReferenceTarget()
-        from conformance.targets.processes import ProcessTarget
+        from conformance.targets.worker_pool import ProcessTarget
 
         return ProcessTarget(self.launch, self.allowance, self.jobs, self.warm)
 

@@ -10,7 +10,7 @@ from conformance.judging.judge import judge
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
 from conformance.targets import protocol
 from conformance.targets.reference import answer as reference_answer
-from conformance.targets.window import outcome_of_line
+from conformance.targets.session import outcome_of_line
 
 
 @pytest.fixture(scope="module")

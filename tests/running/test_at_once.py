@@ -19,9 +19,9 @@ from conformance.process.launcher import Launch
 from conformance.running.at_once import Stop, do_at_once
 from conformance.running.examiner import Examiner
 from conformance.running.policy import FailurePolicy
-from conformance.targets.processes import ProcessTarget
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.session import Allowance
+from conformance.targets.worker_pool import ProcessTarget
 
 SUITE = (sys.executable, "-m", "conformance", "run")
 

@@ -6,9 +6,9 @@ import threading
 
 from conformance.cases.model import Accepted
 from conformance.process.launcher import Launch
-from conformance.targets.held import memory_of
-from conformance.targets.processes import _AHEAD, ProcessTarget
+from conformance.targets.large_answers import memory_of
 from conformance.targets.session import Allowance, Session
+from conformance.targets.worker_pool import _AHEAD, ProcessTarget
 
 LARGE = [Accepted({}, _AHEAD // 10)]
 

@@ -16,7 +16,7 @@ from conformance.process.errors import Silent
 from conformance.process.fork_server import WarmStart
 from conformance.process.launcher import waited_for_a_core
 from conformance.targets import protocol
-from conformance.targets.asked import Asked, in_order
+from conformance.targets.pending import Asked, in_order
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
 

@@ -21,10 +21,9 @@ from conformance.process.child_process import FAREWELL, TargetProcess
 from conformance.process.errors import Gone, Silent
 from conformance.process.launcher import Launch
 from conformance.targets import protocol
-from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
+from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.targets.protocol import ProtocolError
-from conformance.targets.session import Allowance, Session
-from conformance.targets.window import WINDOW, outcome_of_line
+from conformance.targets.session import WINDOW, Allowance, Session, outcome_of_line
 
 
 def question(number):
@@ -582,7 +581,7 @@ def test_a_target_that_was_never_ended_dies_with_the_suite(python_target, traces
     command = python_target(LOGS + "    time.sleep(3600)\n")
     program = f"""
 import os
-from conformance.targets.faults import PATIENCE, PATIENCE_WITH_THE_MUTE
+from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE
 from conformance.process.launcher import Launch
 from conformance.targets.session import Session
 session = Session(Launch("t", {command!r}))

@@ -16,10 +16,10 @@ from conformance.errors import CannotStart
 from conformance.process.child_process import TargetProcess
 from conformance.process.fork_server import WarmStart
 from conformance.targets import protocol
-from conformance.targets.processes import ProcessTarget
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Allowance, Session
 from conformance.targets.target import TargetSpec, loaded_once
+from conformance.targets.worker_pool import ProcessTarget
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 

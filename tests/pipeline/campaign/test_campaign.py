@@ -39,7 +39,7 @@ from conformance.running.known_failures import Known
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import tally
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.targets.faults import PATIENCE
+from conformance.targets.limits import PATIENCE
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 
@@ -48,7 +48,7 @@ INTEGERS = ("INT8", "VARINT", "BOOLEAN")
 BROKEN = """\
 import os, sys, time
 from conformance.targets.reference import answer
-from conformance.targets.serving import serve
+from conformance.targets.reference import serve
 def respond(request):
     asked = request.get("hex", "") if request.get("type") == "INT8" else ""
     if asked.startswith("7f"):

@@ -19,7 +19,7 @@ from conformance.process.fork_server import WarmStart
 from conformance.process.launcher import Launch
 from conformance.process.memory import share_one_heap
 from conformance.targets import protocol
-from conformance.targets.held import memory_of
+from conformance.targets.large_answers import memory_of
 from conformance.targets.session import Allowance, Session
 
 _SHARE = 128

@@ -1,6 +1,6 @@
 """Speaks the target protocol for a Python module, in the module's own interpreter (3.8 or newer, no packages).
 
-Run as a script: `python shim.py dotted.name` or `python shim.py ./file.py`. With a socket's descriptor after that, it
+Run as a script: `python module_shim.py dotted.name` or `python module_shim.py ./file.py`. With a socket's descriptor after that, it
 loads the module and answers nothing itself: each message on the socket brings the pipes of a new process, which is
 forked and begins where a program that was started anew is after loading the module.
 """
