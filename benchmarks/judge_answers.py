@@ -35,10 +35,10 @@ from conformance.codec.message_spec import Message
 from conformance.codec.record_batch import TIMESTAMP_TYPES
 from conformance.definitions.request_frames import START, api_of, frame_wire, message_of, wire_in
 from conformance.judging.raw_requests import MOST_GROWN
+from conformance.selftest import DEFECTS
+from conformance.selftest.requirement_faults import heard
 from conformance.semantics.producer_state import ANSWERS
-from conformance.targets.defects import DEFECTS
 from conformance.targets.reference import answer as honest
-from conformance.targets.violations import heard
 
 Pair = tuple[str, Case, Outcome]
 """Whose answer it is, and to which case."""

@@ -20,8 +20,8 @@ from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
 from conformance.running.keeping import cause_in
-from conformance.running.selftest import trials
-from conformance.targets.defects import DEFECTS
+from conformance.selftest import DEFECTS
+from conformance.selftest.runner import trials
 
 
 def verdict_lines(catalog: Catalog, tried: int) -> Iterator[str]:

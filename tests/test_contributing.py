@@ -162,7 +162,7 @@ def a_requirement_and_a_vector(copy):
 """,
     )
     copy.insert(
-        "conformance/targets/violations/primitives.py",
+        "conformance/selftest/requirement_faults/primitives.py",
         "    # varints",
         '    "boolean.recipe": shows("BOOLEAN", lambda value: not value),\n',
     )
@@ -310,7 +310,7 @@ def decode(type, data, **parameters):
 @recipe("add a deliberate liar, which the judge must catch")
 def a_liar(copy):
     copy.insert(
-        "conformance/targets/liars.py",
+        "conformance/selftest/bad_targets.py",
         '    Liar("varint-off-by-one"',
         """    Liar("varint-off-by-two", "adds two to every varint",
          values(lambda value: int(value) + 2, *lies.VARINTS), fails("varint.zigzag-table")),

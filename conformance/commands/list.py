@@ -52,7 +52,7 @@ def _list_requirements(catalog: Catalog, cases: Sequence[Labelled], *, narrowed:
 
 def coverage(requirement: Requirement, cases: Sequence[Labelled]) -> str:
     """How many cases a requirement has, by which means it is tested, and why no case catches a violation, if so."""
-    from conformance.targets.violations import UNPROVEN
+    from conformance.selftest.requirement_faults import UNPROVEN
 
     means = sorted({ONLY_LIVE.get(op, "vector") for op in {case.op for case in cases}}, reverse=True)
     means += [tool for tool in _TOOLS if tool in requirement.tests]

@@ -18,8 +18,8 @@ from conformance.errors import ExitStatus
 from conformance.files.atomic import check_writable, replace_text
 from conformance.reports.console import open_console
 from conformance.reports.progress import progress_bar
-from conformance.running.selftest import Trial, trials
-from conformance.targets.defects import DEFECTS
+from conformance.selftest import DEFECTS
+from conformance.selftest.runner import Trial, trials
 
 _SHARE = 0.97
 """The share of the defects that must be caught."""

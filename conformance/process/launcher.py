@@ -66,7 +66,7 @@ class Launch(Struct, frozen=True):
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
     forks: bool = False
-    """Whether the command takes a socket's descriptor as one more argument, to fork targets from (shim.py)."""
+    """Whether the command takes a socket's descriptor as one more argument, to fork targets from (module_shim.py)."""
     cleaning: tuple[str, ...] = ()
     """A command that deletes what a run of it leaves elsewhere; empty where it leaves nothing."""
 

@@ -14,10 +14,10 @@ from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
 from conformance.running.policy import FailurePolicy
+from conformance.selftest.bad_targets import LIARS
+from conformance.selftest.requirement_faults import told
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types
-from conformance.targets.liars import LIARS
 from conformance.targets.reference import answer as honest
-from conformance.targets.violations import told
 
 WRONG_WRITERS = ["wrong-crc", "bytes-after-batch", "pads-varints", "accepts-everything", "refuses-everything"]
 PINNED = sorted((Path(__file__).parent.parent / "known").glob("*.yaml"))

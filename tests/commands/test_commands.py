@@ -458,7 +458,7 @@ SMALL = {
 """Commands that answer at once, how many modules of the suite they import at most, and what else each does not need."""
 UNNEEDED = (
     *("yaml", "psutil", "difflib", "rich.progress", "jinja2", "crc32c", "hypothesis", "conformance.strategies"),
-    *("conformance.process.child_process", "conformance.targets.violations", "conformance.judging.judge"),
+    *("conformance.process.child_process", "conformance.selftest.requirement_faults", "conformance.judging.judge"),
 )
 
 

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from conformance import cli
 from conformance.cases.model import Kind, Verdict
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.running import selftest as running
-from conformance.running.selftest import trials
-from conformance.targets import lies
-from conformance.targets.defects import DEFECTS, bending
+from conformance.selftest import DEFECTS, codec_mutators, mutators
+from conformance.selftest import runner as running
+from conformance.selftest.runner import trials
 from conformance.targets.reference import answer
 
 ROOT = Path(__file__).parent.parent.parent
@@ -34,7 +33,9 @@ def harmless(monkeypatch):
     """Adds a defect that does nothing, which no case can catch."""
 
     def add(area, why=""):
-        one = replace(DEFECTS["violates/sequence.record-formula"], id="harmless", area=area, bend=lies.nothing, why=why)
+        one = replace(
+            DEFECTS["violates/sequence.record-formula"], id="harmless", area=area, bend=mutators.nothing, why=why
+        )
         monkeypatch.setitem(DEFECTS, one.id, one)
 
     return add
@@ -94,12 +95,12 @@ def test_a_defect_whose_function_raises_is_a_defect_of_the_suite(monkeypatch):
 @pytest.mark.parametrize(
     "bend",
     [
-        bending.wrong("semantics.producer_state._span", lambda right: right, "sequence"),
-        bending.stops(lambda *_: False),
-        bending.fetches(lambda *_: {}),
-        bending.meets_tail(lambda *_: False),
-        bending.stays(lambda _: False),
-        bending.encoding("VARINT", lambda _: None),
+        codec_mutators.wrong("semantics.producer_state._span", lambda right: right, "sequence"),
+        codec_mutators.stops(lambda *_: False),
+        codec_mutators.fetches(lambda *_: {}),
+        codec_mutators.meets_tail(lambda *_: False),
+        codec_mutators.stays(lambda _: False),
+        codec_mutators.encoding("VARINT", lambda _: None),
     ],
 )
 def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
@@ -109,7 +110,9 @@ def test_a_way_to_bend_that_changes_nothing_is_not_caught(bend, monkeypatch):
 
 
 def test_a_wrong_function_that_dies_is_a_crash_and_is_gone_afterwards(catalog):
-    bend = bending.wrong("semantics.producer_state._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence")
+    bend = codec_mutators.wrong(
+        "semantics.producer_state._span", lambda _: lambda *_: struct.unpack("b", b""), "sequence"
+    )
     request = catalog.cases["sequence/repeat-of-the-last"].request
     right = answer(request)
     assert bend(request, right) == {"crash": "error('unpack requires a buffer of 1 bytes')"}

@@ -131,7 +131,7 @@ def test_an_interrupt_reports_what_all_targets_gathered(number, python_target, t
 @pytest.mark.once
 def test_targets_at_once_get_the_results_that_each_gets_alone_in_the_order_of_the_command(tmp_path, traces):
     liars = [
-        f"command:{shlex.quote(sys.executable)} -m conformance.targets.liars {name}"
+        f"command:{shlex.quote(sys.executable)} -m conformance.selftest.bad_targets {name}"
         for name in ("varint-off-by-one", "segfaults", "exits", "dies-at-start")
     ]
 

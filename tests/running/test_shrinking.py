@@ -32,12 +32,12 @@ from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import Result, Shrunk, TargetRun
 from conformance.running.saving import as_vector, save_all
+from conformance.selftest.bad_targets import LIARS
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import generate
 from conformance.strategies.seeded.shrinking import QUESTIONS, Budget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
-from conformance.targets.liars import LIARS
 
 PLANTED = {
     "varint-without-limit": ("VARINT", 6),
@@ -311,7 +311,7 @@ def test_message_sets_to_encode_shrink_within_what_writers_are_asked_for(catalog
 
 
 def test_saved_failures_run_as_vectors_and_show_the_same(tmp_path):
-    target = f"command:{sys.executable} -m conformance.targets.liars only-one-is-true"
+    target = f"command:{sys.executable} -m conformance.selftest.bad_targets only-one-is-true"
     first = ["run", target, "--select", "type:BOOLEAN", "--save-failures", "failures/saved"]
     for _ in range(2):
         assert conformance(*first, cwd=tmp_path).returncode == 1

@@ -91,7 +91,7 @@ ALLOWED = {
     ("conformance/targets/resolve.py", "resolve"): "without --python, the interpreter of the shim, which is a script",
     ("conformance/live_brokers/bundled_broker.py", "read_broker"): "the same for a broker, which is a script",
     ("conformance/live_brokers/__main__.py", "_arguments"): "the same",
-    ("conformance/running/selftest.py", ""): "imports the pool of processes",
+    ("conformance/selftest/runner.py", ""): "imports the pool of processes",
     ("conformance/pipeline/session.py", "_variables"): "the workers of Spark, with PYTHONSAFEPATH",
     ("setup.py", "run"): "a build, with -P; the package cannot be imported yet",
     ("benchmarks/commands.py", "command"): "measures a bare Python, with -P",

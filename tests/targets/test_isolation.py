@@ -14,7 +14,7 @@ import pytest
 from command_line import conformance
 
 from conformance.catalog.catalog import select
-from conformance.targets.liars import LIARS
+from conformance.selftest.bad_targets import LIARS
 
 SUITE = (sys.executable, "-m", "conformance")
 SELECT = "requirement:varint.[ces]*"
@@ -73,7 +73,7 @@ def said(python_target):
 
 
 def liar(name):
-    return f"command:{shlex.quote(sys.executable)} -m conformance.targets.liars {name}"
+    return f"command:{shlex.quote(sys.executable)} -m conformance.selftest.bad_targets {name}"
 
 
 def awaited(path):

@@ -19,8 +19,8 @@ from conformance.process.launcher import Launch
 from conformance.running.executor import judge_target
 from conformance.running.policy import FailurePolicy
 from conformance.running.results import TargetRun
-from conformance.targets import lies
-from conformance.targets.liars import LIARS, LOGS, Catch
+from conformance.selftest import mutators
+from conformance.selftest.bad_targets import LIARS, LOGS, Catch
 from conformance.targets.session import Allowance
 from conformance.targets.target import TargetSpec
 
@@ -31,7 +31,7 @@ THE_ONE = "varint/63"
 
 def judged(liar, cases, catalog, env, jobs=1):
     """The record of a run of a liar over cases."""
-    launch = Launch(liar.name, (sys.executable, "-m", "conformance.targets.liars", liar.name), env, str(ROOT))
+    launch = Launch(liar.name, (sys.executable, "-m", "conformance.selftest.bad_targets", liar.name), env, str(ROOT))
     startup = liar.seconds if liar.problem else 30
     allowance = Allowance(liar.seconds, startup, memory=(400 if liar.once else 1024) << 20)
     return run_of(TargetSpec(liar.name, launch, allowance, jobs), cases, catalog)
@@ -89,7 +89,7 @@ def test_a_liar_is_caught_by_what_its_row_names(liar, catalog, traces):
 
 
 def test_one_case_asks_the_one_question(catalog):
-    op, name, digits = lies.THE_ONE
+    op, name, digits = mutators.THE_ONE
     asked = [
         case.id
         for case in catalog.cases.values()
@@ -115,7 +115,11 @@ def test_a_liar_that_nothing_catches_is_noticed(catalog, traces):
 def test_liars_have_names_of_their_own_and_something_to_be_caught_by():
     assert all(liar.caught or liar.problem or liar.name.startswith("leaves-a-") for liar in LIARS.values())
     listed = subprocess.run(
-        [sys.executable, "-m", "conformance.targets.liars"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "conformance.selftest.bad_targets"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert listed.returncode == 2
     assert listed.stderr.count("\n") == 1 + len(LIARS)

@@ -7,9 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from conformance.targets import lies
-from conformance.targets.defects import DEFECTS
-from conformance.targets.violations import UNPROVEN, VIOLATIONS, catches
+from conformance.selftest import DEFECTS, mutators
+from conformance.selftest.requirement_faults import UNPROVEN, VIOLATIONS, catches
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def test_every_requirement_with_cases_has_a_violation_or_a_reason(own_cases):
 def test_an_honest_target_violates_nothing(catalog, own_cases):
     for requirement, cases in own_cases.items():
         level = catalog.requirements[requirement].level
-        assert list(catches(lies.nothing, requirement, level, cases)) == []
+        assert list(catches(mutators.nothing, requirement, level, cases)) == []
 
 
 def test_a_fault_charged_to_another_requirement_proves_nothing(own_cases):

@@ -62,7 +62,7 @@ serve(sys.stdin.buffer, sys.stdout.buffer, respond)
 """
 """Answers rightly, but dies, hangs or floods when it is to decode certain bytes."""
 
-OFF_BY_ONE = f"command:{sys.executable} -m conformance.targets.liars varint-off-by-one"
+OFF_BY_ONE = f"command:{sys.executable} -m conformance.selftest.bad_targets varint-off-by-one"
 
 
 @pytest.fixture(autouse=True)
@@ -467,7 +467,7 @@ def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_en
 
 
 def test_a_failure_of_half_a_surrogate_pair_is_kept(tmp_path, catalog):
-    liar = f"command:{sys.executable} -m conformance.targets.liars halves-of-characters"
+    liar = f"command:{sys.executable} -m conformance.selftest.bad_targets halves-of-characters"
     campaign = Campaign((liar,), ("SURROGATE_STRING",), 20)
     store = judged(tmp_path, campaign, catalog)
     store.finish()
@@ -509,14 +509,14 @@ def test_bad_input_gets_one_error_and_status_2_and_makes_nothing(tmp_path, argum
 
 
 def test_a_target_that_does_not_start_is_status_3_and_says_why_before_spark_is_started(tmp_path):
-    target = f"command:{sys.executable} -m conformance.targets.liars dies-at-start"
+    target = f"command:{sys.executable} -m conformance.selftest.bad_targets dies-at-start"
     done = CliRunner().invoke(main, ["campaign", target, "--cases", "10", "--out", str(tmp_path / "out")])
     assert done.exit_code == 3
     assert "exited with status 9" in done.output
 
 
 def test_a_disproved_claim_is_a_fault_of_the_adapter_and_reaches_every_executor(tmp_path, catalog):
-    target = f"command:{sys.executable} -m conformance.targets.liars empty-claims"
+    target = f"command:{sys.executable} -m conformance.selftest.bad_targets empty-claims"
     campaign = Campaign((target,), ("INT8",), 100)
     work = Task(campaign, Store(tmp_path), catalog.requirements, {})
     from conformance.pipeline.campaign.driver import _meet

@@ -29,7 +29,7 @@ from conformance.strategies.seeded.cases import types_for
 
 PROGRAM = Path(sys.executable).parent / "conformance"
 SPARK = Path(pyspark.__file__).parent
-LIAR = f"command:{sys.executable} -m conformance.targets.liars varint-off-by-one"
+LIAR = f"command:{sys.executable} -m conformance.selftest.bad_targets varint-off-by-one"
 CASES = 8000
 
 

@@ -1,0 +1,375 @@
+"""Deliberate liars: targets that are each wrong in one named way, and what must catch each of them.
+
+They prove that the judge judges. A liar asks the reference and then lies about the answer, or does something that no
+target should do; `python -m conformance.selftest.bad_targets NAME` speaks the protocol for one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from conformance.cases.model import (
+    ROBUSTNESS,
+    Answer,
+    Converts,
+    Delivers,
+    Kind,
+    Measures,
+    Reads,
+    Refuses,
+    Request,
+    Sequences,
+    Writes,
+    WritesAs,
+)
+from conformance.codec.record_batch import HEADER_SIZE
+from conformance.process.child_process import MAX_LINE_BYTES
+from conformance.selftest import mutators
+from conformance.selftest.mutators import (
+    Lie,
+    at_the_one,
+    batches,
+    describing,
+    records,
+    values,
+    written,
+)
+from conformance.targets.reference import answer as honest
+from conformance.targets.reference import serve
+
+# ruff: noqa: D103 - what each does stands in the table of `liars`
+
+
+def hang() -> None:
+    time.sleep(3600)
+
+
+def complain() -> None:
+    while True:
+        os.write(2, b"still trying\n" * 100)
+
+
+def trickle() -> None:
+    while True:
+        write(b" ")
+        time.sleep(0.01)
+
+
+def segfault() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def allocate() -> None:
+    hoard = []
+    while True:
+        hoard.append(b"x" * (32 << 20))
+        time.sleep(0.02)
+
+
+def leave_child() -> None:
+    if os.fork() == 0:
+        hang()
+
+
+def leave_session() -> None:
+    if os.fork() == 0:
+        os.setsid()
+        hang()
+
+
+def leave_child_and_die() -> None:
+    leave_child()
+    os._exit(7)
+
+
+def close_output() -> None:
+    os.close(1)
+    hang()
+
+
+def write(piece: bytes, times: int = 1) -> None:
+    for _ in range(times):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+FOREVER = MAX_LINE_BYTES >> 15
+"""How often 64 kB are written until they are twice as long as any answer may be."""
+
+
+def in_order(source: BinaryIO) -> Iterator[bytes]:
+    """The requests as they come."""
+    return iter(source.readline, b"")
+
+
+def in_reverse(source: BinaryIO) -> Iterator[bytes]:
+    """All requests that are waiting, the last one first."""
+    rest = b""
+    while chunk := os.read(source.fileno(), 1 << 16):
+        while select.select([source], [], [], 0.02)[0] and (more := os.read(source.fileno(), 1 << 16)):
+            chunk += more
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from reversed(lines)
+
+
+def _stated(request: Request) -> int:
+    """The elements that an array of INT64 states; 0 for anything else."""
+    is_one = request["op"] == "decode" and request.get("type") == "ARRAY<INT64>"
+    return max(int.from_bytes(bytes.fromhex(request["hex"])[:4], signed=True), 0) if is_one else 0
+
+
+def set_aside(request: Request, answer: Answer) -> Answer:
+    """Set memory aside for all elements that are stated, up to a quarter of a gibibyte, and give it back."""
+    size = 8 * _stated(request)
+    taken = b"x" * (size if size <= 256 << 20 else 0)
+    del taken
+    return answer
+
+
+_ZSTD, _STATES_EIGHT_BYTES = bytes.fromhex("28b52ffd"), 0xE0
+
+
+def believe_the_frame(request: Request, answer: Answer) -> Answer:
+    """Set aside what a zstd frame in a batch says that it becomes, up to a quarter of a gibibyte, and give it back."""
+    is_one = request["op"] == "decode" and request.get("type") == "RECORD_BATCH"
+    payload = bytes.fromhex(request["hex"])[HEADER_SIZE:] if is_one else b""
+    is_said = payload.startswith(_ZSTD) and payload[4:5] == bytes([_STATES_EIGHT_BYTES])
+    taken = b"x" * min(int.from_bytes(payload[5:13], "little") if is_said else 0, 256 << 20)
+    del taken
+    return answer
+
+
+def count_to_the_end(request: Request, answer: Answer) -> Answer:
+    """Do something for each element that is stated, up to twenty millions."""
+    for number in range(2 * _stated(request) if _stated(request) <= 20_000_000 else 0):
+        divmod(number, 7)
+    return answer
+
+
+class Catch(Struct, frozen=True):
+    """A result that exposes a liar: a verdict of this kind and level about this requirement (about any, if empty)."""
+
+    kind: Kind
+    requirement: str = ""
+    level: str = "must"
+
+
+class Liar(Struct, frozen=True):
+    """One way to be wrong, and the results that must show it."""
+
+    name: str
+    does: str
+    lie: Lie
+    caught: tuple[Catch, ...] = ()
+    """Each of these must be among its results."""
+    never_passes: tuple[type, ...] = ()
+    """It must not pass any case with an expectation of these types."""
+    once: bool = False
+    """Whether it is wrong at one request only (`lies.THE_ONE`)."""
+    problem: str = ""
+    """What the run must say of a liar that cannot be judged."""
+    seconds: float = 5.0
+    """Seconds to wait for its answers and for its start; few for a liar that does not answer."""
+    reads: Callable[[BinaryIO], Iterable[bytes]] = in_order
+    """How it takes its requests from standard input."""
+
+    def respond(self, request: Request) -> Answer:
+        """Its answer to a request."""
+        return self.lie(request, honest(request))
+
+
+# --- the table ----------------------------------------------------------------------------------------
+
+VALUES = (Reads, Writes, WritesAs, Measures, Converts, Sequences)
+"""Expectations with a value: a target that shows or accepts no value cannot meet them."""
+
+
+def fails(*requirements: str, level: str = "must") -> tuple[Catch, ...]:
+    """It must fail cases of these requirements."""
+    return tuple(Catch(Kind.FAIL, requirement, level) for requirement in requirements)
+
+
+def skips(*requirements: str) -> tuple[Catch, ...]:
+    """Cases of these requirements must be skipped."""
+    return tuple(Catch(Kind.SKIP, requirement) for requirement in requirements)
+
+
+def once(name: str, does: str, deed: mutators.Deed, kind: Kind | None, seconds: float = 5.0) -> Liar:
+    """A liar that breaks down at one request: it fails the requirement of that case, and the one to answer at all."""
+    robust = (Catch(kind, ROBUSTNESS),) if kind in (Kind.CRASH, Kind.TIMEOUT) else ()
+    caught = (Catch(kind, "varint.examples"), *robust) if kind else ()
+    return Liar(name, does, at_the_one(deed), caught, once=True, seconds=seconds)
+
+
+# fmt: off
+_DECODING = (
+    Liar("accepts-everything", "refuses nothing", mutators.accept,
+         fails("varint.max-five-bytes", "int.out-of-range-unencodable"), never_passes=(Refuses,)),
+    Liar("refuses-everything", "accepts nothing", mutators.refuse,
+         fails("varint.examples", "codec.lz4"), never_passes=VALUES),
+    Liar("shows-nothing", "decodes, but shows no value", mutators.show_nothing,
+         skips("varint.examples", "codec.lz4"), never_passes=(Reads,)),
+    Liar("varint-off-by-one", "adds one to every varint", values(lambda value: int(value) + 1, *mutators.VARINTS),
+         fails("varint.zigzag-table")),
+    Liar("little-endian", "reads integers in the wrong byte order", mutators.swap_bytes,
+         fails("byte-order.fixed-width-big-endian")),
+    Liar("null-as-empty", "takes null for empty", mutators.null_as_empty,
+         fails("nullable-string.null-minus-one", "array.null-minus-one", "record.key-absent-when-negative")),
+    Liar("empty-as-null", "takes empty for null",
+         values(lambda value: value or None, *mutators.STRINGS, *mutators.BYTES, "ARRAY<INT32>"),
+         fails("array.empty-not-null", "compact-nullable-string.null-zero")),
+    Liar("crc-unchecked", "does not check checksums", mutators.ignore_crc,
+         fails("crc.mismatch-corrupt")),
+    Liar("crc-misnamed", "calls a wrong checksum malformed", mutators.call_it_malformed,
+         fails("crc.mismatch-corrupt", level="should")),
+    Liar("one-byte-too-many", "consumes a byte more than it reads", mutators.consume_more,
+         fails("int32.layout", "record.field-order")),
+    Liar("reads-the-end", "reads the last bytes of the input, not the first", mutators.read_the_end,
+         fails("general.exact-encoding")),
+    Liar("drops-the-last-record", "leaves out the last record of a batch", batches(mutators.drop_last),
+         fails("batch.record-count")),
+    Liar("folds-headers", "keeps only the last header of each key", records(mutators.last_header_wins),
+         fails("header.duplicate-keys-kept")),
+    Liar("whole-seconds", "loses the milliseconds", records(mutators.whole_seconds),
+         fails("timestamp.record-formula")),
+    Liar("always-create-time", "takes LogAppendTime for CreateTime", batches(mutators.always_create_time),
+         fails("timestamp.log-append-overwritten")),
+    Liar("offsets-from-zero", "ignores baseOffset", records(lambda record: {"offset": str(record["offsetDelta"])}),
+         fails("offset.record-formula")),
+    Liar("varint-without-limit", "reads varints of any length", mutators.read_any_varint,
+         fails("varint.max-five-bytes", "varlong.max-ten-bytes")),
+    Liar("trusts-lengths", "returns what is there of a string cut short", mutators.return_what_is_there,
+         fails("string.truncated-rejected")),
+    Liar("unsigned-as-signed", "reads unsigned integers as signed", mutators.read_signed,
+         fails("uint16.layout", "uint32.layout")),
+    Liar("int64-as-double", "holds 64-bit integers in a double",
+         values(lambda value: str(int(float(value))), "INT64", "VARLONG"), fails("int64.layout", "varlong.range")),
+    Liar("only-one-is-true", "takes every byte but 01 for false", mutators.only_one_is_true,
+         fails("boolean.read-nonzero-true")),
+    Liar("third-reading", "reads a padded varint as another value", mutators.third_reading,
+         fails("varint.non-minimal", level="may")),
+    Liar("still-compressed", "shows no record of a compressed batch", batches(mutators.leave_compressed),
+         fails("codec.gzip", "codec.snappy", "codec.lz4", "batch.record-count")),
+    Liar("stops-at-the-count", "looks at nothing after the counted records", mutators.stop_at_the_count,
+         fails("batch.record-count-mismatch", level="should")),
+    Liar("sets-aside-what-is-stated", "takes memory for all elements that an array states", set_aside,
+         fails("memory.array-count-bounded", level="should")),
+    Liar("believes-the-frame", "takes memory for what a zstd frame says that it becomes", believe_the_frame,
+         fails("memory.in-proportion", level="should")),
+    Liar("counts-to-the-end", "does something for each element that an array states", count_to_the_end,
+         fails("memory.array-count-bounded", level="should"), seconds=20.0),
+    Liar("control-unseen", "takes control batches for data", batches(lambda _: {"isControlBatch": False}),
+         fails("attributes.control-bit")),
+)
+
+_ENCODING = (
+    Liar("pads-varints", "writes varints a byte too long", written(mutators.padded, *mutators.VARINTS),
+         fails("varint.encoder-minimal", "uvarint.examples")),
+    Liar("wrong-crc", "writes no checksum", written(mutators.without_crc, "RECORD_BATCH"),
+         fails("batch.crc")),
+    Liar("bytes-after-batch", "writes a byte after each batch", written(lambda data: data + b"\0", "RECORD_BATCH"),
+         fails("codec.lz4", "batch.crc")),
+    Liar("wrong-size", "forgets a byte in sizes", mutators.forget_a_byte,
+         fails("size.batch-calculation"), never_passes=(Measures,)),
+    Liar("characters-for-bytes", "writes the length of a string in characters", mutators.count_characters,
+         fails("string.length-in-bytes")),
+    Liar("halves-of-characters", "writes half of a surrogate pair as three bytes", mutators.write_halves,
+         fails("utf8.encoded-valid")),
+    Liar("never-compresses", "writes every batch uncompressed", mutators.write_uncompressed,
+         fails("attributes.compression-bits")),
+)
+
+LOGS = (
+    Liar("hands-out-markers", "hands control records to the application", mutators.view(mutators.show_markers),
+         fails("consumer.handles-control-batches")),
+    Liar("never-filters", "takes read_committed for read_uncommitted", mutators.asked(isolation="read_uncommitted"),
+         fails("consumer.filters-aborted")),
+    Liar("next-after-the-last-record", "fetches next after the last record it saw",
+         mutators.view(mutators.next_after_the_last),
+         fails("offset.next-formula") + fails("offset.next-formula", level="should")),
+    Liar("next-one-too-far", "skips one offset between fetches", mutators.view(mutators.one_further),
+         fails("offset.next-formula")),
+    Liar("next-one-too-low", "fetches the last offset again", mutators.view(mutators.one_back),
+         fails("offset.next-formula")),
+    Liar("stays", "never moves on", mutators.view(mutators.stay),
+         fails("offset.next-formula")),
+    Liar("hands-out-the-past", "hands out records before the fetch offset", mutators.view(mutators.hand_out_the_past),
+         fails("offset.fetch-absolute")),
+    Liar("keeps-silent", "does not report damage in a log", mutators.keep_silent,
+         fails("batch.length-wrong-rejected")),
+    Liar("consumes-corrupt", "does not check checksums in a fetch", mutators.asked(checkCrcs=False),
+         fails("crc.mismatch-corrupt", "legacy.crc-checked", level="should")),
+    Liar("shows-no-records", "shows the next offset and no records", mutators.show_no_records,
+         skips("offset.next-formula", "consumer.filters-aborted"), never_passes=(Delivers,)),
+    Liar("converts-nothing", "gives every log back as it is", mutators.convert_nothing,
+         (*fails("convert.down-for-old-consumers", level="should"),
+          *fails("convert.down-loses-features", "convert.up-to-v2"))),
+    Liar("converts-the-first", "loses all entries but the first", mutators.convert_the_first,
+         fails("convert.down-for-old-consumers", level="should")),
+    Liar("stores-repeats", "accepts a batch sent again", mutators.fates(duplicate="accept"),
+         fails("sequence.duplicate-deduplicated")),
+    Liar("stores-gaps", "accepts a batch after a gap", mutators.fates(**{"out-of-order": "accept"}),
+         fails("sequence.gap-out-of-order")),
+    Liar("fences-nobody", "accepts an older epoch", mutators.fates(fenced="accept"),
+         fails("producer-epoch.fences")),
+    Liar("forgets-the-last-batch", "answers for all batches but the last", mutators.forget_the_last,
+         (Catch(Kind.PROTOCOL),), never_passes=(Sequences,)),
+)
+"""Those that lie about whole logs, and about nothing else."""
+
+_BREAKING = (
+    once("hangs", "never answers", hang, Kind.TIMEOUT, seconds=1),
+    once("complains", "answers on standard error only, for ever", complain, Kind.TIMEOUT, seconds=1),
+    once("trickles", "writes its answer a byte at a time, for ever", trickle, Kind.TIMEOUT, seconds=1),
+    once("exits", "exits with status 0", lambda: os._exit(0), Kind.CRASH),
+    once("segfaults", "dies of a signal", segfault, Kind.CRASH),
+    once("admits-a-crash", "answers that it crashed", lambda: {"crash": "TypeError: no"}, Kind.CRASH),
+    Liar("allocates", "allocates without end", at_the_one(allocate),
+         fails(ROBUSTNESS), once=True),
+    once("leaves-a-child", "leaves a child behind, and answers as it should", leave_child, None),
+    once("leaves-a-session", "leaves a child in a session of its own", leave_session, None),
+    once("dies-with-a-child", "dies while a child holds its output open", leave_child_and_die, Kind.CRASH),
+    once("closes-output", "closes its output, and lives on", close_output, Kind.CRASH),
+    once("long-line", "writes a line without end", lambda: write(b"x" * 65536, FOREVER), Kind.PROTOCOL),
+    once("unasked-lines", "writes unasked lines", lambda: write(b"{}\n" * 21845, FOREVER), Kind.PROTOCOL),
+    once("garbage", "prints a line before its answer", lambda: write(b"hello\n"), Kind.PROTOCOL),
+    once("wrong-id", "answers under another id", lambda: {"id": -1}, Kind.PROTOCOL),
+    once("wrong-shape", "shows a number as an object", lambda: {"value": {"number": 63}}, Kind.PROTOCOL),
+    once("no-verdict", "answers neither yes nor no", lambda: {"ok": "perhaps"}, Kind.PROTOCOL),
+    Liar("out-of-order", "answers the waiting requests in reverse order", mutators.nothing,
+         (Catch(Kind.PROTOCOL),), reads=in_reverse),
+    Liar("empty-claims", "answers `unsupported` to all that it claims", mutators.claim_only,
+         (Catch(Kind.PROTOCOL, "general.exact-encoding"),), never_passes=VALUES),
+    Liar("dies-at-start", "dies before it describes itself", describing(lambda: os._exit(9)),
+         problem="exited with status 9"),
+    Liar("silent-at-start", "never describes itself", describing(hang),
+         problem="no answer to describe", seconds=1),
+    Liar("describes-nonsense", "describes itself with nonsense", describing(lambda: {"supports": 7}),
+         problem="supports is an object"),
+)
+# fmt: on
+
+LIARS = {liar.name: liar for liar in (*_DECODING, *_ENCODING, *LOGS, *_BREAKING)}
+"""Every liar by name."""
+
+
+def main(arguments: list[str]) -> int:
+    """Speak the protocol for the liar that is named; the exit status."""
+    if len(arguments) != 1 or arguments[0] not in LIARS:
+        sys.stderr.write("name a liar:\n" + "".join(f"  {liar.name}: {liar.does}\n" for liar in LIARS.values()))
+        return 2
+    liar = LIARS[arguments[0]]
+    serve(liar.reads(sys.stdin.buffer), sys.stdout.buffer, liar.respond)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

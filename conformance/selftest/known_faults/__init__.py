@@ -1,0 +1,1 @@
+"""Faults that were met in the field."""

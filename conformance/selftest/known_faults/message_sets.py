@@ -1,0 +1,244 @@
+"""Defects met in the field in message sets and the messages of magic 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from conformance.cases.model import Answer, Request, Value
+from conformance.codec.compression_formats import with_header_checksum
+from conformance.codec.derived_fields import Values
+from conformance.selftest.codec_mutators import Function, wrong
+from conformance.selftest.mutators import Lie
+from conformance.selftest.requirement_mutators import NO, fits, hands_out
+from conformance.selftest.seeded_fault import SeededDefect
+
+_XERIAL = b"\x82SNAPPY\0"
+_PLACES = "codec.legacy_message._place_offsets"
+_TIMES = "codec.legacy_message._place_timestamps"
+
+
+def _placed(offset: Callable[[Values, list[int], int], int], *magics: int) -> Lie:
+    """Messages of wrappers of these magics at other offsets, told by the wrapper, the inner offsets and the place."""
+
+    def make(right: Function) -> Function:
+        def place(cursor: Value, wrapper: Values, inner: list[Values], start: int) -> None:
+            if wrapper["magic"] not in magics:
+                right(cursor, wrapper, inner, start)
+                return
+            stored = [message["offset"] for message in inner]
+            for at, message in enumerate(inner):
+                message["offset"] = offset(wrapper, stored, at)
+
+        return place
+
+    return wrong(_PLACES, make, "decode", "read", "convert")
+
+
+def _value_of(data: bytes) -> bytes:
+    """The value of the first message of a set, as it is stored."""
+    at = 18 + 8 * data[16]
+    key = int.from_bytes(data[at : at + 4], "big", signed=True)
+    return data[at + 8 + max(key, 0) :]
+
+
+def _refuses_value(codec: int, magics: tuple[int, ...], test: Callable[[bytes], bool]) -> Lie:
+    """Refuse wrappers of a codec and magic by what is stored in them."""
+
+    def lie(request: Request, answer: Answer) -> Answer:
+        asked = request["op"] == "read" or (request["op"] == "decode" and fits(request, "MESSAGE_SET LOG"))
+        if not asked or not answer.get("ok"):
+            return answer
+        data = bytes.fromhex(request["hex"])
+        if len(data) < 34 or data[16] not in magics or data[17] & 7 != codec:
+            return answer
+        return NO if test(_value_of(data)) else answer
+
+    return lie
+
+
+def _dies_of_nesting(request: Request, answer: Answer) -> Answer:
+    """Unpack wrappers inside wrappers until there is no stack left."""
+    deep = "a compressed message inside a compressed message" in str(answer.get("message", ""))
+    return {"crash": "RecursionError"} if request["op"] == "decode" and deep else answer
+
+
+def _inner_times(right: Function) -> Function:
+    """Leave the times of inner messages as they are."""
+
+    def place(_: Value, wrapper: Values, inner: list[Values], __: int) -> None:
+        for message in inner:
+            message["timestampType"] = wrapper["timestampType"]
+
+    del right
+    return place
+
+
+def _inner_types(right: Function) -> Function:
+    """Leave the types of times of inner messages as they are."""
+
+    def place(cursor: Value, wrapper: Values, inner: list[Values], start: int) -> None:
+        stored = [message["timestampType"] for message in inner]
+        right(cursor, wrapper, inner, start)
+        for message, kind in zip(inner, stored, strict=True):
+            message["timestampType"] = kind
+
+    return place
+
+
+def _time_of_wrapper(right: Function) -> Function:
+    """The wrapper's time for every inner message, whatever its type."""
+
+    def place(cursor: Value, wrapper: Values, inner: list[Values], start: int) -> None:
+        right(cursor, wrapper, inner, start)
+        for message in inner:
+            message["timestamp"] = wrapper["timestamp"]
+
+    return place
+
+
+_one = partial(SeededDefect, area="message sets")
+_RUBY = "https://github.com/zendesk/ruby-kafka"
+_PYTHON = "https://github.com/dpkp/kafka-python"
+_PERL = "https://github.com/TrackingSoft/Kafka"
+_SARAMA = "https://github.com/IBM/sarama"
+_HEADER = {"key": "made-up", "value": None}
+_OFFSETS = ("message-set.v1-relative-offsets",)
+
+MESSAGE_SETS = (
+    _one(
+        "meets/headers-of-old-messages",
+        says="a reader shows a header of each record that has none",
+        source="legacy.v1-features",
+        bend=hands_out(lambda records: [{**one, "headers": one["headers"] or [_HEADER]} for one in records]),
+        first=("legacy.v1-features", "message-set.v1-relative-offsets"),
+    ),
+    _one(
+        "field/relative-as-absolute",
+        says="a reader takes relative inner offsets as absolute ones",
+        source=f"{_RUBY}/pull/458",
+        bend=_placed(lambda _, stored, at: stored[at], 1),
+        first=_OFFSETS,
+    ),
+    _one(
+        "field/offsets-by-place",
+        says="a reader counts offsets back from the wrapper's by place, which is wrong after compaction",
+        source=f"{_RUBY}/pull/495",
+        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] - len(stored) + 1 + at, 1),
+        first=_OFFSETS,
+    ),
+    _one(
+        "field/first-offset-is-zero",
+        says="a reader expects the first relative offset to be 0",
+        source=f"{_SARAMA}/pull/721",
+        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] - stored[-1] + stored[at] - stored[0], 1),
+        first=_OFFSETS,
+    ),
+    _one(
+        "field/wrapper-offset-added-to-absolute",
+        says="a reader adds the wrapper's offset to inner offsets that are already absolute",
+        source=f"{_RUBY}/issues/505",
+        bend=_placed(lambda wrapper, stored, at: stored[at] + wrapper["offset"] - (0 if stored[0] else stored[-1]), 1),
+        first=_OFFSETS,
+    ),
+    _one(
+        "field/wrapper-offset-is-the-first",
+        says="a reader takes the wrapper's offset as that of the first message",
+        source=f"{_PERL}/pull/33",
+        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] + stored[at] - stored[0], 1),
+        first=_OFFSETS,
+    ),
+    _one(
+        "field/v0-wrapper-offset-is-the-first",
+        says="a reader counts the messages of a wrapper of magic 0 from the wrapper's offset on",
+        source=f"{_PERL}/pull/33",
+        bend=_placed(lambda wrapper, _, at: wrapper["offset"] + at, 0),
+        first=("recursive.v0-inner-absolute",),
+    ),
+    _one(
+        "field/v0-offsets-by-place",
+        says="a reader takes the offset of a message of magic 0 from its place in the wrapper",
+        source="https://github.com/Parsely/pykafka/pull/460",
+        bend=_placed(lambda _, stored, at: stored[0] + at, 0),
+        first=("recursive.v0-inner-absolute",),
+    ),
+    _one(
+        "field/v0-taken-as-relative",
+        says="a reader takes the offsets in a wrapper of magic 0 as relative",
+        source="https://github.com/confluentinc/librdkafka/issues/1192",
+        bend=_placed(lambda wrapper, stored, at: wrapper["offset"] + stored[at], 0),
+        first=("recursive.v0-inner-absolute",),
+    ),
+    _one(
+        "field/append-time-of-inner",
+        says="a reader gives the inner timestamps instead of the wrapper's LogAppendTime",
+        source=f"{_SARAMA}/issues/885",
+        bend=wrong(_TIMES, _inner_times, "decode", "read"),
+        first=("legacy.log-append-overwrites",),
+    ),
+    _one(
+        "meets/append-time-keeps-the-inner-type",
+        says="a reader gives inner messages the wrapper's time and leaves their type at CreateTime",
+        source="legacy.log-append-overwrites",
+        bend=wrong(_TIMES, _inner_types, "decode", "read"),
+    ),
+    _one(
+        "meets/wrapper-time-for-all",
+        says="a reader gives every inner message the wrapper's time, also under CreateTime",
+        source="legacy.timestamp-milliseconds",
+        bend=wrong(_TIMES, _time_of_wrapper, "decode", "read"),
+    ),
+    _one(
+        "field/xerial-unknown",
+        says="a reader takes the xerial header as a raw block",
+        source=f"{_PERL}/issues/18",
+        bend=_refuses_value(2, (0, 1), lambda stored: stored.startswith(_XERIAL)),
+    ),
+    _one(
+        "field/xerial-only",
+        says="a reader insists on the xerial header, which only the Java client wrote",
+        source=f"{_PYTHON}/pull/127",
+        bend=_refuses_value(2, (0, 1), lambda stored: not stored.startswith(_XERIAL)),
+    ),
+    _one(
+        "field/xerial-versions-checked",
+        says="a reader of message sets checks the version and compatible fields of the xerial header",
+        source=f"{_PYTHON}/issues/2414",
+        bend=_refuses_value(
+            2, (0, 1), lambda stored: stored.startswith(_XERIAL) and stored[8:16] != b"\0\0\0\1\0\0\0\1"
+        ),
+        why="In message sets nobody writes other versions, so that reading them is a may, which accuses nobody.",
+    ),
+    _one(
+        "field/lz4-header-checksum-in-magic-0",
+        says="a reader refuses the header checksum that Apache Kafka writes in magic 0, over the magic number too",
+        source=f"{_SARAMA}/issues/1205",
+        bend=_refuses_value(3, (0,), lambda stored: with_header_checksum(stored) != stored),
+    ),
+    _one(
+        "field/nested-without-end",
+        says="a reader unpacks wrappers inside wrappers until it has no stack left",
+        source=f"{_PYTHON}/pull/755",
+        bend=_dies_of_nesting,
+        first=("robustness.inner-message", "recursive.wrapper-holds-set"),
+    ),
+    _one(
+        "meets/xerial-in-magic-1",
+        says="a reader knows the xerial header in magic 0 alone",
+        source="reader.snappy-xerial",
+        bend=_refuses_value(2, (1,), lambda stored: stored.startswith(_XERIAL)),
+    ),
+    _one(
+        "meets/raw-snappy-in-magic-1",
+        says="a reader knows raw snappy in magic 0 alone",
+        source="reader.snappy-raw",
+        bend=_refuses_value(2, (1,), lambda stored: not stored.startswith(_XERIAL)),
+    ),
+    _one(
+        "meets/gzip-members-in-a-wrapper",
+        says="a reader refuses a wrapper of several gzip members",
+        source="reader.gzip-members",
+        bend=_refuses_value(1, (0, 1), lambda stored: stored.count(b"\x1f\x8b\x08") > 1),
+    ),
+)
+"""Defects of readers of message sets."""

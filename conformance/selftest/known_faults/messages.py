@@ -1,0 +1,86 @@
+"""Defects met in the field in how whole messages are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.cases.model import Value
+from conformance.selftest.requirement_mutators import refuses, shows, writes
+from conformance.selftest.seeded_fault import SeededDefect
+
+_THREADS = "https://github.com"
+_FIRST_BUFFER = 1 << 16
+_NEWEST_ERROR = 133
+"""The highest error code that anybody has taken into use."""
+_ONE_BYTE = 127
+"""Bytes of a tagged field at most whose size is a varint of one byte."""
+
+
+def _fields(value: Value) -> Iterator[tuple[str, Value]]:
+    """Every field of a value and of what is in it."""
+    for entry in value if isinstance(value, list) else ():
+        yield from _fields(entry)
+    for name, entry in value.items() if isinstance(value, dict) else ():
+        yield name, entry
+        yield from _fields(entry)
+
+
+def _has_long_tag(value: Value) -> bool:
+    tags = [tag for name, entry in _fields(value) if name == "_unknownTaggedFields" for tag in entry or ()]
+    return any(len(tag["data"]) > 2 * _ONE_BYTE for tag in tags)
+
+
+def _has_new_error(value: Value) -> bool:
+    return any(name == "ErrorCode" and entry > _NEWEST_ERROR for name, entry in _fields(value))
+
+
+def _by_name(value: Value) -> Value:
+    topics = value.get("Topics") if isinstance(value, dict) else None
+    if not isinstance(topics, list) or not all(isinstance(topic, dict) and "Name" in topic for topic in topics):
+        return value
+    return {**value, "Topics": [*{topic["Name"]: topic for topic in topics}.values()]}
+
+
+MESSAGES = (
+    SeededDefect(
+        "message/longer-than-the-first-buffer",
+        area="messages",
+        says="a writer begins with a buffer of 64 KiB, and has no room for what comes behind it",
+        source="https://github.com/dpkp/kafka-python/pull/3103",
+        bend=refuses("MESSAGE", lambda _, answer: len(answer["hex"]) > 2 * _FIRST_BUFFER, op="encode"),
+        first=("array.max-elements", "compact-array.layout", "records.layout"),
+    ),
+    SeededDefect(
+        "message/topics-by-name",
+        area="messages",
+        says="a reader keeps topics by their names, and one of those without a name is left",
+        source=f"{_THREADS}/kafka-protocol-rs/kafka-protocol-rs/issues/84",
+        bend=shows("MESSAGE", _by_name),
+        first=("definitions.map-key-makes-set",),
+    ),
+    SeededDefect(
+        "message/long-unknown-tag",
+        area="messages",
+        says="a reader takes the size of a tagged field that it does not know from one byte",
+        source=f"{_THREADS}/redpanda-data/redpanda/pull/30160",
+        bend=refuses("MESSAGE", lambda _, answer: _has_long_tag(answer["value"])),
+        first=("tagged.unknown-skipped",),
+    ),
+    SeededDefect(
+        "message/pads-the-count-of-tags",
+        area="messages",
+        says="a writer writes the count of the last tags in two bytes, the second of which is 0",
+        source="uvarint.non-minimal",
+        bend=writes("MESSAGE", lambda data: data[:-1] + b"\x80\0", lambda _, answer: answer["hex"].endswith("00")),
+        first=("definitions.tagged-default-omitted",),
+    ),
+    SeededDefect(
+        "message/errors-of-its-day",
+        area="messages",
+        says="a reader knows the error codes of its day, and refuses an answer with one that came later",
+        source="int16.layout",
+        bend=refuses("MESSAGE", lambda _, answer: _has_new_error(answer["value"])),
+        first=("int16.layout",),
+    ),
+)
+"""Defects of messages."""

@@ -1,0 +1,100 @@
+"""Violations of the requirements on what a broker makes of transactions, fetches and compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import field
+
+from conformance.codec.derived_fields import Values
+from conformance.codec.log import first_offset, last_offset
+from conformance.selftest.mutators import Lie
+from conformance.semantics.broker_steps import Began, Step, Told, Write, parsed_steps
+from conformance.semantics.consumer_view import Aborted
+from conformance.semantics.partition_log import PartitionLog
+from conformance.semantics.reference_broker import ScenarioBroker
+
+
+def plays(broker: Callable[[], ScenarioBroker]) -> Lie:
+    """Answer as another broker does."""
+
+    def told(request: Values, answer: Values) -> Values:
+        if request["op"] != "scenario":
+            return answer
+        did = broker().play(parsed_steps(request["steps"]))
+        return {**answer, "value": [msgspec.to_builtins(one) for one in did]}
+
+    return told
+
+
+class _ListsNothing(PartitionLog):
+    def listed(self, _: int) -> list[Aborted]:
+        return []
+
+
+class _Undecided(PartitionLog):
+    @property
+    def stable(self) -> int:
+        return self.end
+
+
+class _AfterTheBatch(PartitionLog):
+    def fetch(self, offset: int, isolation: str, most: int) -> bytes:
+        inside = [one for one in self.batches if one["baseOffset"] < offset <= last_offset(one)]
+        return super().fetch(last_offset(inside[0]) + 1 if inside else offset, isolation, most)
+
+
+class _MovesSequences(PartitionLog):
+    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+        left = super().cleaned(batch, kept, horizon)
+        gone = batch["recordCount"] - left["recordCount"]
+        return {**left, "baseSequence": batch["baseSequence"] + gone} if batch["producerId"] >= 0 else left
+
+
+class _NoTombstones(PartitionLog):
+    def cleaned(self, batch: Values, kept: set[int], horizon: int | None) -> Values:
+        null = {record["offset"] for record in batch["records"] if record["value"] is None}
+        return super().cleaned(batch, kept - null, horizon)
+
+
+class _ForgetsDeletion(PartitionLog):
+    def delete(self, _: int) -> int:
+        return self.start
+
+
+class _FindsTheBatch(PartitionLog):
+    def find(self, time: int) -> tuple[int, int]:
+        found = (one for one in self.batches if one["maxTimestamp"] >= time)
+        return next(((first_offset(one), one["baseTimestamp"]) for one in found), (-1, -1))
+
+
+class _OneIdentity(ScenarioBroker):
+    given: Began = field(default_factory=lambda: Began(producer_id="4001", producer_epoch=0))
+
+    def play(self, steps: Sequence[Step]) -> list[Told]:
+        """Give every producer the same identity."""
+        return [self.given if isinstance(told, Began) else told for told in ScenarioBroker.play(self, steps)]
+
+
+class _AnswersAll(ScenarioBroker):
+    def play(self, steps: Sequence[Step]) -> list[Told]:
+        """Answer also what asks for none."""
+        told = ScenarioBroker.play(self, steps)
+        return [
+            msgspec.structs.replace(one, answered=True) if isinstance(step, Write) and not step.wants_answer else one
+            for step, one in zip(steps, told, strict=True)
+        ]
+
+
+SCENARIOS: dict[str, Lie] = {
+    "producer-id.assigned-by-broker": plays(_OneIdentity),
+    "compaction.sequences-preserved": plays(lambda: ScenarioBroker(_MovesSequences())),
+    "delete-horizon.kept-until": plays(lambda: ScenarioBroker(_NoTombstones())),
+    "broker.tells-log-start": plays(lambda: ScenarioBroker(_ForgetsDeletion())),
+    "broker.finds-by-time": plays(lambda: ScenarioBroker(_FindsTheBatch())),
+    "broker.leaves-acks-0-unanswered": plays(_AnswersAll),
+    "broker.marks-transactions": plays(lambda: ScenarioBroker(_ListsNothing())),
+    "broker.holds-back-undecided": plays(lambda: ScenarioBroker(_Undecided())),
+    "broker.serves-from-offset": plays(lambda: ScenarioBroker(_AfterTheBatch())),
+}
