@@ -12,10 +12,10 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 _COMPILE = """
-from conformance.cases import compiled
-compiled.ship(compiled.made())
-from conformance.running import prepared
-prepared.ship()
+from conformance.catalog import catalog_builder
+catalog_builder.ship(catalog_builder.made())
+from conformance.runner import generated_cases
+generated_cases.ship()
 """
 
 

@@ -28,9 +28,9 @@ from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
 from conformance.process.launcher import Launch, own_python
-from conformance.running.executor import judge_target
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result, TargetRun
+from conformance.runner.executor import judge_target
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import Result, TargetRun
 from conformance.targets import protocol
 from conformance.targets.session import WINDOW
 from conformance.targets.target import TargetSpec

@@ -53,7 +53,7 @@ def _of_maker(parent: int) -> int:
     """The most that the process takes which makes cases for this one, in bytes; without one: 0."""
     with suppress(psutil.NoSuchProcess, psutil.ZombieProcess, OSError):
         for child in psutil.Process(parent).children():
-            if "conformance.running.generating" in " ".join(child.cmdline()):
+            if "conformance.runner.generated_cases" in " ".join(child.cmdline()):
                 return _most(Path(f"/proc/{child.pid}/status"))
     return 0
 

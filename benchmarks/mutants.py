@@ -95,8 +95,8 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.primitives import ARRAYS
 from conformance.errors import CannotStart
 from conformance.process.launcher import Launch
-from conformance.running.examiner import Examiner
-from conformance.running.policy import FailurePolicy
+from conformance.runner.examiner import Examiner
+from conformance.runner.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
 from conformance.targets.limits import PATIENCE
 from conformance.targets.session import Allowance
@@ -624,7 +624,7 @@ Sight = tuple[object, ...]
 """What a report says of a case."""
 
 
-_SERVE = "from conformance.codec import quick; quick.ENABLED = False; from conformance.cli import main; main()"
+_SERVE = "from conformance.codec import dispatch; dispatch.ENABLED = False; from conformance.cli import main; main()"
 """Serves what the interpreter reads and writes, damaged as it may be."""
 
 

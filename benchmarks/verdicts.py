@@ -19,7 +19,7 @@ from conformance.cases.attribution import charged
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.judging.judge import judge
-from conformance.running.keeping import cause_in
+from conformance.runner.results import cause_in
 from conformance.selftest import DEFECTS
 from conformance.selftest.runner import trials
 

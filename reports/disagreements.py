@@ -17,8 +17,7 @@ from conformance.judging.failure_causes import Cause
 from conformance.judging.target_comparison import Act, Reading, alike, part_apart, reading_of, stopped_with
 from conformance.reports.explain import actual_text, expected_text
 from conformance.reports.reproduction import command
-from conformance.running.keeping import NOTHING, Packed
-from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.runner.results import NOTHING, Packed, Result, Shrunk, TargetRun
 
 Split = tuple[Reading | None, ...]
 """The reading of each target; None for one that did not judge the case."""

@@ -38,8 +38,7 @@ from conformance.codec.json_notation import NotationError
 from conformance.definitions.request_frames import frame_at, frame_wire
 from conformance.reports.expected import expectation_json, expected_json
 from conformance.reports.reproduction import reproduce
-from conformance.running.keeping import Packed
-from conformance.running.results import Result
+from conformance.runner.results import Packed, Result
 from conformance.semantics.consumer_view import VIEW
 from conformance.semantics.format_conversion import CONVERTED, flattened
 

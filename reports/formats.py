@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.cases.requirement import Requirement
     from conformance.reports.disagreements import Disagreement
     from conformance.reports.json_file import RowFile
-    from conformance.running.results import TargetRun
+    from conformance.runner.results import TargetRun
 
 
 @dataclass(frozen=True)

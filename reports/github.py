@@ -19,7 +19,7 @@ from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, Section, grouped
 from conformance.reports.text import title
-from conformance.running.results import TargetRun
+from conformance.runner.results import TargetRun
 
 MOST = 10
 """Annotations of a step that GitHub shows."""

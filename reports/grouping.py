@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from conformance.cases.model import FAILURES, LEVELS, AnyOf, Appends, Delivers, Expectation, Kind
 from conformance.judging.failure_causes import Cause
-from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.runner.results import Result, Shrunk, TargetRun
 
 
 class Section(StrEnum):

@@ -23,7 +23,7 @@ from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import State, codes_apart, matrix, met, state_of, verdict_on
 from conformance.reports.text import number_of_cases, rest, stands_for
-from conformance.running.results import TargetRun
+from conformance.runner.results import TargetRun
 
 _SHOWN = 20
 """Cases of a disagreement that are named."""

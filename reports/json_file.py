@@ -26,8 +26,7 @@ from conformance.reports.explain import actual_json
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
 from conformance.reports.reproduction import reproduce
-from conformance.running.keeping import MOST, shortened
-from conformance.running.results import Result, Shrunk, Tally, TargetRun
+from conformance.runner.results import MOST, Result, Shrunk, Tally, TargetRun, shortened
 
 
 def render(report: Report) -> Iterator[str]:

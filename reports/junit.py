@@ -19,7 +19,7 @@ from conformance.reports.explain import actual_text, expected_text
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Section, section_of
 from conformance.reports.reproduction import reproduce
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import Result, TargetRun
 
 _COLOURS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The elements that say how a case ended, and what a suite calls their number."""

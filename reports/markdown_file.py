@@ -13,7 +13,7 @@ from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import met, verdict_on
 from conformance.reports.text import title
-from conformance.running.results import TargetRun
+from conformance.runner.results import TargetRun
 
 _IN_FULL = 5
 """Causes of a target that are shown with an example."""

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from conformance.cases.model import LEVELS, Kind
 from conformance.cases.requirement import Requirement
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import Result, TargetRun
 
 
 class State(StrEnum):

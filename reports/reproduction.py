@@ -10,7 +10,7 @@ from conformance.cases.model import Case, CaseKind
 from conformance.cases.operations import parts_of
 from conformance.cases.packed_cases import PackedCase
 from conformance.catalog.case_builder import as_given
-from conformance.running.results import Result
+from conformance.runner.results import Result
 
 _LONGEST = 1024
 """Bytes that a command carries in itself."""

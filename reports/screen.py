@@ -24,8 +24,8 @@ from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
 from conformance.reports.matrix import CodesApart, codes_apart, met, verdict_on
 from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, target_summary, title
-from conformance.running.results import TargetRun
-from conformance.running.shrinking import Kin
+from conformance.runner.results import TargetRun
+from conformance.runner.shrinking import Kin
 
 LINES = 60
 """Lines that a target takes at most."""

@@ -16,8 +16,7 @@ from conformance.cases.requirement import Requirement
 from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
-from conformance.running.keeping import Packed
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import Packed, Result, TargetRun
 
 STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}
 

@@ -17,7 +17,7 @@ import yaml
 
 from conformance import __version__
 from conformance.cli import COMMANDS, main
-from conformance.running.known_failures import read_known, stale
+from conformance.runner.known_failures import read_known, stale
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

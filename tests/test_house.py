@@ -129,6 +129,8 @@ def test_functions_are_short():
 # --- names in strings ---------------------------------------------------------------------------------
 
 DOTTED = re.compile(r"(?<![\w./-])conformance(?:\.\w+)+(?![\w/-])")
+IMPORT = re.compile(r"from (conformance(?:\.\w+)*) import (\w+(?:, *\w+)*)")
+"""An import in a program that is written as a string."""
 NO_MODULES = re.compile(r"conformance\.(none|end|before|py|yaml|xml|json|html|md|svg|example)\b")
 """Strings that begin like a module: metrics, keys of records, files."""
 
@@ -139,6 +141,8 @@ def named_in_strings() -> Iterator[tuple[str, str]]:
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for module, names in IMPORT.findall(node.value):
+                    yield from ((f"{module}.{name}", str(path.relative_to(ROOT))) for name in re.split(r", *", names))
                 for found in DOTTED.findall(node.value):
                     if not NO_MODULES.match(found):
                         yield found, str(path.relative_to(ROOT))

@@ -61,7 +61,7 @@ def test_what_is_installed_needs_not_make_the_cases(wheel, tmp_path):
     told = "from conformance.catalog.catalog_builder import stored; print(*stored().cases)"
     done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
     assert done.stdout.split() == list(read_catalog().cases)
-    told = "from conformance.running.prepared import _read; print(*_read())"
+    told = "from conformance.runner.generated_cases import _cached; print(*_cached())"
     done = subprocess.run([sys.executable, "-P", "-c", told], env=here, check=True, capture_output=True, text=True)
     assert done.stdout.split() == [*TYPES, *message_types(shipped_types().messages.values())]
     assert not cache.exists()

@@ -11,9 +11,9 @@ from conformance.commands import options as shared
 from conformance.errors import ExitStatus
 from conformance.pipeline.options import CampaignOptions, SparkOptions
 from conformance.reports.console import open_console
-from conformance.running.interrupts import interrupt_on_signals
-from conformance.running.known_failures import read_known
-from conformance.running.policy import FailurePolicy
+from conformance.runner.known_failures import read_known
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.session import Allowance
 
 

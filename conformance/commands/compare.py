@@ -11,7 +11,7 @@ from conformance.commands import options as shared
 from conformance.errors import ExitStatus
 from conformance.reports.annotated import printable
 from conformance.reports.comparison import Change, Outcome, compare, read_report
-from conformance.running.policy import FailurePolicy
+from conformance.runner.policy import FailurePolicy
 
 _SHOWN = 3
 """Cases of a change that are named."""

@@ -9,7 +9,7 @@ import click
 from conformance.commands import options as shared
 from conformance.definitions.loader import types_with
 from conformance.errors import ExitStatus
-from conformance.running.doctor import examine
+from conformance.runner.doctor import examine
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 

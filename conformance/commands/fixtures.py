@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from conformance.commands import options as shared
-from conformance.running.fixtures import write_fixtures
+from conformance.runner.fixtures import write_fixtures
 
 
 @click.command("fixtures")

@@ -25,10 +25,9 @@ from conformance.reports.formats import Report, write_files
 from conformance.reports.github import is_in_job, step_of_job
 from conformance.reports.progress import progress_bar
 from conformance.reports.screen import kin_in_full, texts
-from conformance.running.at_once import Work, collect_seldom, do_at_once
-from conformance.running.executor import judge_and_shrink
-from conformance.running.interrupts import interrupt_on_signals
-from conformance.running.known_failures import (
+from conformance.runner.executor import judge_and_shrink
+from conformance.runner.generated_cases import FurtherCases
+from conformance.runner.known_failures import (
     Known,
     Update,
     known_text,
@@ -38,12 +37,12 @@ from conformance.running.known_failures import (
     update_lines,
     updated,
 )
-from conformance.running.making import FurtherCases
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
-from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
-from conformance.running.shrinking import Kin, failures_by_kin, kin
-from conformance.running.status import status_of
+from conformance.runner.parallel import Work, collect_seldom, do_at_once
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun, status_of
+from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
+from conformance.runner.shrinking import Kin, failures_by_kin, kin
+from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.target import TargetSpec
 
 if TYPE_CHECKING:
@@ -184,7 +183,7 @@ def _report(
     """Write the files that are asked for and print the text; what they come to."""
     outputs, known = options.outputs, options.policy.known
     if options.save_failures is not None:
-        from conformance.running.saving import save_all
+        from conformance.runner.save_vectors import save_all
 
         save_all(runs, options.save_failures, outputs)
     results = [result for run in runs for result in run.results]
@@ -225,7 +224,7 @@ def _cases(options: RunOptions, catalog: Catalog) -> tuple[Sequence[Case], Furth
     if options.own_case is not None:
         cases: Sequence[Case] = of_basis([own_case(options.own_case, catalog)])
     elif makes_many(chosen) and (cases := of_basis(first_cases(chosen, catalog))):
-        from conformance.running.prepared import prepared
+        from conformance.runner.generated_cases import prepared
 
         bases, rows = options.policy.bases, catalog.requirements
         made = partial(further_cases, chosen, catalog, targets, prepared)

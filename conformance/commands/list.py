@@ -27,7 +27,7 @@ def command(*, requirements: bool, patterns: tuple[str, ...], vectors: tuple[Pat
     catalog = read_catalog(vectors)
     cases = select(catalog.cases.labels.values(), patterns)
     if not cases:
-        from conformance.running.patterns import no_case_matches
+        from conformance.runner.selection import no_case_matches
 
         raise UserError(" and ".join(no_case_matches(pattern, catalog) for pattern in patterns))
     if requirements:

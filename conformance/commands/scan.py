@@ -10,7 +10,7 @@ from conformance.commands import options as shared
 from conformance.errors import ExitStatus
 from conformance.pipeline.options import ScanOptions, SparkOptions
 from conformance.reports.console import open_console
-from conformance.running.interrupts import interrupt_on_signals
+from conformance.runner.signals import interrupt_on_signals
 
 
 @click.command("scan")

@@ -31,7 +31,7 @@ def command(case_id: str, vectors: tuple[Path, ...]) -> None:
 
 def _generated(case_id: str, catalog: Catalog) -> Case:
     """The generated case of this id. Raises UserError where it names none, and UnknownType."""
-    from conformance.running.patterns import no_case_matches
+    from conformance.runner.selection import no_case_matches
     from conformance.strategies.seeded.cases import case_of
 
     for case in case_of(case_id, catalog):

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from conformance.codec.message_spec import Message
 from conformance.errors import MachineError
-from conformance.running.policy import FailurePolicy
+from conformance.runner.policy import FailurePolicy
 from conformance.targets.session import Allowance
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"

@@ -17,7 +17,7 @@ from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
 from conformance.reports.annotated import printable
 from conformance.reports.grouping import Example, Section, section_of
-from conformance.running.results import Result, Shrunk
+from conformance.runner.results import Result, Shrunk
 
 CLAIMS = "probe/claims"
 """The item that fails when a target cannot do what it says of itself."""

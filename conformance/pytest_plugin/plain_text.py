@@ -13,7 +13,7 @@ from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example
 from conformance.reports.reproduction import reproduce
 from conformance.reports.text import stands_for
-from conformance.running.results import Result
+from conformance.runner.results import Result
 
 
 def verdict(result: Result) -> str:

@@ -12,10 +12,9 @@ from conformance.cases.model import Case
 from conformance.catalog.catalog import select
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import UsageError
-from conformance.running.known_failures import Known, read_known
-from conformance.running.patterns import check_patterns
-from conformance.running.policy import FailurePolicy
-from conformance.running.selection import claimed_messages
+from conformance.runner.known_failures import Known, read_known
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.selection import check_patterns, claimed_messages
 from conformance.strategies.seeded.cases import case_of, generated_cases, type_of, types_for
 from conformance.strategies.seeded.log_questions import QUESTIONS
 from conformance.targets.probes import probe_case

@@ -16,9 +16,9 @@ from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, KafkaItem
 from conformance.pytest_plugin.selected_cases import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
 from conformance.reports.annotated import printable
-from conformance.running.interrupts import interrupt_on_signals
-from conformance.running.known_failures import stale
-from conformance.running.results import Result
+from conformance.runner.known_failures import stale
+from conformance.runner.results import Result
+from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.resolve import target_spec
 
 

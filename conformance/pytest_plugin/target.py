@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from conformance.cases.model import Case
 from conformance.errors import CannotStart
 from conformance.pytest_plugin.selected_cases import SelectedCases, ops_of
-from conformance.running.examiner import Examiner
-from conformance.running.results import Result, Shrunk
-from conformance.running.shrinking import IN_ALL, shrink
+from conformance.runner.examiner import Examiner
+from conformance.runner.results import Result, Shrunk
+from conformance.runner.shrinking import IN_ALL, shrink
 from conformance.strategies.seeded.cases import type_of
 from conformance.strategies.seeded.shrinking import Budget
 from conformance.targets.target import TargetSpec

@@ -13,7 +13,7 @@ from conformance.cases.model import LEVELS, Accepted, Broke, Converts
 from conformance.codec.primitives import ARRAYS
 from conformance.definitions.loader import shipped_types
 from conformance.judging.judge import judge
-from conformance.running.policy import FailurePolicy
+from conformance.runner.policy import FailurePolicy
 from conformance.selftest.bad_targets import LIARS
 from conformance.selftest.requirement_faults import told
 from conformance.strategies.seeded.cases import TYPES, generated_cases, message_types

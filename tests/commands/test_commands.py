@@ -431,7 +431,7 @@ def test_the_reference_is_judged_alike_in_process_and_behind_serve(whole):
 
 
 def test_hypothesis_is_imported_only_where_it_is_used(tmp_path):
-    probe = "import sys, conformance.running, conformance.targets.reference; print('hypothesis' in sys.modules)"
+    probe = "import sys, conformance.runner, conformance.targets.reference; print('hypothesis' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.cases.model import FAILURES, Kind
 from conformance.judging.judge import judge
 from conformance.reports.explain import actual_json, explain
-from conformance.running.policy import FailurePolicy
+from conformance.runner.policy import FailurePolicy
 from conformance.targets.protocol import outcome
 from conformance.targets.reference import answer as honest
 

@@ -41,7 +41,7 @@ from conformance.reports.html_file import render as page
 from conformance.reports.json_file import render as as_json
 from conformance.reports.markdown_file import render as markdown
 from conformance.reports.screen import texts
-from conformance.running.results import Result, Shrunk, TargetRun, tally
+from conformance.runner.results import Result, Shrunk, TargetRun, tally
 
 OPEN = AnyOf((Reads(0, 1), Reads(1, 1), Refuses()))
 EXPECTED = {"plain": Reads(0, 1), "bad": Refuses(), "open": OPEN, "any": AnyOf()}

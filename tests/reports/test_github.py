@@ -18,7 +18,7 @@ from conformance.judging.judge import judge
 from conformance.reports.formats import Report
 from conformance.reports.github import MOST, render, step_of_job
 from conformance.reports.markdown_file import render as markdown
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import Result, TargetRun
 from conformance.targets.protocol import description
 
 EVIL = "%0A::error::x\n::add-mask::y\r\n::error file=a,line=1::z,\u2028::stop-commands::t"

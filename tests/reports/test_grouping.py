@@ -8,7 +8,7 @@ from conformance import codec
 from conformance.cases.model import Accepted, AnyOf, Broke, Case, CaseKind, Kind, Reads, Refuses, Verdict
 from conformance.reports.grouping import Section, grouped, section_of
 from conformance.reports.text import number_of_cases
-from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.runner.results import Result, Shrunk, TargetRun
 
 
 def result(id="a/b", kind=Kind.FAIL, *, requirement="int8.layout", level="must", generated=False, **fields):

@@ -18,7 +18,7 @@ from conformance.reports.badge import render as badge
 from conformance.reports.formats import FORMATS, Report, write_files
 from conformance.reports.github import render as annotations
 from conformance.reports.screen import texts
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import Result, TargetRun
 from conformance.targets.protocol import description
 
 DESCRIBED = {"ok": True, "protocol": 1, "name": "t", "version": "1", "supports": {"decode": ["VARINT"]}}

@@ -13,8 +13,8 @@ from conformance.judging.judge import judge
 from conformance.reports import json_file, junit
 from conformance.reports.formats import Report
 from conformance.reports.json_file import RowFile, render
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun
 from conformance.strategies.seeded.cases import generated_cases
 
 WRONG = """

@@ -16,7 +16,7 @@ from conformance.judging.judge import judge
 from conformance.reports.badge import render as badge
 from conformance.reports.formats import Report
 from conformance.reports.markdown_file import fenced, plain, render
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import Result, TargetRun
 from conformance.targets.protocol import description
 
 EVIL = "`x` | [a](http://h) <b> @someone #1 *y* _z_ ~~s~~ ![i](u) \\ https://h.example &amp; $m$"

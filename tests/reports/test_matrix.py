@@ -5,8 +5,7 @@ import pytest
 from conformance.cases.model import ROBUSTNESS, Kind, Verdict
 from conformance.judging.failure_causes import Cause
 from conformance.reports.matrix import met
-from conformance.running.keeping import NOTHING
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import NOTHING, Result, TargetRun
 
 CASE = "varint/zero"
 

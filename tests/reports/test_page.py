@@ -15,9 +15,9 @@ from conformance.reports.disagreements import disagreements
 from conformance.reports.formats import Report
 from conformance.reports.html_file import render
 from conformance.reports.matrix import State, matrix
-from conformance.running.executor import judge_target
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
+from conformance.runner.executor import judge_target
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 

@@ -46,7 +46,7 @@ from conformance.reports.junit import render as as_junit
 from conformance.reports.reproduction import reproduce
 from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
-from conformance.running.results import Result, TargetRun
+from conformance.runner.results import Result, TargetRun
 from conformance.semantics.consumer_view import View
 from conformance.targets.protocol import description
 

@@ -13,9 +13,9 @@ from conformance.cases.model import PASSED, Kind
 from conformance.cli import main
 from conformance.reports.grouping import Section, grouped
 from conformance.reports.screen import LINES, TargetScreen, kin_in_full
-from conformance.running.executor import judge_target
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
+from conformance.runner.executor import judge_target
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 

@@ -16,9 +16,9 @@ from command_line import conformance
 
 from conformance.errors import CannotStart
 from conformance.process.launcher import Launch
-from conformance.running.at_once import Stop, do_at_once
-from conformance.running.examiner import Examiner
-from conformance.running.policy import FailurePolicy
+from conformance.runner.examiner import Examiner
+from conformance.runner.parallel import Stop, do_at_once
+from conformance.runner.policy import FailurePolicy
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.session import Allowance
 from conformance.targets.worker_pool import ProcessTarget

@@ -11,7 +11,7 @@ from conformance.catalog.catalog import of_bases
 from conformance.catalog.vector_files import read_requirements
 from conformance.errors import FileError
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.running.policy import FailurePolicy
+from conformance.runner.policy import FailurePolicy
 
 SIX_BYTES = "varint/six-bytes"
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import conformance
 
 from conformance.definitions.loader import shipped_types
-from conformance.running.doctor import examine
+from conformance.runner.doctor import examine
 from conformance.targets.resolve import resolve
 from conformance.targets.session import Session
 

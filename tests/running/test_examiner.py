@@ -3,7 +3,7 @@
 from conformance.cases.model import ERRORS, PASSED, Accepted, Refused, Unsupported
 from conformance.cases.packed_cases import AsDue
 from conformance.judging.judge import judge
-from conformance.running.examiner import _passes
+from conformance.runner.examiner import _passes
 
 
 def test_a_refusal_passes_unjudged_only_where_the_judge_passes_it(catalog):

@@ -4,10 +4,10 @@ from collections import Counter
 from itertools import count
 
 from conformance.catalog.catalog import select
-from conformance.running import examiner
-from conformance.running.executor import judge_target
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
+from conformance.runner import examiner
+from conformance.runner.executor import judge_target
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 

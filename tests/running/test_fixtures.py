@@ -12,7 +12,7 @@ import pytest
 from conformance import __version__, codec
 from conformance.cases.model import AnyOf
 from conformance.catalog.catalog import Cases, Catalog
-from conformance.running import fixtures
+from conformance.runner import fixtures
 
 RESERVED = {"con", "prn", "aux", "nul", *(f"{name}{number}" for name in ("com", "lpt") for number in range(10))}
 
@@ -43,7 +43,7 @@ def test_another_process_with_another_hash_seed_makes_the_same_bytes(written):
     """The manifest has the checksum of each file: the files need not be written again."""
     code = (
         "import sys; from conformance.catalog.catalog_builder import read_catalog; "
-        "import conformance.running.fixtures as f; "
+        "import conformance.runner.fixtures as f; "
         "sys.stdout.buffer.write(f.manifest(f.fixtures(read_catalog())))"
     )
     env = {**os.environ, "PYTHONHASHSEED": "77"}

@@ -18,11 +18,11 @@ from command_line import Done, conformance
 from conformance.cases.model import PASSED, CaseKind, Unsupported
 from conformance.catalog.catalog import select
 from conformance.commands import judging
-from conformance.running import executor
-from conformance.running.at_once import Stop
-from conformance.running.known_failures import read_known
-from conformance.running.results import Result, Tally, TargetRun
-from conformance.running.selection import Selection, selected_cases
+from conformance.runner import executor
+from conformance.runner.known_failures import read_known
+from conformance.runner.parallel import Stop
+from conformance.runner.results import Result, Tally, TargetRun
+from conformance.runner.selection import Selection, selected_cases
 from conformance.strategies.seeded.cases import generated_cases
 
 HANGS = """
@@ -33,7 +33,7 @@ for number, request in enumerate(requests()):
     say(request, ok=True, value=63, consumed=1)
 """
 SUITE = (sys.executable, "-m", "conformance")
-TWO_AT_ONCE = "from conformance.running import at_once; at_once.AT_ONCE = 2; from conformance.cli import main; main()"
+TWO_AT_ONCE = "from conformance.runner import parallel; parallel.AT_ONCE = 2; from conformance.cli import main; main()"
 OPTIONS = ("--select", "varint/*", "--generated", "0", "--timeout", "600", "--jobs", "1")
 
 

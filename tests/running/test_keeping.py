@@ -13,9 +13,8 @@ from conformance.cases.model import Accepted, Case, Kind, Reads, Refused, Sends
 from conformance.judging.judge import judge
 from conformance.reports.explain import actual_json, actual_text
 from conformance.reports.formats import FORMATS, Report
-from conformance.running.keeping import MOST, Packed
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result, TargetRun
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import MOST, Packed, Result, TargetRun
 from conformance.targets import protocol
 
 LONG = "ab" * 500_000

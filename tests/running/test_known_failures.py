@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from conformance import codec
 from conformance.cases.model import Accepted, Case, CaseKind, Kind, Reads, Refused, Verdict
 from conformance.errors import FileError
-from conformance.running.known_failures import Known, known_text, read_known, stale, unseen, update_lines, updated
-from conformance.running.results import Result
+from conformance.runner.known_failures import Known, known_text, read_known, stale, unseen, update_lines, updated
+from conformance.runner.results import Result
 
 RULE, TOO_LONG = "int8.layout", "refused: too long"
 

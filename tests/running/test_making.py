@@ -15,14 +15,13 @@ from conformance.cases.model import Kind, Unsupported
 from conformance.cases.packed_cases import PackedCases
 from conformance.definitions.parser import parse_definition
 from conformance.errors import CannotStart
-from conformance.running import generating
-from conformance.running.at_once import Stop, do_at_once
-from conformance.running.executor import judge_target
-from conformance.running.generating import Order, made, made_elsewhere
-from conformance.running.making import FurtherCases
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
-from conformance.running.selection import Selection, first_cases, further_cases, makes_many, selected_cases
+from conformance.runner import generated_cases as generating
+from conformance.runner.executor import judge_target
+from conformance.runner.generated_cases import FurtherCases, Order, made, made_elsewhere
+from conformance.runner.parallel import Stop, do_at_once
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun
+from conformance.runner.selection import Selection, first_cases, further_cases, makes_many, selected_cases
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets import protocol, reference

@@ -7,12 +7,11 @@ from peak import run_alone
 
 from conformance.cases.model import Kind
 from conformance.catalog.catalog import select
-from conformance.running import examiner
-from conformance.running.executor import judge_target
-from conformance.running.keeping import LITTLE, MOST, Packed
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
-from conformance.running.selection import Selection, selected_cases
+from conformance.runner import examiner
+from conformance.runner.executor import judge_target
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import LITTLE, MOST, Packed, TargetRun
+from conformance.runner.selection import Selection, selected_cases
 from conformance.targets.resolve import target_spec
 from conformance.targets.session import Allowance
 

@@ -3,9 +3,8 @@
 import pytest
 
 from conformance.errors import UserError
-from conformance.running import selection as running_selection
-from conformance.running.patterns import check_patterns
-from conformance.running.selection import Selection, selected_cases
+from conformance.runner import selection as running_selection
+from conformance.runner.selection import Selection, check_patterns, selected_cases
 from conformance.strategies.seeded import cases as seeded
 from conformance.strategies.seeded.generator import VERSION
 

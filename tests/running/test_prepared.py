@@ -9,10 +9,9 @@ import pytest
 
 from conformance.definitions.parser import parse_definition
 from conformance.files import cache as kept
-from conformance.running import prepared as prepared_cases
-from conformance.running.generating import Order, made
-from conformance.running.prepared import COUNT, KEPT, SEED, prepared
-from conformance.running.selection import Selection
+from conformance.runner import generated_cases as prepared_cases
+from conformance.runner.generated_cases import COUNT, KEPT, SEED, Order, made, prepared
+from conformance.runner.selection import Selection
 from conformance.strategies.seeded.cases import generated_cases
 
 NAMES = ("VARINT", "UUID", "MESSAGE<MetadataRequest,9>")

@@ -6,7 +6,7 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.message_spec import Versions
 from conformance.definitions.loader import shipped_types
 from conformance.definitions.parser import parse_definition
-from conformance.running.selection import Selection, claimed_messages, selected_cases
+from conformance.runner.selection import Selection, claimed_messages, selected_cases
 from conformance.strategies.seeded.cases import TYPES
 from conformance.targets.protocol import Description
 from conformance.targets.resolve import target_spec

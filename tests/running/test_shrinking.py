@@ -26,12 +26,12 @@ from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
 from conformance.reports.grouping import Example
 from conformance.reports.text import stands_for
-from conformance.running import shrinking
-from conformance.running.examiner import Examiner
-from conformance.running.executor import judge_target
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result, Shrunk, TargetRun
-from conformance.running.saving import as_vector, save_all
+from conformance.runner import shrinking
+from conformance.runner.examiner import Examiner
+from conformance.runner.executor import judge_target
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import Result, Shrunk, TargetRun
+from conformance.runner.save_vectors import as_vector, save_all
 from conformance.selftest.bad_targets import LIARS
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.choices import Choices

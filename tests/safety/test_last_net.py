@@ -11,7 +11,7 @@ from conformance.cli import main
 from conformance.commands import show
 from conformance.errors import Defect, ExitStatus
 from conformance.judging.judge import judge
-from conformance.running import examiner
+from conformance.runner import examiner
 
 
 def broken(*_):

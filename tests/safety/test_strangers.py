@@ -16,8 +16,8 @@ from conformance.files.bounded_json import DEEPEST, MOST_VALUES, read_json
 from conformance.files.yaml_loader import DEEPEST as DEEPEST_YAML
 from conformance.files.yaml_loader import LARGEST, MOST_NODES, check_yaml, load
 from conformance.reports.comparison import read_report
-from conformance.running.fixtures import write_fixtures
-from conformance.running.known_failures import read_known
+from conformance.runner.fixtures import write_fixtures
+from conformance.runner.known_failures import read_known
 
 
 def laughs(levels, width=10):

@@ -22,7 +22,7 @@ from conformance.codec.json_notation import NUMBER, Notation
 from conformance.codec.primitives import Wire
 from conformance.codec.record_batch import sealed
 from conformance.judging.judge import judge
-from conformance.running.selection import Selection, further_cases
+from conformance.runner.selection import Selection, further_cases
 from conformance.strategies.seeded.cases import TYPES, case_of, cases_at, generated_cases, types_for
 from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import VERSION, generate, unencodable, value

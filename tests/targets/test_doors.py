@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cases.model import Accepted, Kind
-from conformance.running.examiner import Examiner
-from conformance.running.policy import FailurePolicy
+from conformance.runner.examiner import Examiner
+from conformance.runner.policy import FailurePolicy
 from conformance.targets.protocol import Door, ProtocolError, description
 
 

@@ -16,9 +16,9 @@ from conformance.cases.model import Kind
 from conformance.cases.operations import WHOLE_LOG
 from conformance.catalog.catalog import select
 from conformance.process.launcher import Launch
-from conformance.running.executor import judge_target
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
+from conformance.runner.executor import judge_target
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun
 from conformance.selftest import mutators
 from conformance.selftest.bad_targets import LIARS, LOGS, Catch
 from conformance.targets.session import Allowance

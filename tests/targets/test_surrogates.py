@@ -17,8 +17,8 @@ from conformance.files.atomic import Outputs
 from conformance.files.bounded_json import is_text, read_json
 from conformance.files.yaml_loader import load
 from conformance.judging.judge import judge
-from conformance.running.results import Result, Shrunk, TargetRun
-from conformance.running.saving import save_all
+from conformance.runner.results import Result, Shrunk, TargetRun
+from conformance.runner.save_vectors import save_all
 from conformance.targets.protocol import body, description
 
 HALF = "a\ud800b"

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from conformance.cases.model import LEVELS, Kind
 from conformance.pipeline.campaign.rows import Row
-from conformance.running.known_failures import Known
-from conformance.running.results import Tally
+from conformance.runner.known_failures import Known
+from conformance.runner.results import Tally
 
 
 class Signature(NamedTuple):

@@ -25,9 +25,8 @@ from conformance.pipeline.campaign.summary import Summary
 from conformance.pipeline.options import CampaignOptions
 from conformance.reports.formats import Report, write_files
 from conformance.reports.text import target_report, target_summary
-from conformance.running.results import TargetRun
-from conformance.running.shrinking import MOST
-from conformance.running.status import status_of
+from conformance.runner.results import TargetRun, status_of
+from conformance.runner.shrinking import MOST
 from conformance.strategies.seeded.cases import message_types, type_of, types_for
 from conformance.targets.probes import probe_case
 

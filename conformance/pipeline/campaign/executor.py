@@ -18,8 +18,8 @@ from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import commit
 from conformance.process.launcher import SAFE_PATH
-from conformance.running.examiner import Examiner
-from conformance.running.policy import FailurePolicy
+from conformance.runner.examiner import Examiner
+from conformance.runner.policy import FailurePolicy
 from conformance.targets.probes import Claim
 from conformance.targets.resolve import target_spec
 

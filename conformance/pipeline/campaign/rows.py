@@ -17,9 +17,8 @@ from conformance.catalog.catalog import Catalog
 from conformance.pipeline.campaign.slices import Campaign
 from conformance.reports.expected import expected_json
 from conformance.reports.explain import actual_json
-from conformance.running.keeping import cause_in, kept_again
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import Result, cause_in, kept_again
 from conformance.strategies.seeded.cases import case_of
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from conformance.catalog.catalog import Catalog
-from conformance.running.examiner import Examiner
-from conformance.running.results import Result, Shrunk
-from conformance.running.shrinking import Kin, kin, shrink_one
+from conformance.runner.examiner import Examiner
+from conformance.runner.results import Result, Shrunk
+from conformance.runner.shrinking import Kin, kin, shrink_one
 
 PATIENCE = 300.0
 """Seconds of shrinking for one target in all; what is left then is reported as it was found."""

@@ -25,9 +25,9 @@ from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.progress import progress_bar
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result, Shrunk, Tally, TargetRun
-from conformance.running.saving import save_all
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import Result, Shrunk, Tally, TargetRun
+from conformance.runner.save_vectors import save_all
 from conformance.targets.protocol import Description
 
 

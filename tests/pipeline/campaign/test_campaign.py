@@ -34,10 +34,10 @@ from conformance.pipeline.campaign.slices import Campaign
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import failures_of, rows_of
 from conformance.pipeline.options import SparkOptions
-from conformance.running.examiner import Examiner
-from conformance.running.known_failures import Known
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import tally
+from conformance.runner.examiner import Examiner
+from conformance.runner.known_failures import Known
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import tally
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.targets.limits import PATIENCE
 from conformance.targets.session import Allowance
@@ -520,7 +520,7 @@ def test_a_disproved_claim_is_a_fault_of_the_adapter_and_reaches_every_executor(
     campaign = Campaign((target,), ("INT8",), 100)
     work = Task(campaign, Store(tmp_path), catalog.requirements, {})
     from conformance.pipeline.campaign.driver import _meet
-    from conformance.running.results import TargetRun
+    from conformance.runner.results import TargetRun
 
     run = TargetRun(target)
     _meet(run, work, catalog)

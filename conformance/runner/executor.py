@@ -9,11 +9,11 @@ from conformance.cases.model import Case
 from conformance.cases.requirement import Requirement
 from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
-from conformance.running.at_once import Stop
-from conformance.running.examiner import Examiner
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import TargetRun
-from conformance.running.shrinking import Wanted, shrink_all
+from conformance.runner.examiner import Examiner
+from conformance.runner.parallel import Stop
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import TargetRun
+from conformance.runner.shrinking import Wanted, shrink_all
 from conformance.targets.target import TargetSpec
 
 Further: TypeAlias = Callable[[], Sequence[Case]]

@@ -29,7 +29,7 @@ from conformance.errors import Defect
 from conformance.files.atomic import Outputs
 from conformance.files.bounded_json import is_text
 from conformance.files.yaml_loader import JSON_TAG
-from conformance.running.results import Shrunk, TargetRun
+from conformance.runner.results import Shrunk, TargetRun
 from conformance.semantics.consumer_view import VIEW
 from conformance.semantics.format_conversion import CONVERTED
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from conformance.cases.model import Kind
 from conformance.errors import FileError
 from conformance.files.yaml_mapping import Row
-from conformance.running.results import Result
+from conformance.runner.results import Result
 
 _VERDICTS = (str(Kind.FAIL), str(Kind.CRASH), str(Kind.TIMEOUT))
 """The verdicts that an entry may be narrowed to."""

@@ -15,10 +15,10 @@ from conformance.catalog.catalog import Catalog
 from conformance.codec.json_notation import NotationError
 from conformance.errors import CannotStart
 from conformance.judging.failure_causes import Cause
-from conformance.running.at_once import Stop
-from conformance.running.examiner import Examiner
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result, Shrunk, TargetRun
+from conformance.runner.examiner import Examiner
+from conformance.runner.parallel import Stop
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import Result, Shrunk, TargetRun
 from conformance.strategies.seeded.shrinking import Budget, shrink_bytes, shrink_value
 from conformance.targets.target import TargetSpec
 

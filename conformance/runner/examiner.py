@@ -12,10 +12,9 @@ from conformance.cases.packed_cases import AsDue, PackedCase
 from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
 from conformance.judging.judge import judge, weightier
-from conformance.running.at_once import Stop
-from conformance.running.keeping import LITTLE, MOST, ROOM, Packed
-from conformance.running.policy import FailurePolicy
-from conformance.running.results import Result
+from conformance.runner.parallel import Stop
+from conformance.runner.policy import FailurePolicy
+from conformance.runner.results import LITTLE, MOST, ROOM, Packed, Result
 from conformance.targets.claims import Answer, ClaimedTarget
 from conformance.targets.large_answers import HeldAnswer
 from conformance.targets.target import TargetSpec

@@ -13,9 +13,8 @@ from conformance.cases.operations import BROKER_OPS
 from conformance.cases.packed_cases import PackedCase
 from conformance.cases.requirement import Requirement
 from conformance.judging.raw_requests import codes_of
-from conformance.running.keeping import MOST, NOTHING, cause_in, kept, kept_verdict, plain_cause
-from conformance.running.known_failures import Known
-from conformance.running.results import Result
+from conformance.runner.known_failures import Known
+from conformance.runner.results import MOST, NOTHING, Result, cause_in, kept, kept_verdict, plain_cause
 
 _COUNTED_LEVELS = {"must": ("must",), "should": ("must", "should")}
 
