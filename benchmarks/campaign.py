@@ -24,13 +24,12 @@ from pyspark.sql import SparkSession
 
 from conformance.catalog.catalog import Catalog
 from conformance.catalog.catalog_builder import read_catalog
-from conformance.pipeline.campaign.executor import Task
-from conformance.pipeline.campaign.job import spread
 from conformance.pipeline.campaign.slices import SLICE, Campaign
+from conformance.pipeline.campaign.spark_job import Task, spread
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import rows_of
 from conformance.pipeline.options import SparkOptions
-from conformance.pipeline.session import session
+from conformance.pipeline.spark_session import session
 from conformance.strategies.seeded.cases import TYPES
 
 CASES = 100_000

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from aiokafka.record import _crecords, memory_records
 from batches import word_batches
 
-from conformance.pipeline.audit import kernels
-from conformance.pipeline.audit.columns import read_batch
+from conformance.pipeline.audit import record_kernels
+from conformance.pipeline.audit.batch_columns import read_batch
 
 RECORDS = 1_000
 BATCHES = 40
@@ -62,7 +62,7 @@ def rate(work: Callable[[bytes], int], data: bytes) -> float:
 def main() -> None:
     """Print a line for each kind of batch; fails where the columns are not ahead."""
     assert memory_records.MemoryRecords is _crecords.MemoryRecords, "aiokafka runs without its C extension"
-    if not kernels.compile_all():
+    if not record_kernels.compile_all():
         sys.exit("numba is not installed: nothing to measure")
     print(f"{'records':<28} {'columns':>14} {'aiokafka (C)':>14}   ratio")
     behind = False

@@ -154,8 +154,8 @@ def _log(rng: random.Random) -> bytes:
 
 def _segment(folder: Path, rng: random.Random) -> int:
     """A segment with its index, audited here: what Spark adds has tests of its own."""
-    from conformance.pipeline.audit.batches import PartAudit
-    from conformance.pipeline.audit.boundaries import parts_of
+    from conformance.pipeline.audit.batch_checks import PartAudit
+    from conformance.pipeline.audit.segment_reader import parts_of
     from conformance.pipeline.audit.segments import find_segments
 
     place = folder / rng.choice(("topic-0", "topic-99999999999", "t", "x-0-1"))

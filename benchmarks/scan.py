@@ -24,8 +24,8 @@ from pathlib import Path
 from batches import word_batches
 
 from conformance.codec.compression import CODEC_NAMES
-from conformance.pipeline.audit import kernels
-from conformance.pipeline.audit.batches import PartAudit
+from conformance.pipeline.audit import record_kernels
+from conformance.pipeline.audit.batch_checks import PartAudit
 from conformance.pipeline.audit.partition_rules import check_partition
 from conformance.pipeline.audit.segments import Part, find_segments
 
@@ -83,7 +83,7 @@ def middle(seconds: Sequence[float]) -> float:
 
 def main() -> None:
     """Print a line for each size and codec."""
-    if not kernels.compile_all():
+    if not record_kernels.compile_all():
         sys.exit("numba is not installed: nothing to measure")
     size = (int(sys.argv[1]) if len(sys.argv) > 1 else 64) * 10**6
     command = peer()

@@ -92,7 +92,7 @@ def command(**given: Any) -> ExitStatus:
     with ExitStack() as stack:
         begun = tuple(stack.enter_context(loaded_once(target)) for target in _targets(given))
         # What judges is much code: it is loaded while the targets are.
-        from conformance.commands.judging import run_targets
+        from conformance.commands.run_pipeline import run_targets
 
         return run_targets(begun, given)
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
 import pytest
+from rich.console import Console
 
 from conformance import NAME
 from conformance.cases.model import Case, Kind
+from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
-from conformance.pytest_plugin.plain_text import described, described_property, verdict
-from conformance.pytest_plugin.selected_cases import SelectedCases
+from conformance.pytest_plugin.selection import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
-from conformance.reports.annotated import printable
+from conformance.reports.annotated import dump, printable
+from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, Section, section_of
+from conformance.reports.reproduction import reproduce
+from conformance.reports.text import stands_for
 from conformance.runner.results import Result, Shrunk
 
 CLAIMS = "probe/claims"
@@ -171,3 +176,51 @@ def _raise_outcome(
         pytest.skip(f"{why}: {share}{verdict(first)}: {printable(first.verdict.detail)}")
     if all(result.verdict.kind is Kind.SKIP for result in results):
         pytest.skip(printable(results[0].verdict.detail) if results else "no generated case is selected")
+
+
+def verdict(result: Result) -> str:
+    """The verdict of a result in a few words."""
+    return f"{result.verdict.kind} of {result.requirement}"
+
+
+def described_property(
+    examples: Sequence[Example], count: int, failing: int, requirements: dict[str, Requirement]
+) -> str:
+    """The first example in full, the others by the commands that show them.
+
+    `failing` of the `count` generated cases of a type fail.
+    """
+    first, *others = examples
+    lines = [described(first, requirements)]
+    lines.append(f"{failing} of {count} generated cases of {first.result.label.type} fail")
+    for other in others:
+        command = reproduce(other.result, other.origin)
+        lines.append(f"  {other.count} × {printable(other.result.cause.text)}: {printable(command)}")
+    left = failing - sum(example.count for example in examples)
+    return "\n".join(lines + ([f"  and {left} more"] if left else []))
+
+
+def described(example: Example, requirements: dict[str, Requirement]) -> str:
+    """One failure in full."""
+    result = example.result
+    shown = explain(result, example.origin)
+    requirement = requirements.get(result.requirement)
+    why = ", ".join(filter(None, (result.level, result.basis)))
+    lines = [f"{result.requirement} ({why}): {result.verdict.kind}: {printable(result.verdict.detail)}"]
+    if requirement is not None:
+        lines.append(f"{requirement.statement} [{', '.join(requirement.source)}]")
+    lines += [printable(f"cause: {result.cause.text}")] if result.failed else []
+    lines += ["", f"{result.label.id}  {result.target}" + ("  [flaky]" if example.flaky else "")]
+    lines += filter(None, (result.comment, stands_for(example)))
+    lines += [f"expected: {printable(shown.expected)}", f"actual:   {printable(shown.actual)}"]
+    lines += [f"via:      {printable(shown.via)}"] if shown.via else []
+    lines += [_dump(shown)] if shown.lines else []
+    return "\n".join([*lines, printable(shown.reproduce)])
+
+
+def _dump(shown: Explanation) -> str:
+    """The annotated bytes."""
+    console = Console(file=io.StringIO(), width=10_000, color_system=None, force_terminal=False, highlight=False)
+    with console.capture() as captured:
+        console.print(dump(shown.lines, shown.place))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())

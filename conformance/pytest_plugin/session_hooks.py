@@ -13,7 +13,7 @@ from conformance import NAME, __version__
 from conformance.cases.model import Kind, Unsupported, Verdict
 from conformance.errors import ConformanceError
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, KafkaItem
-from conformance.pytest_plugin.selected_cases import SelectedCases
+from conformance.pytest_plugin.selection import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
 from conformance.reports.annotated import printable
 from conformance.runner.known_failures import stale

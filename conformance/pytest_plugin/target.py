@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from conformance.cases.model import Case
 from conformance.errors import CannotStart
-from conformance.pytest_plugin.selected_cases import SelectedCases, ops_of
+from conformance.pytest_plugin.selection import SelectedCases, ops_of
 from conformance.runner.examiner import Examiner
 from conformance.runner.results import Result, Shrunk
 from conformance.runner.shrinking import IN_ALL, shrink

@@ -10,7 +10,7 @@ import pytest
 from conformance.cases.model import Case
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.cli import COMMANDS, command_of
-from conformance.commands.own_case import OwnCase, own_case
+from conformance.commands.ad_hoc_case import OwnCase, own_case
 from conformance.errors import UserError
 
 NUMBERS = [

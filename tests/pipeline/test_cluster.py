@@ -228,7 +228,7 @@ def test_spark_submit_runs_an_audit(cluster, place, logs):
 ASKING = """\
 import sys
 from pyspark.sql import SparkSession
-from conformance.pipeline.source import register
+from conformance.pipeline.kafka_log_source import register
 
 spark = SparkSession.builder.getOrCreate()
 register(spark)

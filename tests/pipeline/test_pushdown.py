@@ -25,8 +25,8 @@ from pyspark.sql.datasource import (
 )
 from segment_files import RECORDS, partition, places, written
 
-from conformance.pipeline.audit import entries
-from conformance.pipeline.source import KafkaLog
+from conformance.pipeline.audit import segment_reader
+from conformance.pipeline.kafka_log_source import KafkaLog
 
 COMPARED = {
     EqualTo: operator.eq,
@@ -89,8 +89,8 @@ SOME = [
 @pytest.mark.parametrize("filters", SOME, ids=[" ".join(str(one) for one in some) for some in SOME])
 def test_no_row_that_passes_is_lost_and_what_cannot_pass_is_not_decoded(logs, monkeypatch, filters):
     decoded = []
-    read_batch = entries.read_batch
-    monkeypatch.setattr(entries, "read_batch", lambda data, at: decoded.append(at) or read_batch(data, at))
+    read_batch = segment_reader.read_batch
+    monkeypatch.setattr(segment_reader, "read_batch", lambda data, at: decoded.append(at) or read_batch(data, at))
     everything = rows_read(logs, "records", [])
     before = len(decoded)
     found = rows_read(logs, "records", filters)

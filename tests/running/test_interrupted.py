@@ -17,7 +17,7 @@ from command_line import Done, conformance
 
 from conformance.cases.model import PASSED, CaseKind, Unsupported
 from conformance.catalog.catalog import select
-from conformance.commands import judging
+from conformance.commands import run_pipeline
 from conformance.runner import executor
 from conformance.runner.known_failures import read_known
 from conformance.runner.parallel import Stop
@@ -160,7 +160,7 @@ def interrupt_at(monkeypatch, tmp_path):
                 work(Stop())
 
         monkeypatch.setattr(TargetRun, "add", add_one)
-        monkeypatch.setattr(judging, "do_at_once", in_turn)
+        monkeypatch.setattr(run_pipeline, "do_at_once", in_turn)
 
     return interrupt
 

@@ -92,7 +92,7 @@ ALLOWED = {
     ("conformance/live_brokers/bundled_broker.py", "read_broker"): "the same for a broker, which is a script",
     ("conformance/live_brokers/__main__.py", "_arguments"): "the same",
     ("conformance/selftest/runner.py", ""): "imports the pool of processes",
-    ("conformance/pipeline/session.py", "_variables"): "the workers of Spark, with PYTHONSAFEPATH",
+    ("conformance/pipeline/spark_session.py", "_variables"): "the workers of Spark, with PYTHONSAFEPATH",
     ("setup.py", "run"): "a build, with -P; the package cannot be imported yet",
     ("benchmarks/commands.py", "command"): "measures a bare Python, with -P",
     ("benchmarks/memory.py", "main"): "measures itself, with -P",

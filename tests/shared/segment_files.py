@@ -8,9 +8,9 @@ from pathlib import Path
 from log_bytes import batch, record
 
 from conformance.codec.record_batch import sealed
-from conformance.pipeline.audit.batches import PartAudit
-from conformance.pipeline.audit.boundaries import parts_of
+from conformance.pipeline.audit.batch_checks import PartAudit
 from conformance.pipeline.audit.partition_rules import check_partition
+from conformance.pipeline.audit.segment_reader import parts_of
 from conformance.pipeline.audit.segments import find_segments
 
 RECORDS = 5

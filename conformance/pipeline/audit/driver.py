@@ -15,11 +15,11 @@ from rich.console import Console
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.errors import ExitStatus, FileError
 from conformance.files.atomic import Outputs, check_folder, check_writable
-from conformance.pipeline.audit import here
-from conformance.pipeline.audit.page import render
+from conformance.pipeline.audit import local_runner
+from conformance.pipeline.audit.html_page import render
 from conformance.pipeline.audit.segments import Segment, find_segments
-from conformance.pipeline.audit.steps import AuditRules, remove_tables
 from conformance.pipeline.audit.summary import Scanned, as_text, exit_status
+from conformance.pipeline.audit.table_steps import AuditRules, remove_tables
 from conformance.pipeline.options import ScanOptions, require
 
 
@@ -32,7 +32,11 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
     size = sum(segment.size for segment in segments)
     use_spark = _is_for_spark(options, size)
     if use_spark:
-        require("spark", "pyspark", why=f" ({size / 1e6:,.1f} MB: without Spark at most {here.MOST_BYTES / 1e6:.0f})")
+        require(
+            "spark",
+            "pyspark",
+            why=f" ({size / 1e6:,.1f} MB: without Spark at most {local_runner.MOST_BYTES / 1e6:.0f})",
+        )
     _check_unused(options.out)
     _check_outputs(options)
     requirements = read_catalog(()).requirements
@@ -58,17 +62,17 @@ def run_scan(options: ScanOptions, console: Console, errors: Console) -> ExitSta
 
 def _is_for_spark(options: ScanOptions, size: int) -> bool:
     """Whether somebody asks for Spark, or only Spark can write the tables, or `size` bytes are too many for here."""
-    return options.spark.is_asked_for or "://" in options.out or size > here.MOST_BYTES
+    return options.spark.is_asked_for or "://" in options.out or size > local_runner.MOST_BYTES
 
 
 def _on_spark(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> Scanned:
-    from conformance.pipeline.audit import job
+    from conformance.pipeline.audit import spark_runner
 
-    return job.scan(segments, rules, options.out, options.spark, with_logs=options.page_file is not None)
+    return spark_runner.scan(segments, rules, options.out, options.spark, with_logs=options.page_file is not None)
 
 
 def _here(segments: Sequence[Segment], rules: AuditRules, options: ScanOptions) -> Scanned:
-    return here.scan(segments, rules, Path(options.out), with_logs=options.page_file is not None)
+    return local_runner.scan(segments, rules, Path(options.out), with_logs=options.page_file is not None)
 
 
 def _check_unused(out: str) -> None:

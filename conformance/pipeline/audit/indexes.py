@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from pyarrow import fs
 
-from conformance.pipeline.audit.findings import MUST, AuditFinding
+from conformance.pipeline.audit.part_state import MUST, AuditFinding
 from conformance.pipeline.audit.segments import Segment, file_system_of
 
 OFFSET_INDEX_RULE = "log.offset-index"

@@ -17,8 +17,16 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from conformance.pipeline.audit.findings import MUST, AuditFinding, Breach
-from conformance.pipeline.audit.part_state import NO_OFFSET, PartState, ProducerBatch, ProducerState, SequenceGap
+from conformance.pipeline.audit.part_state import (
+    MUST,
+    NO_OFFSET,
+    AuditFinding,
+    Breach,
+    PartState,
+    ProducerBatch,
+    ProducerState,
+    SequenceGap,
+)
 from conformance.semantics.producer_state import next_sequence
 
 # Values of ProducerState.last instead of a sequence.

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from conformance import __version__
 from conformance.errors import ExitStatus
-from conformance.pipeline.audit.findings import NOTE, UNREAD
-from conformance.pipeline.audit.shape import LogShape
+from conformance.pipeline.audit.part_state import NOTE, UNREAD, LogShape
 from conformance.reports.annotated import printable
 
 SHOWN = 20

@@ -17,9 +17,8 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, ExitStatus, UsageError
 from conformance.files.atomic import Outputs, check_writable
-from conformance.pipeline.campaign.executor import Task
-from conformance.pipeline.campaign.job import JobFailed, judge_slices
 from conformance.pipeline.campaign.slices import Campaign
+from conformance.pipeline.campaign.spark_job import JobFailed, Task, judge_slices
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.summary import Summary
 from conformance.pipeline.options import CampaignOptions

@@ -6,8 +6,9 @@ A run gets its numbers from the tables, and of each cluster the smallest failure
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,16 +20,53 @@ from conformance.catalog.catalog import Catalog
 from conformance.errors import CannotStart
 from conformance.files.atomic import Outputs
 from conformance.pipeline.campaign.clusters import COLUMNS, Cluster, Clusters, clusters, tallies
-from conformance.pipeline.campaign.executor import Task
 from conformance.pipeline.campaign.rows import Rebuilder
-from conformance.pipeline.campaign.shrinking import merged, shrunk
+from conformance.pipeline.campaign.spark_job import Task
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
 from conformance.reports.progress import progress_bar
+from conformance.runner.examiner import Examiner
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, Shrunk, Tally, TargetRun
 from conformance.runner.save_vectors import save_all
+from conformance.runner.shrinking import Kin, kin, shrink_one
 from conformance.targets.protocol import Description
+
+PATIENCE = 300.0
+"""Seconds of shrinking for one target in all; what is left then is reported as it was found."""
+
+
+def shrunk(results: Sequence[tuple[Result, int]], examiner: Examiner, catalog: Catalog) -> Iterator[Shrunk]:
+    """Failures, each with the number of cases it stands for, shrunk: first one of each cause.
+
+    Raises CannotStart.
+    """
+    until = time.monotonic() + PATIENCE
+    for result, count in _one_of_each_first(results):
+        if time.monotonic() < until:
+            yield shrink_one(result, count, examiner, catalog)
+        else:
+            yield Shrunk(result, count, result.label.id)
+
+
+def _one_of_each_first(results: Sequence[tuple[Result, int]]) -> list[tuple[Result, int]]:
+    seen: set[Kin] = set()
+    first: list[tuple[Result, int]] = []
+    further: list[tuple[Result, int]] = []
+    for result, count in results:
+        (further if kin(result) in seen else first).append((result, count))
+        seen.add(kin(result))
+    return first + further
+
+
+def merged(failures: Sequence[Shrunk]) -> list[Shrunk]:
+    """Failures that shrank to the same case and have the same cause as one, in the order of the first of them."""
+    kept: dict[tuple[str, Kin], Shrunk] = {}
+    for one in failures:
+        same = (one.result.label.id, kin(one.result))
+        before = kept.get(same)
+        kept[same] = one if before is None else replace(before, count=before.count + one.count)
+    return list(kept.values())
 
 
 class Summary(Struct, frozen=True):

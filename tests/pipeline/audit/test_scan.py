@@ -27,14 +27,14 @@ from traps import Traps
 from conformance import codec
 from conformance.cli import main
 from conformance.commands import scan as scan_command
-from conformance.pipeline.audit import here, job
-from conformance.pipeline.audit.boundaries import parts_of
-from conformance.pipeline.audit.columns import read_batch
-from conformance.pipeline.audit.job import audit as audit_on_spark
+from conformance.pipeline.audit import local_runner, spark_runner
+from conformance.pipeline.audit.batch_columns import read_batch
+from conformance.pipeline.audit.segment_reader import parts_of
 from conformance.pipeline.audit.segments import find_segments
-from conformance.pipeline.audit.steps import AuditRules, logs_of
-from conformance.pipeline.session import session
-from conformance.pipeline.source import read, register
+from conformance.pipeline.audit.spark_runner import audit as audit_on_spark
+from conformance.pipeline.audit.table_steps import AuditRules, logs_of
+from conformance.pipeline.kafka_log_source import read, register
+from conformance.pipeline.spark_session import session
 
 CRC, RISE = "crc.mismatch-corrupt", "log.offsets-rise"
 
@@ -55,7 +55,7 @@ def scanned(tmp_path_factory):
             kept.append(stack.enter_context(session(*given)))
             return nullcontext(kept[0])
 
-        patched.setattr(job, "session", opened)
+        patched.setattr(spark_runner, "session", opened)
         patched.delenv("PYTHONSAFEPATH", raising=False)
         told = ("--out", folder / "out", "--json", folder / "found.json")
         done = conformance("scan", logs, *told, "--master", "local[2]", cwd=folder)
@@ -120,8 +120,11 @@ def test_a_scan_ends_in_tables_a_summary_and_a_status(scanned, tmp_path):
     assert "2 partitions, 6 segments" in done.stdout
     assert "2 must, 1 note" in done.stdout
     told = ["--out", f"{out}2", "--json", str(tmp_path / "here.json")]
-    here = CliRunner().invoke(main, ["scan", str(folder / "logs"), *told])
-    assert (here.exit_code, here.output.replace(f"{out}2", str(out))) == (done.returncode, done.stderr + done.stdout)
+    local_runner = CliRunner().invoke(main, ["scan", str(folder / "logs"), *told])
+    assert (local_runner.exit_code, local_runner.output.replace(f"{out}2", str(out))) == (
+        done.returncode,
+        done.stderr + done.stdout,
+    )
     assert (tmp_path / "here.json").read_text() == (folder / "found.json").read_text()
 
 
@@ -153,9 +156,9 @@ def test_parts_of_segments_on_spark_are_judged_as_they_are_here(spark, damaged):
     written(logs, lost, "orders-0")
     written(logs, lost, "others-0")
     found = audit_on_spark(spark, find_segments([str(logs)]), AuditRules({}, 300, ("ord*",))).findings.collect()
-    here = audit(logs) + audit(logs / "orders-0", uncompacted=True)
+    local_runner = audit(logs) + audit(logs / "orders-0", uncompacted=True)
     names = ("path", "position", "base_offset", "requirement", "level", "detail")
-    assert sorted(tuple(row[name] for name in names) for row in found) == sorted(map(tuple, here))
+    assert sorted(tuple(row[name] for name in names) for row in found) == sorted(map(tuple, local_runner))
     assert [row["requirement"] for row in found if row["topic"] == "orders"] == ["sequence.gap-out-of-order"]
 
 
@@ -173,10 +176,10 @@ def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tm
         (logs / f"{5:020}.log").write_bytes(b"\0\0\0\1")
         written(logs, [part * 3 for part in partition()], "orders-0")
     segments, rules = find_segments([str(logs)]), AuditRules({}, 300, ("ord*",))
-    on_spark, in_here = job.audit(spark, segments, rules), here.audit(segments, rules)
-    job.write(on_spark, str(tmp_path / "spark"))
+    on_spark, in_here = spark_runner.audit(spark, segments, rules), local_runner.audit(segments, rules)
+    spark_runner.write(on_spark, str(tmp_path / "spark"))
     (tmp_path / "here").mkdir()
-    here.write(in_here, tmp_path / "here")
+    local_runner.write(in_here, tmp_path / "here")
     logs = logs_of(row["log"] for table in in_here.logs for row in table.to_pylist())
     assert logs == logs_of(row["log"] for row in on_spark.logs.collect()), "what the page shows"
     assert sum(len(log.segments) for log in logs) == len(segments)
@@ -190,7 +193,7 @@ def test_tables_that_are_made_here_are_those_that_spark_makes(spark, damaged, tm
 
 def test_where_spark_cannot_write_one_line_says_so(spark, damaged, monkeypatch, tmp_path):
     logs, _ = damaged
-    monkeypatch.setattr(job, "session", lambda *_: nullcontext(spark))
+    monkeypatch.setattr(spark_runner, "session", lambda *_: nullcontext(spark))
     done = conformance("scan", logs, "--out", "nosuch://place/x", "--master", "local[2]", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("conformance: nosuch://place/x: ")

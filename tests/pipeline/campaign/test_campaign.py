@@ -23,15 +23,14 @@ from conformance.cases.model import Broke
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.cli import main
 from conformance.errors import FileError
-from conformance.pipeline.campaign import job, slices
+from conformance.pipeline.campaign import slices, spark_job
 from conformance.pipeline.campaign import tables as making
 from conformance.pipeline.campaign.clusters import clusters, tallies
-from conformance.pipeline.campaign.executor import Task
-from conformance.pipeline.campaign.job import _reason
 from conformance.pipeline.campaign.rows import Rebuilder
-from conformance.pipeline.campaign.shrinking import merged, shrunk
 from conformance.pipeline.campaign.slices import Campaign
+from conformance.pipeline.campaign.spark_job import Task, _reason
 from conformance.pipeline.campaign.store import Store
+from conformance.pipeline.campaign.summary import merged, shrunk
 from conformance.pipeline.campaign.tables import failures_of, rows_of
 from conformance.pipeline.options import SparkOptions
 from conformance.runner.examiner import Examiner
@@ -459,11 +458,11 @@ def test_why_spark_gave_up_is_told_where_that_is_known_only_until_the_session_en
     def fail(*_):
         raise OfSpark
 
-    monkeypatch.setattr(job, "session", opened)
-    monkeypatch.setattr(job, "spread", fail)
+    monkeypatch.setattr(spark_job, "session", opened)
+    monkeypatch.setattr(spark_job, "spread", fail)
     work = Task(Campaign(("reference",), INTEGERS, 100), Store(tmp_path), catalog.requirements, {})
-    with work.store.opened(work.campaign), pytest.raises(job.JobFailed, match=r"^ValueError: no such row"):
-        job.judge_slices(work, SparkOptions(), Console())
+    with work.store.opened(work.campaign), pytest.raises(spark_job.JobFailed, match=r"^ValueError: no such row"):
+        spark_job.judge_slices(work, SparkOptions(), Console())
 
 
 def test_a_failure_of_half_a_surrogate_pair_is_kept(tmp_path, catalog):

@@ -16,13 +16,22 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from conformance.files.atomic import replacing
-from conformance.pipeline.audit import steps
-from conformance.pipeline.audit.findings import NOTE
+from conformance.pipeline.audit import table_steps
+from conformance.pipeline.audit.part_state import NOTE
 from conformance.pipeline.audit.segments import Segment
-from conformance.pipeline.audit.steps import AUDITED, COUNTED, FINDINGS, ORDER, SUMMED_BY, TABLES, TOTALS, remove_tables
 from conformance.pipeline.audit.summary import ON_PAGE, Scanned, scanned
+from conformance.pipeline.audit.table_steps import (
+    AUDITED,
+    COUNTED,
+    FINDINGS,
+    ORDER,
+    SUMMED_BY,
+    TABLES,
+    TOTALS,
+    remove_tables,
+)
 
-MOST_BYTES = steps.SPLIT_SIZE
+MOST_BYTES = table_steps.SPLIT_SIZE
 """The largest input, all its segments together, that is audited here when nobody asks for Spark.
 
 Spark would give as much to a single core, and needs longer to start than it takes here.
@@ -51,7 +60,7 @@ class AuditTables(Struct, frozen=True):
     @property
     def logs(self) -> Iterator[pa.Table]:
         """What was read of each directory."""
-        return map(steps.to_log, _directories(self.states))
+        return map(table_steps.to_log, _directories(self.states))
 
     @property
     def findings(self) -> Iterator[pa.Table]:
@@ -66,15 +75,15 @@ class AuditTables(Struct, frozen=True):
         return list(islice(shown, ON_PAGE))
 
 
-def scan(segments: Sequence[Segment], rules: steps.AuditRules, out: Path, *, with_logs: bool = False) -> Scanned:
+def scan(segments: Sequence[Segment], rules: table_steps.AuditRules, out: Path, *, with_logs: bool = False) -> Scanned:
     """Audit segments and write the tables below `out`. Raises OSError or KeyboardInterrupt."""
     tables = audit(segments, rules)
     write(tables, out)
-    logs = steps.logs_of(row["log"] for log in tables.logs for row in log.to_pylist()) if with_logs else []
+    logs = table_steps.logs_of(row["log"] for log in tables.logs for row in log.to_pylist()) if with_logs else []
     return scanned(tables.partitions.to_pylist(), tables.summary.to_pylist(), tables.first, logs)
 
 
-def audit(segments: Sequence[Segment], rules: steps.AuditRules) -> AuditTables:
+def audit(segments: Sequence[Segment], rules: table_steps.AuditRules) -> AuditTables:
     """Audit segments; the findings lie in a file that is gone with the process. Raises OSError."""
     states: list[pa.RecordBatch] = []
     found = _on_disk(_found(segments, rules, states))
@@ -83,16 +92,16 @@ def audit(segments: Sequence[Segment], rules: steps.AuditRules) -> AuditTables:
 
 
 def _found(
-    segments: Sequence[Segment], rules: steps.AuditRules, states: list[pa.RecordBatch]
+    segments: Sequence[Segment], rules: table_steps.AuditRules, states: list[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The findings within parts, whose states are added to `states`, and then those between parts."""
-    parts = steps.to_parts(iter(steps.from_segments(segments).to_batches()), rules.split_size)
-    for batch in steps.to_findings(parts, rules.levels):
+    parts = table_steps.to_parts(iter(table_steps.from_segments(segments).to_batches()), rules.split_size)
+    for batch in table_steps.to_findings(parts, rules.levels):
         if batch["part_state"].null_count:
             yield batch.select(FINDINGS)
         else:
             states.append(batch)
-    check = steps.partition_checker(rules.uncompacted)
+    check = table_steps.partition_checker(rules.uncompacted)
     for group in _directories(pa.Table.from_batches(states, AUDITED)):
         yield from check(group).select(FINDINGS).to_batches()
 
@@ -117,7 +126,7 @@ def _directories(states: pa.Table) -> Iterator[pa.Table]:
 
 
 def _partitions(states: Sequence[pa.RecordBatch]) -> pa.Table:
-    totals = pa.Table.from_batches(steps.to_totals(iter(states)), TOTALS)
+    totals = pa.Table.from_batches(table_steps.to_totals(iter(states)), TOTALS)
     counted = totals.group_by(["topic", "partition", "directory"]).aggregate(
         [("path", "count_distinct"), ("bytes", "sum"), ("batches", "sum"), ("records", "sum")]
     )

@@ -17,9 +17,9 @@ from conformance import __version__
 from conformance.cases.requirement import Requirement
 from conformance.codec.hex_dump import Line, annotate
 from conformance.codec.record_batch import HEADER_SIZE, MAGIC_AT
-from conformance.pipeline.audit.boundaries import Window, entry_end
+from conformance.pipeline.audit.part_state import LogShape, Shape, Sum
+from conformance.pipeline.audit.segment_reader import Window, entry_end
 from conformance.pipeline.audit.segments import file_system_of
-from conformance.pipeline.audit.shape import LogShape, Shape, Sum
 from conformance.pipeline.audit.summary import FindingRow, Scanned
 from conformance.reports.annotated import printable
 

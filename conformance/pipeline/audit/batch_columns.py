@@ -19,8 +19,8 @@ from conformance.codec.control_record import CONTROL_KEYS
 from conformance.codec.cursor import AT_LEISURE, RECORD_COST, Cursor, Findings, Malformed
 from conformance.codec.record import RECORD
 from conformance.codec.record_batch import BATCH_LAYOUT, CHECKSUMMED, HEADER_SIZE, OVERHEAD, SMALLEST
-from conformance.pipeline.audit import kernels
-from conformance.pipeline.audit.kernels import COLUMNS, HEADER_COLUMNS, Rows
+from conformance.pipeline.audit import record_kernels
+from conformance.pipeline.audit.record_kernels import COLUMNS, HEADER_COLUMNS, Rows
 
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -101,7 +101,7 @@ class Batch(NamedTuple):
     def headers(self) -> Rows:
         """A row for each header of each record, a column for each of HEADER_COLUMNS; `record` is the record's row."""
         out = np.empty((self.header_count, len(HEADER_COLUMNS)), np.int64)
-        kernels.headers(kernels.octets(self.plain), self.rows, out)
+        record_kernels.headers(record_kernels.octets(self.plain), self.rows, out)
         return out
 
     def field(self, index: int, name: str) -> bytes | None:
@@ -173,9 +173,9 @@ def _with_rows(header: BatchHeader, plain: bytes) -> Batch | None:
     most = AT_LEISURE.elements // RECORD_COST if header.compression else count
     if count * RECORD.smallest > len(plain) or count > most:
         return None
-    kernels.expect(len(plain))
+    record_kernels.expect(len(plain))
     rows: Rows = np.empty((count, len(COLUMNS)), np.int64)
-    sound, headers = kernels.records(kernels.octets(plain), 0, len(plain), rows)
+    sound, headers = record_kernels.records(record_kernels.octets(plain), 0, len(plain), rows)
     is_dense = header.compression and RECORD_COST * count + headers > AT_LEISURE.elements
     if sound != count or is_dense:
         return None
@@ -183,7 +183,7 @@ def _with_rows(header: BatchHeader, plain: bytes) -> Batch | None:
         return Batch(header, plain, rows, 0, _MIN)
     if header.lastOffsetDelta < rows[-1, 3] or (header.is_control and not _is_marker(plain, rows, headers)):
         return None
-    least, largest = kernels.timestamps(rows, header.baseTimestamp)
+    least, largest = record_kernels.timestamps(rows, header.baseTimestamp)
     if least < -1 and not header.is_log_append_time:
         return None
     return Batch(header, plain, rows, headers, largest)

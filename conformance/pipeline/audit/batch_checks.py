@@ -16,13 +16,19 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import MAGIC_AT, stored_magic, stored_offset, stored_size
-from conformance.pipeline.audit.boundaries import LEAST_SIZE, Window, is_blank
-from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at
-from conformance.pipeline.audit.entries import LENGTH_RULE, Region, has_sound_header, regions
-from conformance.pipeline.audit.findings import MUST, NOTE, UNREAD, AuditFinding, Breach
+from conformance.pipeline.audit.batch_columns import Batch, BatchHeader, header_at
 from conformance.pipeline.audit.indexes import OFFSET_INDEX_RULE, Pointers, index_findings, pointers
-from conformance.pipeline.audit.part_state import PartState, ProducerBatch
+from conformance.pipeline.audit.part_state import MUST, NOTE, UNREAD, AuditFinding, Breach, PartState, ProducerBatch
 from conformance.pipeline.audit.partition_rules import PartRules
+from conformance.pipeline.audit.segment_reader import (
+    LEAST_SIZE,
+    LENGTH_RULE,
+    Region,
+    Window,
+    has_sound_header,
+    is_blank,
+    regions,
+)
 from conformance.pipeline.audit.segments import Part
 from conformance.semantics.producer_state import next_sequence
 

@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from conformance.errors import ConformanceError, FileError, MachineError
-from conformance.pipeline.audit import steps
-from conformance.pipeline.audit.findings import NOTE
+from conformance.pipeline.audit import table_steps
+from conformance.pipeline.audit.part_state import NOTE
 from conformance.pipeline.audit.segments import Segment
-from conformance.pipeline.audit.steps import AUDITED, COUNTED, FINDINGS, ORDER, PARTS, SUMMED_BY, TABLES, TOTALS
 from conformance.pipeline.audit.summary import ON_PAGE, Scanned, scanned
+from conformance.pipeline.audit.table_steps import AUDITED, COUNTED, FINDINGS, ORDER, PARTS, SUMMED_BY, TABLES, TOTALS
 from conformance.pipeline.options import SparkOptions
-from conformance.pipeline.session import apart, has_ended, session
+from conformance.pipeline.spark_session import apart, has_ended, session
 
 _DDL: dict[pa.DataType, str] = {
     pa.string(): "string",
@@ -50,7 +50,7 @@ class AuditTables(Struct, frozen=True):
     @property
     def logs(self) -> DataFrame:
         """What was read of each directory."""
-        return self.states.groupBy("directory").applyInArrow(steps.to_log, _ddl(steps.LOGS))
+        return self.states.groupBy("directory").applyInArrow(table_steps.to_log, _ddl(table_steps.LOGS))
 
     @property
     def first(self) -> DataFrame:
@@ -59,7 +59,12 @@ class AuditTables(Struct, frozen=True):
 
 
 def scan(
-    segments: Sequence[Segment], rules: steps.AuditRules, out: str, options: SparkOptions, *, with_logs: bool = False
+    segments: Sequence[Segment],
+    rules: table_steps.AuditRules,
+    out: str,
+    options: SparkOptions,
+    *,
+    with_logs: bool = False,
 ) -> Scanned:
     """Audit segments and write the tables below `out`.
 
@@ -73,11 +78,11 @@ def scan(
 
 
 def _scan(
-    spark: SparkSession, segments: Sequence[Segment], rules: steps.AuditRules, out: str, *, with_logs: bool
+    spark: SparkSession, segments: Sequence[Segment], rules: table_steps.AuditRules, out: str, *, with_logs: bool
 ) -> Scanned:
     tables = audit(spark, segments, rules)
     write(tables, out)
-    logs = steps.logs_of(row["log"] for row in tables.logs.collect()) if with_logs else []
+    logs = table_steps.logs_of(row["log"] for row in tables.logs.collect()) if with_logs else []
     return scanned(_rows(tables.partitions), _rows(tables.summary), _rows(tables.first), logs)
 
 
@@ -85,18 +90,20 @@ def _rows(frame: DataFrame) -> list[dict[str, object]]:
     return [row.asDict() for row in frame.collect()]
 
 
-def audit(spark: SparkSession, segments: Sequence[Segment], rules: steps.AuditRules) -> AuditTables:
+def audit(spark: SparkSession, segments: Sequence[Segment], rules: table_steps.AuditRules) -> AuditTables:
     """Audit segments; findings stay on the executors that made them until they are written."""
     cores = spark.sparkContext.defaultParallelism
-    table = steps.from_segments(segments)
+    table = table_steps.from_segments(segments)
     given = spark.createDataFrame(table).repartition(min(len(segments), 2 * cores))
-    parts = given.mapInArrow(partial(steps.to_parts, size=rules.split_size), _ddl(PARTS))
+    parts = given.mapInArrow(partial(table_steps.to_parts, size=rules.split_size), _ddl(PARTS))
     # Small segments share a task, large ones have several.
     tasks = max(2 * cores, min(sum(segment.size for segment in segments) // rules.split_size, _MOST_TASKS))
-    audited = parts.repartition(tasks).mapInArrow(partial(steps.to_findings, levels=dict(rules.levels)), _ddl(AUDITED))
+    audited = parts.repartition(tasks).mapInArrow(
+        partial(table_steps.to_findings, levels=dict(rules.levels)), _ddl(AUDITED)
+    )
     audited = audited.persist(StorageLevel.DISK_ONLY)
     states = audited.filter(sf.col("part_state").isNotNull())
-    between = states.groupBy("directory").applyInArrow(steps.partition_checker(rules.uncompacted), _ddl(AUDITED))
+    between = states.groupBy("directory").applyInArrow(table_steps.partition_checker(rules.uncompacted), _ddl(AUDITED))
     findings = audited.filter(sf.col("part_state").isNull()).union(between)
     findings = findings.select(*FINDINGS).orderBy(*ORDER).persist(StorageLevel.DISK_ONLY)
     return AuditTables(findings, _partitions(states), _summary(findings), states)
@@ -109,7 +116,7 @@ def _ddl(schema: pa.Schema) -> str:
 
 def _partitions(states: DataFrame) -> DataFrame:
     sums = [sf.sum(name).alias(name) for name in COUNTED]
-    counted = states.mapInArrow(steps.to_totals, _ddl(TOTALS)).groupBy("topic", "partition", "directory")
+    counted = states.mapInArrow(table_steps.to_totals, _ddl(TOTALS)).groupBy("topic", "partition", "directory")
     return counted.agg(sf.countDistinct("path").alias("segments"), *sums).orderBy("directory")
 
 
@@ -133,7 +140,7 @@ def write(tables: AuditTables, out: str) -> None:
 def _stopped(error: Exception, out: str) -> ConformanceError:
     """Why there is no report. What was written is removed where it can be, so that the same command begins again."""
     if "://" not in out:
-        steps.remove_tables(Path(out))
+        table_steps.remove_tables(Path(out))
     if has_ended(error):
         return MachineError("Spark stopped: its Java has ended (the same command begins again)")
     # The text of such an error comes from Java, so it must be asked for while Java is there.

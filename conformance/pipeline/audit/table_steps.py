@@ -18,13 +18,11 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from conformance.pipeline.audit.batches import PartAudit
-from conformance.pipeline.audit.boundaries import parts_of
-from conformance.pipeline.audit.findings import AuditFinding
-from conformance.pipeline.audit.part_state import NO_OFFSET, PartState
+from conformance.pipeline.audit.batch_checks import PartAudit
+from conformance.pipeline.audit.part_state import NO_OFFSET, AuditFinding, LogShape, PartState, SegmentShape
 from conformance.pipeline.audit.partition_rules import check_partition
+from conformance.pipeline.audit.segment_reader import parts_of
 from conformance.pipeline.audit.segments import Part, Segment
-from conformance.pipeline.audit.shape import LogShape, SegmentShape
 
 SPLIT_SIZE = 256 << 20
 """Bytes of a part, where a segment is larger."""

@@ -15,7 +15,7 @@ from conformance.cases.model import Case
 from conformance.catalog.catalog import Catalog, is_based, of_bases
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands import options as shared
-from conformance.commands.own_case import OwnCase, own_case
+from conformance.commands.ad_hoc_case import OwnCase, own_case
 from conformance.errors import ExitStatus, UsageError, UserError, overall
 from conformance.files.atomic import Outputs, check_folder, check_writable
 from conformance.process.launcher import clean

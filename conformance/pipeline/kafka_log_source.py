@@ -8,7 +8,8 @@ read: `pushdown` says which.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -17,18 +18,81 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 
 from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.log import first_offset, last_offset
 from conformance.codec.record_batch import TIMESTAMP_TYPES, stored_magic
-from conformance.pipeline.audit.boundaries import Window, parts_of
-from conformance.pipeline.audit.columns import Batch, BatchHeader, header_at
-from conformance.pipeline.audit.entries import LENGTH_RULE, Region, regions
-from conformance.pipeline.audit.kernels import HEADER_COLUMNS
+from conformance.pipeline.audit.batch_columns import Batch, BatchHeader, header_at
+from conformance.pipeline.audit.record_kernels import HEADER_COLUMNS
+from conformance.pipeline.audit.segment_reader import LENGTH_RULE, Region, Window, parts_of, regions
 from conformance.pipeline.audit.segments import NoSegments, Part, Segment, find_segments
-from conformance.pipeline.pushdown import Comparison, Span, may_pass, usable
+
+Comparison: TypeAlias = EqualNullSafe | EqualTo | GreaterThan | GreaterThanOrEqual | In | LessThan | LessThanOrEqual
+
+Span: TypeAlias = tuple[int | str, int | str] | None
+"""The least and the largest value that a column has in some rows; None: it is null in all of them."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def usable(filters: Sequence[Filter], columns: Sequence[str]) -> list[Comparison]:
+    """The filters that compare one of these columns with numbers, texts or points in time."""
+    comparisons = [one for one in filters if isinstance(one, Comparison)]
+    return [one for one in comparisons if one.attribute[0] in columns and all(map(_is_usable, _values(one)))]
+
+
+def _is_usable(value: object) -> bool:
+    return isinstance(value, int | str) or (isinstance(value, datetime) and value.tzinfo is not None)
+
+
+def may_pass(filters: Sequence[Comparison], spans: Mapping[str, Span]) -> bool:
+    """Whether a row whose columns lie within these spans may pass all filters."""
+    return all(_may(one, spans[one.attribute[0]]) for one in filters if one.attribute[0] in spans)
+
+
+def _may(one: Comparison, span: Span) -> bool:
+    if span is None:
+        return False
+    least, largest = map(_rank, span)
+    values = [_rank(value) for value in _values(one)]
+    match one:
+        case GreaterThan():
+            return largest > values[0]
+        case GreaterThanOrEqual():
+            return largest >= values[0]
+        case LessThan():
+            return least < values[0]
+        case LessThanOrEqual():
+            return least <= values[0]
+        case _:
+            return any(least <= value <= largest for value in values)
+
+
+def _values(one: Comparison) -> tuple[object, ...]:
+    """The values that a filter compares with."""
+    return one.value if isinstance(one, In) else (one.value,)
+
+
+def _rank(value: object) -> tuple[int, bytes]:
+    """A value in the order of its column: a number, a time in microseconds since 1970, or a text by its UTF-8."""
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1), b""
+    return (value, b"") if isinstance(value, int) else (0, str(value).encode("utf-8", "surrogatepass"))
+
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 ArrowArray: TypeAlias = "pa.Array[Any]"
