@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from conformance import codec
 from conformance.codec.compression import CODEC_NAMES
-from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.random_choices import Choices
 
 
 def word_batches(bases: Iterable[int], records: int, size: int, codec_name: str, headers: int = 0) -> list[bytes]:

@@ -36,9 +36,9 @@ from growing import GROWING, Row
 from conformance import codec
 from conformance.cases.model import AnyOf, Refuses
 from conformance.catalog.case_builder import expectation
-from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import Generated, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, mutate
+from conformance.strategies.seeded.random_choices import Choices
 
 TYPES = ("RECORD_BATCH", "MESSAGE_SET", "LOG")
 SLOWEST = 0.1

@@ -13,7 +13,7 @@ from conformance.cases.requirement import Requirement
 from conformance.catalog.catalog import Labelled
 from conformance.catalog.catalog_builder import read_catalog
 from conformance.commands.list import coverage, why_no_case
-from conformance.reports.markdown_file import plain
+from conformance.reports.markdown import plain
 
 FOLDER = "requirements"
 _HERE = "decisions"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -18,9 +19,11 @@ from conformance.cases.model import (
     Appends,
     Broke,
     Case,
+    CaseKind,
     Converts,
     Delivers,
     Exchanges,
+    Expectation,
     Measures,
     Outcome,
     Plays,
@@ -30,17 +33,108 @@ from conformance.cases.model import (
     Sends,
     Sequences,
     Unsupported,
+    WholeLog,
     Writes,
     WritesAs,
 )
+from conformance.cases.operations import parts_of
+from conformance.cases.packed_cases import PackedCase
+from conformance.catalog.case_builder import as_given
 from conformance.codec.hex_dump import Line, annotate, place_of
-from conformance.codec.json_notation import NotationError
+from conformance.codec.json_notation import UNSHOWN, NotationError
 from conformance.definitions.request_frames import frame_at, frame_wire
-from conformance.reports.expected import expectation_json, expected_json
-from conformance.reports.reproduction import reproduce
 from conformance.runner.results import Packed, Result
 from conformance.semantics.consumer_view import VIEW
 from conformance.semantics.format_conversion import CONVERTED, flattened
+
+
+def expected_json(case: Case) -> dict[str, object]:
+    """The expectation in value notation, as the JSON report holds it."""
+    return expectation_json(case, case.expect)
+
+
+def expectation_json(case: Case, expect: Expectation) -> dict[str, object]:
+    """The same of one of several expectations of a case."""
+    if isinstance(expect, WholeLog):
+        return _log_expectation(expect)
+    render = case.wire.notation.render
+    match expect:
+        case Reads(value, consumed):
+            shown = {} if value is UNSHOWN else {"value": render(value)}
+            return shown if consumed is None else {**shown, "consumed": consumed}
+        case Refuses(_, said):
+            return {"reject": said}
+        case AnyOf(readings):
+            return {"either": [expectation_json(case, reading) for reading in readings] or "any"}
+        case Writes(data):
+            return {"hex": data.hex()}
+        case WritesAs(value, name):
+            return {"decodes-to": codec.wire(name or case.wire).notation.render(value)}
+        case Measures(size):
+            return {"size": size}
+
+
+def _log_expectation(expect: WholeLog) -> dict[str, object]:
+    match expect:
+        case Delivers(view, _, is_open):
+            shown = {"value": VIEW.render({"records": view.records, "nextOffset": view.next_offset})}
+            shown |= {} if view.damage is None else {"then": "an error"}
+            return {"either": ["reject", shown]} if is_open else shown
+        case Converts(records):
+            return {"decodes-to": CONVERTED.render(records)}
+        case Appends(records):
+            return {"decodes-to": CONVERTED.render(records)}
+        case Sequences(answers):
+            return {"value": [" or ".join(sorted(right)) for right in answers]}
+        case Exchanges(due):
+            return {"answers": [f"{one.name} {one.version}" if one.must_answer else "any" for one in due]}
+        case Plays(_, due):
+            return {"value": list(due)}
+        case Sends(check, _, of):
+            return {"requests": check, **({"of": of} if of else {})}
+
+
+_LONGEST = 1024
+"""Bytes that a command carries in itself."""
+
+
+def reproduce(result: Result, origin: str = "") -> str:
+    """One command that puts the case to the target again; for a large shrunk case, the case `origin` it came from."""
+    if result.label.kind is CaseKind.PROBE:
+        return shlex.join(["conformance", "doctor", *_by(result.python), result.target])
+    return command(result.label, [result.target], origin, result.python)
+
+
+def command(label: Case | PackedCase, targets: Sequence[str], origin: str = "", python: str = "") -> str:
+    """One command that puts a case to targets again; for a large shrunk case, the case `origin` it came from.
+
+    `python` is the interpreter that was given for them.
+    """
+    words = ["conformance", "run", *targets, *_by(python)]
+    if label.defined_in:
+        words += ["--definitions", label.defined_in]
+    if label.kind in (CaseKind.VECTOR, CaseKind.GENERATED):
+        further = ["--vectors", label.origin] if label.origin else []
+        return shlex.join([*words, *further, "--select", label.id])
+    return shlex.join([*words, *_in_full(label if isinstance(label, Case) else label.unpacked(), origin)])
+
+
+def _by(python: str) -> list[str]:
+    return ["--python", python] if python else []
+
+
+def _in_full(case: Case, origin: str) -> list[str]:
+    """The options that name a case by what it asks, or, where that is long, by where it came from."""
+    if case.op != "decode":
+        given = json.dumps(as_given(parts_of(case)))
+        if len(given) <= 2 * _LONGEST or not origin:
+            return ["--op", case.op, "--case", f"{case.type}:{given}"]
+        return ["--select", origin]
+    assert case.data is not None
+    if len(case.data) <= _LONGEST:
+        return ["--case", f"{case.type}:{case.data.hex()}"]
+    return ["--case", f"{case.type}:@{case.origin}"] if case.origin else ["--select", origin]
+
 
 _AROUND = 3
 """Lines of the dump shown before and after the place."""

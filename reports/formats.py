@@ -20,8 +20,8 @@ from conformance.files.atomic import Outputs
 
 if TYPE_CHECKING:
     from conformance.cases.requirement import Requirement
-    from conformance.reports.disagreements import Disagreement
-    from conformance.reports.json_file import RowFile
+    from conformance.reports.json_report import RowFile
+    from conformance.reports.target_differences import Disagreement
     from conformance.runner.results import TargetRun
 
 
@@ -43,7 +43,7 @@ class Report:
     @cached_property
     def disagreements(self) -> tuple[Disagreement, ...]:
         """Where the targets differ."""
-        from conformance.reports.disagreements import disagreements
+        from conformance.reports.target_differences import disagreements
 
         return disagreements(self.runs)
 
@@ -71,9 +71,9 @@ class Format(Struct, frozen=True):
 
 FORMATS = (
     Format("junit", "junit", "Write the results as JUnit XML."),
-    Format("json", "json_file", "Write the results as JSON."),
-    Format("html", "html_file", "Write the results as a page, one file that needs no network."),
-    Format("markdown", "markdown_file", "Write a summary in Markdown, for a README or a CI job."),
+    Format("json", "json_report", "Write the results as JSON."),
+    Format("html", "html", "Write the results as a page, one file that needs no network."),
+    Format("markdown", "markdown", "Write a summary in Markdown, for a README or a CI job."),
     Format("badge", "badge", "Write the verdict as an SVG badge.", is_verdict=True),
 )
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.reports.annotated import printable
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, Section, grouped
+from conformance.reports.hex_view import printable
 from conformance.reports.text import title
 from conformance.runner.results import TargetRun
 
@@ -52,7 +52,7 @@ def step_of_job(report: Report, console: Console, written: Container[Path]) -> I
 
 def _append(summary: Path, report: Report, console: Console) -> None:
     """Add the report in Markdown to the summary, which other commands of the step may have written to."""
-    from conformance.reports.markdown_file import render as markdown
+    from conformance.reports.markdown import render as markdown
 
     try:
         with summary.open("a", encoding="utf-8", errors="backslashreplace") as stream:

@@ -15,10 +15,9 @@ from xml.sax.saxutils import quoteattr
 from msgspec import Struct
 
 from conformance.cases.model import Kind
-from conformance.reports.explain import actual_text, expected_text
+from conformance.reports.explain import actual_text, expected_text, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Section, section_of
-from conformance.reports.reproduction import reproduce
 from conformance.runner.results import Result, TargetRun
 
 _COLOURS = {"failure": "failures", "error": "errors", "skipped": "skipped"}

@@ -17,12 +17,12 @@ from rich.text import Text
 
 from conformance.cases.model import LEVELS, Kind
 from conformance.cases.requirement import Requirement
-from conformance.reports.annotated import dump, printable
-from conformance.reports.differences import Differences
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.reports.hex_view import dump, printable
 from conformance.reports.matrix import CodesApart, codes_apart, met, verdict_on
+from conformance.reports.target_differences import Differences
 from conformance.reports.text import MUTE, STYLES, number_of_cases, skips, target_report, target_summary, title
 from conformance.runner.results import TargetRun
 from conformance.runner.shrinking import Kin

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from conformance.cases.model import LEVELS, Accepted, CaseKind, Kind
 from conformance.cases.requirement import Requirement
-from conformance.reports.annotated import dump, printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.reports.hex_view import dump, printable
 from conformance.runner.results import Packed, Result, TargetRun
 
 STYLES = {"must": "bold red", "should": "yellow", "may": "cyan", "informative": "cyan"}

@@ -9,11 +9,11 @@ import importlib
 import importlib.util
 from typing import Any
 
-_TYPED = "conformance.strategies.hypothesis.typed"
+_TYPED = "conformance.strategies.hypothesis.public"
 
 
 def __getattr__(name: str) -> Any:
-    """A public name of `conformance.strategies.hypothesis.typed`."""
+    """A public name of `conformance.strategies.hypothesis.public`."""
     # `from` asks for a module as a name first; such a question must not import Hypothesis.
     if importlib.util.find_spec(f"{__name__}.{name}"):
         raise AttributeError(f"module {__name__!r} has not imported {name!r}")

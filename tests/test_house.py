@@ -18,10 +18,10 @@ from command_line import conformance
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"conformance": "conformance", "strategies": "conformance.strategies", "reports": "conformance.reports"}
 """The folders of the package, and the names under which their modules are imported."""
-MAX_MODULES = 372
+MAX_MODULES = 307
 """The number of modules may only fall."""
-MAX_CYCLES = 4
-"""Groups of modules that import each other; their number may only fall."""
+MAX_CYCLES = 0
+"""Groups of modules that import each other."""
 MAX_LINES = 800
 TABLES: set[str] = set()
 """Modules of data that may be longer."""

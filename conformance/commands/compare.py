@@ -9,8 +9,8 @@ import click
 
 from conformance.commands import options as shared
 from conformance.errors import ExitStatus
-from conformance.reports.annotated import printable
 from conformance.reports.comparison import Change, Outcome, compare, read_report
+from conformance.reports.hex_view import printable
 from conformance.runner.policy import FailurePolicy
 
 _SHOWN = 3

@@ -10,8 +10,8 @@ import click
 from conformance.codec.hex_dump import annotate
 from conformance.commands import options as shared
 from conformance.definitions.loader import types_with
-from conformance.reports.annotated import dump
 from conformance.reports.console import open_console
+from conformance.reports.hex_view import dump
 
 
 @click.command("explain")

@@ -19,11 +19,10 @@ from conformance.commands.ad_hoc_case import OwnCase, own_case
 from conformance.errors import ExitStatus, UsageError, UserError, overall
 from conformance.files.atomic import Outputs, check_folder, check_writable
 from conformance.process.launcher import clean
-from conformance.reports.annotated import printable
-from conformance.reports.console import open_console
+from conformance.reports.console import open_console, progress_bar
 from conformance.reports.formats import Report, write_files
 from conformance.reports.github import is_in_job, step_of_job
-from conformance.reports.progress import progress_bar
+from conformance.reports.hex_view import printable
 from conformance.reports.screen import kin_in_full, texts
 from conformance.runner.executor import judge_and_shrink
 from conformance.runner.generated_cases import FurtherCases
@@ -46,7 +45,7 @@ from conformance.runner.signals import interrupt_on_signals
 from conformance.targets.target import TargetSpec
 
 if TYPE_CHECKING:
-    from conformance.reports.json_file import RowFile
+    from conformance.reports.json_report import RowFile
 
 
 class RunOptions(Struct, frozen=True):
@@ -171,7 +170,7 @@ def _row_files(options: RunOptions, stack: ExitStack) -> dict[str, RowFile]:
     """
     if "json" not in options.files or options.update_known_failures:
         return {}
-    from conformance.reports.json_file import RowFile
+    from conformance.reports.json_report import RowFile
 
     report = options.files["json"]
     return {target.name: stack.enter_context(closing(RowFile(report))) for target in options.targets}

@@ -12,9 +12,9 @@ from conformance.catalog.catalog_builder import read_catalog
 from conformance.codec.hex_dump import annotate
 from conformance.commands import options as shared
 from conformance.errors import UserError
-from conformance.reports.annotated import case_report
 from conformance.reports.console import open_console
 from conformance.reports.explain import expected_text
+from conformance.reports.hex_view import case_report
 
 
 @click.command("show")

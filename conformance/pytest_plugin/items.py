@@ -17,10 +17,9 @@ from conformance.cases.requirement import Requirement
 from conformance.errors import CannotStart
 from conformance.pytest_plugin.selection import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
-from conformance.reports.annotated import dump, printable
-from conformance.reports.explain import Explanation, explain
+from conformance.reports.explain import Explanation, explain, reproduce
 from conformance.reports.grouping import Example, Section, section_of
-from conformance.reports.reproduction import reproduce
+from conformance.reports.hex_view import dump, printable
 from conformance.reports.text import stands_for
 from conformance.runner.results import Result, Shrunk
 

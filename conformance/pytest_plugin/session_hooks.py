@@ -15,7 +15,7 @@ from conformance.errors import ConformanceError
 from conformance.pytest_plugin.items import CLAIMS, KafkaFolder, KafkaItem
 from conformance.pytest_plugin.selection import SelectedCases
 from conformance.pytest_plugin.target import Target, property_name
-from conformance.reports.annotated import printable
+from conformance.reports.hex_view import printable
 from conformance.runner.known_failures import stale
 from conformance.runner.results import Result
 from conformance.runner.signals import interrupt_on_signals

@@ -17,7 +17,7 @@ from conformance.definitions.loader import types_with
 from conformance.errors import CannotStart, UsageError
 from conformance.runner.generated_cases import Order, made
 from conformance.strategies.seeded.cases import case_of, generated_ids, is_generated_id, message_types, types_for
-from conformance.strategies.seeded.log_questions import OF_BROKERS
+from conformance.strategies.seeded.log_requests import OF_BROKERS
 from conformance.targets.protocol import Description
 from conformance.targets.target import TargetSpec
 

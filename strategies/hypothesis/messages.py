@@ -13,7 +13,7 @@ from conformance.codec.derived_fields import Values
 from conformance.codec.message_layout import wire_of
 from conformance.codec.message_spec import FIXED, SIZED, UNKNOWN, Member, Message, default_of
 from conformance.strategies.hypothesis.building import FOR_TYPE, SMALL, contents_of, named, steps_of, tuples
-from conformance.strategies.hypothesis.fields import tagged_fields
+from conformance.strategies.hypothesis.primitives import tagged_fields
 from conformance.strategies.seeded.messages import writable
 
 _MOST = 3

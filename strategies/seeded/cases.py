@@ -18,12 +18,12 @@ from conformance.codec.compression import CODEC_NAMES
 from conformance.codec.derived_fields import Values
 from conformance.codec.message_spec import Message, type_name
 from conformance.codec.primitives import ARRAYS
-from conformance.strategies.seeded import rare
-from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import damaged
+from conformance.strategies.seeded import large_values
 from conformance.strategies.seeded.generator import VERSION, choices_of, generate, unencodable, value_of_another_version
-from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS, Question
-from conformance.strategies.seeded.rare import LARGE, SURROGATES
+from conformance.strategies.seeded.large_values import LARGE, SURROGATES
+from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS, Question
+from conformance.strategies.seeded.mutation_schedule import damaged
+from conformance.strategies.seeded.random_choices import Choices
 
 _ELEMENTS = ("INT8", "INT32", "INT64", "UUID")
 TYPES = (
@@ -94,7 +94,7 @@ def _may_name(pattern: str, name: str) -> bool:
 
 def type_of(name: str) -> str:
     """The type of the cases that are generated under a name."""
-    return "LOG" if name in _QUESTIONS else rare.type_of(name)
+    return "LOG" if name in _QUESTIONS else large_values.type_of(name)
 
 
 def generated_cases(names: Iterable[str], count: int, seed: int, catalog: Catalog) -> Iterator[Case]:

@@ -21,14 +21,14 @@ from conformance.codec.dispatch import encoded
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import PACKED_BATCH, build, plain_records
 from conformance.semantics.partition_log import compacted
-from conformance.strategies.seeded import old_entries
-from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded import legacy_messages
 from conformance.strategies.seeded.messages import (
     draw_message,
     message_of_another_version,
     unencodable_message,
     with_unknown_tags,
 )
+from conformance.strategies.seeded.random_choices import Choices
 
 VERSION = 4
 """The version of the generator. It goes up when an id begins to mean other bytes."""
@@ -81,13 +81,13 @@ def generate(type_: codec.Wire | str, choices: Choices) -> Generated:
         return Generated(drawn, b"".join(map(entry_bytes, drawn["batches"])) + drawn["tail"])
     if name == "MESSAGE_SET":
         messages = tuple(message for entry in drawn["entries"] for message in entry["messages"])
-        return Generated(messages, old_entries.set_bytes(drawn))
+        return Generated(messages, legacy_messages.set_bytes(drawn))
     return Generated(drawn, codec.encode(wire, drawn))
 
 
 def entry_bytes(entry: Values) -> bytes:
     """An entry of a log on the wire, of any magic."""
-    return old_entries.entry_bytes(entry) if "messages" in entry else batch_bytes(entry)
+    return legacy_messages.entry_bytes(entry) if "messages" in entry else batch_bytes(entry)
 
 
 def batch_bytes(batch: Values) -> bytes:
@@ -320,13 +320,13 @@ def _log(choices: Choices, *, mixed: bool = True) -> Values:
     base = choices.pick((0, 7, 1 << 40))
     magic = choices.pick((0, 1, 2, 2, 2)) if mixed else 2
     for _ in range(choices.pick((0, 1, 1, 2, 2, 3))):
-        entries.append(_batch(choices, base=base) if magic == 2 else old_entries.entry(choices, base, magic=magic))
+        entries.append(_batch(choices, base=base) if magic == 2 else legacy_messages.entry(choices, base, magic=magic))
         base = last_offset(entries[-1]) + 1 + choices.pick((0, 0, 0, 4))
         magic = choices.below(3) if mixed and choices.chance(30) else magic
     tail = b""
     if choices.chance(40):
-        further = _batch(choices, base=base) if magic == 2 else old_entries.entry(choices, base, magic=magic)
-        tail = old_entries.cut(entry_bytes(further), choices)
+        further = _batch(choices, base=base) if magic == 2 else legacy_messages.entry(choices, base, magic=magic)
+        tail = legacy_messages.cut(entry_bytes(further), choices)
     return {"batches": entries, "tail": tail}
 
 
@@ -342,7 +342,7 @@ _SPECIAL: dict[str, Callable[[Choices], object]] = {
     "RECORD": _record,
     "RECORD_BATCH": _batch,
     "LOG": _log,
-    "MESSAGE_SET": old_entries.message_set,
+    "MESSAGE_SET": legacy_messages.message_set,
     "RECORDS": _records,
     "COMPACT_RECORDS": _records,
     "CONTROL_RECORD": lambda choices: {"version": 0, "type": choices.below(2)},

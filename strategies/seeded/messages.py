@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.codec.derived_fields import Values
-from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.random_choices import Choices
 
 Scalar: TypeAlias = "Callable[[str, Choices], object]"
 """Draws a value of a primitive type, by its name."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from conformance import codec
 from conformance.codec import Span
 from conformance.codec.log import extents
-from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.random_choices import Choices
 from conformance.strategies.seeded.repair import GROUPS, IN_ENTRIES, Damage, Subject, apply, lay_out
 
 # --- the rows -----------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from conformance.codec.length_prefixed import Counted
 from conformance.codec.message_layout import Structure
 from conformance.strategies.seeded.cases import TYPES, message_types
 from conformance.strategies.seeded.generator import choices_of, generate, value, value_of_another_version
-from conformance.strategies.seeded.log_questions import QUESTIONS
+from conformance.strategies.seeded.large_values import LARGE, SURROGATES
+from conformance.strategies.seeded.log_requests import QUESTIONS
 from conformance.strategies.seeded.mutations import mutate
-from conformance.strategies.seeded.rare import LARGE, SURROGATES
 
 NAMES = [name for name in TYPES if name not in QUESTIONS and name not in LARGE and name not in SURROGATES]
 BUILT_IN = [codec.wire(name) for name in NAMES]

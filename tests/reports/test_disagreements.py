@@ -34,13 +34,12 @@ from conformance.cases.model import (
 )
 from conformance.cli import main
 from conformance.judging.judge import judge
-from conformance.reports.differences import Differences
-from conformance.reports.disagreements import disagreements
 from conformance.reports.formats import Report
-from conformance.reports.html_file import render as page
-from conformance.reports.json_file import render as as_json
-from conformance.reports.markdown_file import render as markdown
+from conformance.reports.html import render as page
+from conformance.reports.json_report import render as as_json
+from conformance.reports.markdown import render as markdown
 from conformance.reports.screen import texts
+from conformance.reports.target_differences import Differences, disagreements
 from conformance.runner.results import Result, Shrunk, TargetRun, tally
 
 OPEN = AnyOf((Reads(0, 1), Reads(1, 1), Refuses()))

@@ -17,7 +17,7 @@ from conformance.cases.model import Accepted, Broke, Case, Kind, Reads, Refused
 from conformance.judging.judge import judge
 from conformance.reports.formats import Report
 from conformance.reports.github import MOST, render, step_of_job
-from conformance.reports.markdown_file import render as markdown
+from conformance.reports.markdown import render as markdown
 from conformance.runner.results import Result, TargetRun
 from conformance.targets.protocol import description
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from conformance.cases.model import Accepted, Broke, Kind, Refused, Unsupported, Verdict
 from conformance.cli import main
 from conformance.judging.judge import judge
-from conformance.reports import json_file, junit
+from conformance.reports import json_report, junit
 from conformance.reports.formats import Report
-from conformance.reports.json_file import RowFile, render
+from conformance.reports.json_report import RowFile, render
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.strategies.seeded.cases import generated_cases
@@ -86,7 +86,7 @@ def test_what_only_clients_and_brokers_are_asked_has_a_row_where_it_is_claimed(c
 def test_a_row_is_made_when_its_result_comes_and_not_again(results, file, monkeypatch):
     run = run_of(results, file)
     whole = text_of(run)
-    monkeypatch.setattr(json_file, "_result", None)
+    monkeypatch.setattr(json_report, "_result", None)
     assert text_of(run, t=file) == whole
 
 

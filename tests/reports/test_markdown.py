@@ -15,7 +15,7 @@ from conformance.cases.model import Accepted, Broke, Case, Kind, Reads, Refused,
 from conformance.judging.judge import judge
 from conformance.reports.badge import render as badge
 from conformance.reports.formats import Report
-from conformance.reports.markdown_file import fenced, plain, render
+from conformance.reports.markdown import fenced, plain, render
 from conformance.runner.results import Result, TargetRun
 from conformance.targets.protocol import description
 

@@ -11,10 +11,10 @@ from pages import Elements, assert_accessible
 
 from conformance.cases.model import PASSED
 from conformance.cli import main
-from conformance.reports.disagreements import disagreements
 from conformance.reports.formats import Report
-from conformance.reports.html_file import render
+from conformance.reports.html import render
 from conformance.reports.matrix import State, matrix
+from conformance.reports.target_differences import disagreements
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun

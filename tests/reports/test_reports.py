@@ -38,12 +38,11 @@ from conformance.cases.model import (
 from conformance.codec.json_notation import UNSHOWN
 from conformance.files.atomic import Outputs
 from conformance.judging.judge import judge
-from conformance.reports.explain import explain
+from conformance.reports.explain import explain, reproduce
 from conformance.reports.formats import FORMATS, Report, write_files
-from conformance.reports.html_file import render as render_page
-from conformance.reports.json_file import render as render_json
+from conformance.reports.html import render as render_page
+from conformance.reports.json_report import render as render_json
 from conformance.reports.junit import render as as_junit
-from conformance.reports.reproduction import reproduce
 from conformance.reports.screen import TargetScreen
 from conformance.reports.text import target_report, target_summary
 from conformance.runner.results import Result, TargetRun

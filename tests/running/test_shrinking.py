@@ -34,8 +34,8 @@ from conformance.runner.results import Result, Shrunk, TargetRun
 from conformance.runner.save_vectors import as_vector, save_all
 from conformance.selftest.bad_targets import LIARS
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import generate
+from conformance.strategies.seeded.random_choices import Choices
 from conformance.strategies.seeded.shrinking import QUESTIONS, Budget, shrink_bytes, shrink_value
 from conformance.targets import protocol, reference
 

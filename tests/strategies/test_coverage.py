@@ -9,12 +9,12 @@ import pytest
 from conformance import codec
 from conformance.codec.log import last_offset
 from conformance.codec.record_batch import BATCH_LAYOUT
-from conformance.strategies.seeded import coverage, log_questions
-from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import STACKED, damaged, due_at, in_order, places
+from conformance.strategies.seeded import log_requests, mutation_schedule
 from conformance.strategies.seeded.generator import generate
-from conformance.strategies.seeded.log_questions import OF_BROKERS, QUESTIONS
+from conformance.strategies.seeded.log_requests import OF_BROKERS, QUESTIONS
+from conformance.strategies.seeded.mutation_schedule import STACKED, damaged, due_at, in_order, places
 from conformance.strategies.seeded.mutations import MUTATIONS
+from conformance.strategies.seeded.random_choices import Choices
 from conformance.strategies.seeded.repair import lay_out
 
 KINDS = ("VARINT", "TAGGED_FIELDS", "ARRAY<STRING>", "RECORD", "MESSAGE_SET", "RECORD_BATCH", "LOG")
@@ -92,16 +92,16 @@ def test_no_two_come_together_again_before_each_came_with_every_other():
 def test_a_case_made_alone_is_what_it_is_among_others():
     numbers = [3, 700, 41, 2, 1300]
     together = [made("RECORD_BATCH", number, seed=5) for number in range(1301)]
-    coverage.places.cache_clear()
-    coverage.in_order.cache_clear()
-    coverage._laid_out.cache_clear()
+    mutation_schedule.places.cache_clear()
+    mutation_schedule.in_order.cache_clear()
+    mutation_schedule._laid_out.cache_clear()
     assert [made("RECORD_BATCH", number, seed=5) for number in numbers] == [together[number] for number in numbers]
 
 
 def test_a_splice_goes_on_with_the_bytes_of_another_value(monkeypatch):
     foreign = codec.encode("TAGGED_FIELDS", tuple({"tag": tag, "data": b"other" * 9} for tag in range(3)))
     order = in_order(codec.wire("TAGGED_FIELDS"), 0)
-    monkeypatch.setattr(coverage, "_laid_out", lambda wire, _: lay_out(wire, foreign))
+    monkeypatch.setattr(mutation_schedule, "_laid_out", lambda wire, _: lay_out(wire, foreign))
     spliced = [number for number, (_, row) in enumerate(order) if row == "spliced"]
     done = [made("TAGGED_FIELDS", number + turn * 2 * len(order)) for number in spliced for turn in range(4)]
     assert {row for _, _, row in done} == {"spliced"}
@@ -131,7 +131,7 @@ def test_a_log_that_lacks_the_field_gives_way_to_one_that_has_it_read_whole(monk
     """What the fetch asked for is of no use there: it would pass over most of the log."""
     made = []
     monkeypatch.setattr(
-        log_questions, "damaged", lambda _, data, *due: made.append((data, damaged(_, data, *due))) or made[-1][1]
+        log_requests, "damaged", lambda _, data, *due: made.append((data, damaged(_, data, *due))) or made[-1][1]
     )
     gave_way = 0
     for number, index in enumerate(index for index in range(400) if index * 3 % 10 < 3):

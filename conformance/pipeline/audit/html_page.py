@@ -21,7 +21,7 @@ from conformance.pipeline.audit.part_state import LogShape, Shape, Sum
 from conformance.pipeline.audit.segment_reader import Window, entry_end
 from conformance.pipeline.audit.segments import file_system_of
 from conformance.pipeline.audit.summary import FindingRow, Scanned
-from conformance.reports.annotated import printable
+from conformance.reports.hex_view import printable
 
 _MOST_LOGS, _MOST_SEGMENTS = 40, 100
 """Logs that are shown one by one, and segments of each."""

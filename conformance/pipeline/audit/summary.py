@@ -15,7 +15,7 @@ from rich.text import Text
 from conformance import __version__
 from conformance.errors import ExitStatus
 from conformance.pipeline.audit.part_state import NOTE, UNREAD, LogShape
-from conformance.reports.annotated import printable
+from conformance.reports.hex_view import printable
 
 SHOWN = 20
 """Findings in a report; all of them are in the table."""

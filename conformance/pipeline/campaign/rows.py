@@ -15,8 +15,7 @@ from conformance.cases.attribution import basis_of
 from conformance.cases.model import Accepted, Broke, Case, Kind, Outcome, Refused, Verdict
 from conformance.catalog.catalog import Catalog
 from conformance.pipeline.campaign.slices import Campaign
-from conformance.reports.expected import expected_json
-from conformance.reports.explain import actual_json
+from conformance.reports.explain import actual_json, expected_json
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, cause_in, kept_again
 from conformance.strategies.seeded.cases import case_of

@@ -27,7 +27,7 @@ from conformance.pipeline.campaign.tables import commit
 from conformance.pipeline.options import SparkOptions
 from conformance.pipeline.spark_session import apart, has_ended, session
 from conformance.process.launcher import SAFE_PATH
-from conformance.reports.progress import progress_bar
+from conformance.reports.console import progress_bar
 from conformance.runner.examiner import Examiner
 from conformance.runner.policy import FailurePolicy
 from conformance.targets.probes import Claim

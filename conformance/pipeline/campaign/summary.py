@@ -24,7 +24,7 @@ from conformance.pipeline.campaign.rows import Rebuilder
 from conformance.pipeline.campaign.spark_job import Task
 from conformance.pipeline.campaign.store import Store
 from conformance.pipeline.campaign.tables import CLUSTERS, failures_of, rows_of, write
-from conformance.reports.progress import progress_bar
+from conformance.reports.console import progress_bar
 from conformance.runner.examiner import Examiner
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import Result, Shrunk, Tally, TargetRun

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from conformance import codec
-from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import SEEDED_AS, generate
 from conformance.strategies.seeded.mutations import MUTATIONS, Place, damaged_at, mutate, place_of, spans_of
+from conformance.strategies.seeded.random_choices import Choices
 from conformance.strategies.seeded.repair import Subject, lay_out
 
 T = TypeVar("T")

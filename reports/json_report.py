@@ -20,12 +20,10 @@ from conformance.cases.operations import ONLY_LIVE
 from conformance.catalog.pairwise import PREFIX as COVERING
 from conformance.judging.failure_causes import Cause
 from conformance.reports import json_schema as shape
-from conformance.reports.disagreements import Disagreement
-from conformance.reports.expected import expected_json
-from conformance.reports.explain import actual_json
+from conformance.reports.explain import actual_json, expected_json, reproduce
 from conformance.reports.formats import Report
 from conformance.reports.grouping import FailureGroup, grouped
-from conformance.reports.reproduction import reproduce
+from conformance.reports.target_differences import Disagreement
 from conformance.runner.results import MOST, Result, Shrunk, Tally, TargetRun, shortened
 
 

@@ -10,7 +10,7 @@ from conformance.codec.compression import CODECS
 from conformance.codec.derived_fields import Values
 from conformance.codec.dispatch import encoded
 from conformance.codec.legacy_message import LAYOUTS, MESSAGES, sealed_message
-from conformance.strategies.seeded.choices import Choices
+from conformance.strategies.seeded.random_choices import Choices
 
 Entry = Values
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from conformance import codec
 from conformance.cases.model import Value
 from conformance.codec.derived_fields import Values
-from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.generator import Generated, batch_bytes, text, value
+from conformance.strategies.seeded.random_choices import Choices
 
 _LEAST = 7
 _BYTES, _ELEMENTS, _RECORDS = 20, 17, 15

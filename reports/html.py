@@ -17,10 +17,10 @@ from msgspec import Struct
 from conformance import __version__
 from conformance.cases.model import LEVELS, Broke, Kind
 from conformance.cases.requirement import Requirement
-from conformance.reports.annotated import printable
 from conformance.reports.explain import Explanation, explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.reports.hex_view import printable
 from conformance.reports.matrix import State, codes_apart, matrix, met, state_of, verdict_on
 from conformance.reports.text import number_of_cases, rest, stands_for
 from conformance.runner.results import TargetRun

@@ -19,10 +19,10 @@ from conformance.codec.record_batch import build
 from conformance.semantics.consumer_view import ISOLATIONS, READ_COMMITTED
 from conformance.semantics.partition_log import compacted
 from conformance.semantics.producer_state import next_sequence
-from conformance.strategies.seeded import old_entries
-from conformance.strategies.seeded.choices import Choices
-from conformance.strategies.seeded.coverage import Damaged, damaged
+from conformance.strategies.seeded import legacy_messages
 from conformance.strategies.seeded.generator import batch_bytes, entry_bytes, value
+from conformance.strategies.seeded.mutation_schedule import Damaged, damaged
+from conformance.strategies.seeded.random_choices import Choices
 
 Request = Values
 Damage: TypeAlias = Callable[[bytes], Damaged]
@@ -124,7 +124,7 @@ def _grown(choices: Choices, *, raises_epochs: bool) -> _Partition:
     """A log with a history."""
     log = _Partition(choices, choices.pick((0, 0, 5, 1000, (1 << 53) + 1)), raises_epochs=raises_epochs)
     for _ in range(choices.pick((1, 2, 3)) if choices.chance(25) else 0):
-        log.append(old_entries.entry(choices, log.end))
+        log.append(legacy_messages.entry(choices, log.end))
     producers = _PRODUCERS[: choices.pick((1, 2, 3, 4))]
     for _ in range(choices.pick((0 if log.entries else 1, 1, 2, 4, 8, 12))):
         if log.open and choices.chance(35):
@@ -159,7 +159,7 @@ def fetch(choices: Choices, damage: Damage | None, *, raises_epochs: bool = Fals
     data = b"".join(map(entry_bytes, entries))
     if choices.chance(25):
         log.batch(-1, transactional=False)
-        data += old_entries.cut(entry_bytes(log.entries[-1]), choices)
+        data += legacy_messages.cut(entry_bytes(log.entries[-1]), choices)
     end = last_offset(entries[-1]) + 1
     request = {
         "isolation": isolation,
@@ -229,15 +229,15 @@ def _sent(choices: Choices) -> bytes:
     at = choices.pick((0, 0, 4, 1000))
     data = b""
     for _ in range(1 if wrapped else choices.pick((1, 2, 3, 6))):
-        compression = choices.pick(old_entries.CODECS_BY_MAGIC[magic][1:]) if wrapped else 0
-        entry = old_entries.entry(choices, at, magic=magic, compression=compression)
+        compression = choices.pick(legacy_messages.CODECS_BY_MAGIC[magic][1:]) if wrapped else 0
+        entry = legacy_messages.entry(choices, at, magic=magic, compression=compression)
         data, at = data + entry_bytes(entry), entry["offset"] + 1 + choices.below(3)
     return data
 
 
 def _sendable(entry: Values, choices: Choices) -> Values:
     """The entry in a codec that older magics know."""
-    old = old_entries.CODECS_BY_MAGIC[1]
+    old = legacy_messages.CODECS_BY_MAGIC[1]
     return entry if entry["compression"] in old else {**entry, "compression": choices.pick(old)}
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from conformance.cases.model import LEVELS
-from conformance.reports.annotated import printable
-from conformance.reports.disagreements import Disagreement
 from conformance.reports.explain import explain
 from conformance.reports.formats import Report
 from conformance.reports.grouping import Example, FailureGroup, Section, grouped
+from conformance.reports.hex_view import printable
 from conformance.reports.matrix import met, verdict_on
+from conformance.reports.target_differences import Disagreement
 from conformance.reports.text import title
 from conformance.runner.results import TargetRun
 

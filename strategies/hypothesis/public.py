@@ -24,7 +24,9 @@ from conformance.strategies.hypothesis.batches import (
     records,
 )
 from conformance.strategies.hypothesis.building import FOR_TYPE, T, named, plain_values, row_given, strategy_given
-from conformance.strategies.hypothesis.fields import (
+from conformance.strategies.hypothesis.logs import fetches, logs, message_sets, transactions, wrappers
+from conformance.strategies.hypothesis.messages import from_message, version_skews
+from conformance.strategies.hypothesis.primitives import (
     arrays,
     booleans,
     byte_strings,
@@ -53,10 +55,8 @@ from conformance.strategies.hypothesis.fields import (
     varints,
     varlongs,
 )
-from conformance.strategies.hypothesis.logs import fetches, logs, message_sets, transactions, wrappers
-from conformance.strategies.hypothesis.messages import from_message, version_skews
-from conformance.strategies.seeded.choices import Choices
 from conformance.strategies.seeded.mutations import mutate
+from conformance.strategies.seeded.random_choices import Choices
 
 __all__ = [
     "arrays",
