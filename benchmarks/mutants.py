@@ -98,8 +98,7 @@ from conformance.process.launcher import Launch
 from conformance.runner.examiner import Examiner
 from conformance.runner.policy import FailurePolicy
 from conformance.strategies.seeded.cases import TYPES, generated_cases
-from conformance.targets.limits import PATIENCE
-from conformance.targets.session import Allowance
+from conformance.targets.limits import PATIENCE, Allowance
 from conformance.targets.target import TargetSpec
 
 PACKAGE = Path(conformance.__file__).parent

@@ -155,7 +155,7 @@ def _judged_fields(batch: Value) -> Value:
 
 
 def _check_pays(plain: int, compressed: int) -> None:
-    """Raise NotAsked for records, their plain and compressed size in bytes, that an encoder may leave uncompressed."""
+    """Raise NotAsked for records that an encoder may leave uncompressed, by their sizes in bytes."""
     if plain < _COMPRESSIBLE or compressed > plain // 2:
         raise NotAsked(
             f"an encoder may leave these records uncompressed ({plain} bytes, compressed {compressed}): only from "

@@ -14,7 +14,7 @@ from conformance.reports.console import open_console
 from conformance.runner.known_failures import read_known
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.signals import interrupt_on_signals
-from conformance.targets.session import Allowance
+from conformance.targets.limits import Allowance
 
 
 @click.command("campaign")

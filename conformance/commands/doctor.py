@@ -10,8 +10,8 @@ from conformance.commands import options as shared
 from conformance.definitions.loader import types_with
 from conformance.errors import ExitStatus
 from conformance.runner.doctor import examine
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import target_spec
-from conformance.targets.session import Allowance
 
 _OK, _NOTE, _FAIL = _WORDS = "ok", "note", "FAIL"
 """What stands in front of a check: in order, in order but worth a look, a fault of the adapter."""

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from conformance.codec.message_spec import Message
 from conformance.errors import MachineError
 from conformance.runner.policy import FailurePolicy
-from conformance.targets.session import Allowance
+from conformance.targets.limits import Allowance
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in the environment of a program that spark-submit started; then Java, master and settings come from there."""

@@ -17,9 +17,9 @@ from conformance.runner.policy import FailurePolicy
 from conformance.runner.selection import check_patterns, claimed_messages
 from conformance.strategies.seeded.cases import case_of, generated_cases, type_of, types_for
 from conformance.strategies.seeded.log_requests import QUESTIONS
+from conformance.targets.limits import Allowance
 from conformance.targets.probes import probe_case
 from conformance.targets.protocol import Description
-from conformance.targets.session import Allowance
 
 
 class SelectedCases:

@@ -20,8 +20,9 @@ from conformance.process.launcher import Launch
 from conformance.runner.doctor_claims import Claim, claims_of, first, is_known
 from conformance.runner.selection import nearest
 from conformance.targets import protocol, reference
+from conformance.targets.limits import Allowance
 from conformance.targets.protocol import OPS, Description, cut
-from conformance.targets.session import Allowance, Session
+from conformance.targets.session import Session
 
 _SHORT, _LONG = 48, 400
 """Characters of a value within a line, and of a request or an answer on a line of its own."""

@@ -34,8 +34,16 @@ from conformance.process.fork_server import WarmStart
 from conformance.process.launcher import Launch
 from conformance.targets import protocol
 from conformance.targets.large_answers import held
-from conformance.targets.limits import DIGITS_FOR_A_SECOND, Cost, Faults, greedy, kind_of, outcome_of, unexplained
-from conformance.targets.limits import Allowance as Allowance  # noqa: PLC0414 - its users find it here
+from conformance.targets.limits import (
+    DIGITS_FOR_A_SECOND,
+    Allowance,
+    Cost,
+    Faults,
+    greedy,
+    kind_of,
+    outcome_of,
+    unexplained,
+)
 from conformance.targets.pending import GLANCE, MOST, Aside, Asked, Waiting, explains, in_order, outcome_of_asked
 from conformance.targets.protocol import Body, Description, Late, ProtocolError
 

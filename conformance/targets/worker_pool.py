@@ -20,7 +20,8 @@ from conformance.process.launcher import Launch
 from conformance.process.memory import share_one_heap
 from conformance.targets import protocol
 from conformance.targets.large_answers import memory_of
-from conformance.targets.session import Allowance, Session
+from conformance.targets.limits import Allowance
+from conformance.targets.session import Session
 
 _SHARE = 128
 """Cases that a process takes from the queue at a time."""

@@ -17,8 +17,9 @@ from conformance.definitions.loader import read_definitions
 from conformance.errors import FileError
 from conformance.strategies.seeded.cases import case_of
 from conformance.targets import manifests, resolve
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import adapters, drivers
-from conformance.targets.session import Allowance, Session
+from conformance.targets.session import Session
 
 PYTHON = sorted(name for name, adapter in adapters().items() if adapter.language == "python")
 

@@ -19,8 +19,8 @@ from conformance.process.launcher import Launch
 from conformance.runner.examiner import Examiner
 from conformance.runner.parallel import Stop, do_at_once
 from conformance.runner.policy import FailurePolicy
+from conformance.targets.limits import Allowance
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.session import Allowance
 from conformance.targets.worker_pool import ProcessTarget
 
 SUITE = (sys.executable, "-m", "conformance", "run")

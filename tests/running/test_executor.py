@@ -8,8 +8,8 @@ from conformance.runner import examiner
 from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import target_spec
-from conformance.targets.session import Allowance
 
 WRONG = """
 def describe():

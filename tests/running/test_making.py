@@ -25,8 +25,8 @@ from conformance.runner.selection import Selection, first_cases, further_cases, 
 from conformance.strategies.seeded.cases import generated_cases
 from conformance.strategies.seeded.generator import VERSION
 from conformance.targets import protocol, reference
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import target_spec
-from conformance.targets.session import Allowance
 
 NAMED = f"gen/{VERSION}/INT8/0/3"
 LONG = 60

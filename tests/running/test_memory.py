@@ -12,8 +12,8 @@ from conformance.runner.executor import judge_target
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import LITTLE, MOST, Packed, TargetRun
 from conformance.runner.selection import Selection, selected_cases
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import target_spec
-from conformance.targets.session import Allowance
 
 WRONG = """
 import json, sys

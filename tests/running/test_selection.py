@@ -8,9 +8,9 @@ from conformance.definitions.loader import shipped_types
 from conformance.definitions.parser import parse_definition
 from conformance.runner.selection import Selection, claimed_messages, selected_cases
 from conformance.strategies.seeded.cases import TYPES
+from conformance.targets.limits import Allowance
 from conformance.targets.protocol import Description
 from conformance.targets.resolve import target_spec
-from conformance.targets.session import Allowance
 
 SHIPPED = shipped_types().messages
 

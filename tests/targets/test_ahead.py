@@ -7,7 +7,8 @@ import threading
 from conformance.cases.model import Accepted
 from conformance.process.launcher import Launch
 from conformance.targets.large_answers import memory_of
-from conformance.targets.session import Allowance, Session
+from conformance.targets.limits import Allowance
+from conformance.targets.session import Session
 from conformance.targets.worker_pool import _AHEAD, ProcessTarget
 
 LARGE = [Accepted({}, _AHEAD // 10)]

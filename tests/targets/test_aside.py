@@ -16,9 +16,10 @@ from conformance.process.errors import Silent
 from conformance.process.fork_server import WarmStart
 from conformance.process.launcher import waited_for_a_core
 from conformance.targets import protocol
+from conformance.targets.limits import Allowance
 from conformance.targets.pending import Asked, in_order
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Allowance, Session
+from conformance.targets.session import Session
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 

@@ -8,9 +8,10 @@ import pytest
 from conformance.cases.model import Accepted, Refused
 from conformance.process.launcher import Launch
 from conformance.targets.large_answers import LARGE, HeldAnswer, held, memory_of
+from conformance.targets.limits import Allowance
 from conformance.targets.pending import Waiting
 from conformance.targets.protocol import Body
-from conformance.targets.session import WINDOW_BYTES, Allowance, fitting
+from conformance.targets.session import WINDOW_BYTES, fitting
 from conformance.targets.worker_pool import ProcessTarget
 
 ANSWER = {"ok": True, "value": [{"key": "k", "value": None}] * 1000, "consumed": 2**70}

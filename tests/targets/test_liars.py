@@ -21,7 +21,7 @@ from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import TargetRun
 from conformance.selftest import mutators
 from conformance.selftest.bad_targets import LIARS, LOGS, Catch
-from conformance.targets.session import Allowance
+from conformance.targets.limits import Allowance
 from conformance.targets.target import TargetSpec
 
 ROOT = Path(__file__).parent.parent.parent

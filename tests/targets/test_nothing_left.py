@@ -19,7 +19,8 @@ from conformance.process import supervisor
 from conformance.process.child_process import TargetProcess
 from conformance.process.launcher import Launch
 from conformance.targets import protocol
-from conformance.targets.session import Allowance, Session
+from conformance.targets.limits import Allowance
+from conformance.targets.session import Session
 
 QUESTION = protocol.body({"op": "decode", "type": "VARINT", "hex": "7e"})
 HELPERS = """

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import UnknownTarget, resolve, target_spec
-from conformance.targets.session import Allowance
 
 NO_MODULES = {
     "./adapter.go": "./adapter.go is not a Python module; say 'command:go run ./adapter.go' instead",

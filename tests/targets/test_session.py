@@ -21,9 +21,9 @@ from conformance.process.child_process import FAREWELL, TargetProcess
 from conformance.process.errors import Gone, Silent
 from conformance.process.launcher import Launch
 from conformance.targets import protocol
-from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE
+from conformance.targets.limits import PATIENCE, PATIENCE_WITH_THE_MUTE, Allowance
 from conformance.targets.protocol import ProtocolError
-from conformance.targets.session import WINDOW, Allowance, Session, outcome_of_line
+from conformance.targets.session import WINDOW, Session, outcome_of_line
 
 
 def question(number):

@@ -16,8 +16,9 @@ from conformance.errors import CannotStart
 from conformance.process.child_process import TargetProcess
 from conformance.process.fork_server import WarmStart
 from conformance.targets import protocol
+from conformance.targets.limits import Allowance
 from conformance.targets.resolve import resolve
-from conformance.targets.session import Allowance, Session
+from conformance.targets.session import Session
 from conformance.targets.target import TargetSpec, loaded_once
 from conformance.targets.worker_pool import ProcessTarget
 

@@ -13,7 +13,7 @@ from conformance.catalog.catalog import Catalog, of_bases
 from conformance.codec.message_spec import Message
 from conformance.strategies.seeded.cases import cases_at
 from conformance.strategies.seeded.generator import VERSION
-from conformance.targets.session import Allowance
+from conformance.targets.limits import Allowance
 
 SLICE = 1000
 """Generated cases of a slice. An undamaged case is decoded and encoded, and counts once."""

@@ -38,8 +38,7 @@ from conformance.runner.known_failures import Known
 from conformance.runner.policy import FailurePolicy
 from conformance.runner.results import tally
 from conformance.strategies.seeded.cases import generated_cases
-from conformance.targets.limits import PATIENCE
-from conformance.targets.session import Allowance
+from conformance.targets.limits import PATIENCE, Allowance
 from conformance.targets.target import TargetSpec
 
 INTEGERS = ("INT8", "VARINT", "BOOLEAN")
